@@ -1,0 +1,79 @@
+"""Files that stages exchange: byte-stable, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` to a temporary file beside ``path``, then rename it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, content: str) -> None:
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path, content: Any) -> None:
+    """JSON with sorted keys, so that equal content is equal bytes."""
+    write_text(path, json.dumps(content, sort_keys=True, indent=1) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise ThimbleError(f"{path} is missing: run the stage that writes it") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ThimbleError(
+            f"{path} is damaged ({error}): delete it and run the same command again"
+        ) from None
+
+
+def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """An uncompressed ``.npz`` in key order; numpy dates its members 1980, so bytes are stable."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, **{key: arrays[key] for key in sorted(arrays)})  # type: ignore[arg-type]
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_npz(path: Path) -> Arrays:
+    """All arrays of an ``.npz``; a damaged file (each member has a CRC) is one clear line."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except FileNotFoundError:
+        raise ThimbleError(f"{path} is missing: run the stage that writes it") from None
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError) as error:
+        raise ThimbleError(
+            f"{path} is damaged ({error}): delete it and run the same command again"
+        ) from None

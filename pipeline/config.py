@@ -1,0 +1,65 @@
+"""The resolved config, as the stages read it: a plain ``params.yaml`` and its ``_target_`` nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware, Memory, Power, Toolchain
+
+PACKAGE = "pipeline."
+"""Only classes of this package are instantiated: other people's configs are code."""
+
+
+def load(path: Path = Path("params.yaml")) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise ThimbleError(f"{path} is missing: run stages through run.py or dvc repro") from None
+    except yaml.YAMLError as error:
+        raise ThimbleError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    if not isinstance(content, dict):
+        raise ThimbleError(f"{path} does not hold a config: run run.py again")
+    return content
+
+
+def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
+    """Make the object that ``node["_target_"]`` names, from the node's other keys.
+
+    Keys that the class does not know, such as ``name``, are for people and are left out.
+    """
+    target = str(node.get("_target_", ""))
+    if not target.startswith(PACKAGE):
+        raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
+    module, _, name = target.rpartition(".")
+    try:
+        cls: Any = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise ThimbleError(f"_target_ {target!r} does not exist") from None
+    if not dataclasses.is_dataclass(cls):
+        raise ThimbleError(f"_target_ {target!r} is not one of the project's config classes")
+    known = {field.name for field in dataclasses.fields(cls) if field.init}
+    values = {key: _frozen(item) for key, item in node.items() if key in known}
+    return cls(**values, **extra)
+
+
+def hardware(node: Mapping[str, Any]) -> Hardware:
+    known = {field.name for field in dataclasses.fields(Hardware)}
+    values = {key: _frozen(item) for key, item in node.items() if key in known}
+    values["toolchain"] = Toolchain(**_frozen(node["toolchain"]))
+    values["power"] = Power(**_frozen(node["power"]))
+    values["extra_memories"] = tuple(Memory(**m) for m in node.get("extra_memories") or ())
+    return Hardware(**values)
+
+
+def _frozen(item: Any) -> Any:
+    """Lists as tuples, so that a config class is hashable."""
+    if isinstance(item, Mapping):
+        return {key: _frozen(value) for key, value in item.items()}
+    return tuple(_frozen(value) for value in item) if isinstance(item, (list, tuple)) else item

@@ -1,0 +1,147 @@
+"""The integer graph that every stage after ``quantize`` works on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from pipeline import codec
+from pipeline.artifacts import read_json, read_npz, write_json, write_npz
+from pipeline.errors import ThimbleError
+from pipeline.graph import operators as operator_package
+from pipeline.graph.operator import Operator, Region
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import DType, IntArray, Tensor
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operators in topological order over integer tensors.
+
+    Attributes:
+        tensors: every activation and constant by name.
+        operators: each output is produced by exactly one operator.
+        constants: integer values of the constant tensors.
+        input, output: names of the frame's input and result.
+    """
+
+    name: str
+    tensors: Mapping[str, Tensor]
+    operators: tuple[Operator, ...]
+    constants: Mapping[str, IntArray]
+    input: str
+    output: str
+
+    def __post_init__(self) -> None:
+        known = {self.input, *self.constants}
+        for op in self.operators:
+            for name in (*op.inputs, *op.parameters):
+                if name not in known:
+                    raise ThimbleError(f"{op.name} reads {name}, which nothing before it produces")
+            shape = op.infer(self.tensors)
+            if shape != self.tensors[op.output].shape:
+                raise ThimbleError(
+                    f"{op.name} makes {shape}, but {op.output} is {self.tensors[op.output].shape}"
+                )
+            known.add(op.output)
+        if self.output not in known:
+            raise ThimbleError(f"nothing produces the output {self.output}")
+        for name, values in self.constants.items():
+            tensor = self.tensors[name]
+            if values.shape != tensor.shape:
+                raise ThimbleError(f"{name} has shape {values.shape}, expected {tensor.shape}")
+            if values.size and not (
+                tensor.dtype.minimum <= values.min() and values.max() <= tensor.dtype.maximum
+            ):
+                raise ThimbleError(f"{name} has values outside {tensor.dtype}")
+
+    def producer(self, tensor: str) -> Operator:
+        return next(op for op in self.operators if op.output == tensor)
+
+    def operator(self, name: str) -> Operator:
+        return next(op for op in self.operators if op.name == name)
+
+    @property
+    def macs(self) -> int:
+        return sum(op.macs(self.tensors) for op in self.operators)
+
+    @property
+    def weight_bytes(self) -> float:
+        return sum(self.tensors[name].bytes for name in self.constants)
+
+    def constant(self, name: str) -> Region:
+        return Region(self.tensors[name].box, np.asarray(self.constants[name], np.int64)[None])
+
+    def run(self, frames: IntArray) -> dict[str, IntArray]:
+        """The exact integer reference: every activation for ``frames`` (n, *input shape)."""
+        values = {self.input: np.asarray(frames, dtype=np.int64)}
+        for op in self.operators:
+            box = self.tensors[op.output].box
+            regions = {name: Region(self.tensors[name].box, values[name]) for name in op.inputs}
+            regions |= {name: self.constant(name) for name in op.parameters}
+            acc = op.accumulate(self.tensors, box, regions)
+            values[op.output] = op.finish(self.tensors, box, acc, regions)
+        return values
+
+    def outputs(self, frames: IntArray, batch: int = 500) -> IntArray:
+        """(n, *input shape) -> (n, *output shape), a batch at a time."""
+        parts = [self.run(frames[i : i + batch])[self.output] for i in range(0, len(frames), batch)]
+        return np.concatenate(parts)
+
+    def save(self, folder: Path) -> None:
+        """Write ``graph.json`` and ``graph.npz``."""
+        write_npz(folder / "graph.npz", dict(self.constants))
+        content = {
+            "name": self.name,
+            "tensors": [codec.encode(tensor) for tensor in self.tensors.values()],
+            "operators": codec.encode(self.operators),
+            "input": self.input,
+            "output": self.output,
+        }
+        write_json(folder / "graph.json", content)
+
+    @classmethod
+    def load(cls, folder: Path) -> Graph:
+        content = read_json(folder / "graph.json")
+        try:
+            tensors = codec.decode(content["tensors"], _classes())
+            return cls(
+                content["name"],
+                {tensor.name: tensor for tensor in tensors},
+                codec.decode(content["operators"], _classes()),
+                {k: v.astype(np.int64) for k, v in read_npz(folder / "graph.npz").items()},
+                content["input"],
+                content["output"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ThimbleError(f"{folder / 'graph.json'} is damaged: {error}") from None
+
+    @property
+    def hash(self) -> str:
+        """A short hash of structure and constants, for provenance."""
+        digest = hashlib.sha256(repr((self.tensors, self.operators)).encode())
+        for name in sorted(self.constants):
+            digest.update(name.encode() + np.ascontiguousarray(self.constants[name]).tobytes())
+        return digest.hexdigest()[:16]
+
+
+@cache
+def _classes() -> dict[str, type]:
+    """Every operator in ``operators/`` and the value classes they hold."""
+    found: dict[str, type] = {"Tensor": Tensor, "DType": DType, "PowerOfTwo": PowerOfTwo}
+    for module in pkgutil.iter_modules(operator_package.__path__):
+        members = vars(importlib.import_module(f"{operator_package.__name__}.{module.name}"))
+        found |= {
+            name: member
+            for name, member in members.items()
+            if inspect.isclass(member) and issubclass(member, Operator)
+        }
+    return found

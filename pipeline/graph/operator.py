@@ -1,0 +1,93 @@
+"""What every operator answers. One operator is one file in ``operators/``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from pipeline.graph.access import Operand, Term
+from pipeline.graph.tensor import Box, IntArray, Tensor
+
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Values of the box ``box`` of a tensor for some frames at once.
+
+    ``values`` has shape (n, extents of the box); constants have n = 1 and serve every frame.
+    """
+
+    box: Box
+    values: IntArray
+
+
+@dataclass(frozen=True)
+class Operator(ABC):
+    """A node of the graph: ``inputs`` are activations, ``parameters`` are constants.
+
+    ``combine`` says how contributions to one accumulator meet: by sum or by maximum.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    parameters: tuple[str, ...] = ()
+
+    combine: Literal["add", "maximum"] = "add"
+
+    @abstractmethod
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        """The output's shape; raises ThimbleError when the inputs' shapes do not go together."""
+
+    @abstractmethod
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        """What every output element is made of."""
+
+    def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
+        """Constants read once an element's sum is complete, such as a bias."""
+        return ()
+
+    @abstractmethod
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        """Exact accumulators (n, extents of ``out``) from the given parts of the operands.
+
+        Atoms with an operand element outside its region contribute nothing, so that disjoint
+        regions give partial accumulators that ``combine`` to the whole.
+        """
+
+    @abstractmethod
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        """Complete accumulators to the output's type; ``regions`` holds the completion operands."""
+
+    def atoms(self, tensors: Tensors) -> int:
+        """Products (or compared values) in one output element, padding included."""
+        return sum(prod(w.count for w in term.operands[0].windows) for term in self.terms(tensors))
+
+    def macs(self, tensors: Tensors) -> int:
+        """Multiply–accumulates of one frame, padding included; 0 where nothing is multiplied."""
+        products = any(len(term.operands) > 1 for term in self.terms(tensors))
+        return tensors[self.output].size * self.atoms(tensors) if products else 0
+
+
+def windowed(region: Region, box: Box, fill: int) -> IntArray:
+    """The values of the unclipped ``box``, ``fill`` where ``region`` does not reach.
+
+    Shape of the result: (n, extents of ``box``).
+    """
+    extents = [stop - start for start, stop in box]
+    result = np.full([len(region.values), *extents], fill, dtype=np.int64)
+    target, source = [slice(None)], [slice(None)]
+    for (low, high), (start, stop) in zip(box, region.box, strict=True):
+        first, last = max(low, start), max(max(low, start), min(high, stop))
+        target.append(slice(first - low, last - low))
+        source.append(slice(first - start, last - start))
+    result[tuple(target)] = region.values[tuple(source)]
+    return result

@@ -1,0 +1,103 @@
+"""Direct 2-D convolution, with groups; depthwise when groups equal the input channels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.operator import Operator, Region, Tensors, windowed
+from pipeline.graph.requant import PowerOfTwo, Requant
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Conv2d(Operator):
+    """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> (h', w', c_out).
+
+    ``parameters`` are (weights, bias). ``padding`` is (top, bottom, left, right); padded pixels
+    have the real value 0. ReLU is the clip to an unsigned output type, or ``relu`` for a signed one.
+    """
+
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    relu: bool = False
+    requant: Requant = PowerOfTwo()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        height, width, channels = tensors[self.inputs[0]].shape
+        out, kernel_h, kernel_w, depth = tensors[self.parameters[0]].shape
+        if depth * self.groups != channels or out % self.groups:
+            raise ThimbleError(
+                f"{self.name}: weights for {depth * self.groups} input channels in {self.groups} "
+                f"groups, but {self.inputs[0]} has {channels}"
+            )
+        top, bottom, left, right = self.padding
+        rows = height + top + bottom - (kernel_h - 1) * self.dilation[0] - 1
+        columns = width + left + right - (kernel_w - 1) * self.dilation[1] - 1
+        if rows < 0 or columns < 0:
+            raise ThimbleError(
+                f"{self.name}: a {kernel_h}x{kernel_w} kernel is larger than {height}x{width}"
+            )
+        return rows // self.stride[0] + 1, columns // self.stride[1] + 1, out
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        out, kernel_h, kernel_w, depth = tensors[self.parameters[0]].shape
+        image = Operand(
+            self.inputs[0],
+            (
+                Window(0, kernel_h, self.stride[0], -self.padding[0], self.dilation[0]),
+                Window(1, kernel_w, self.stride[1], -self.padding[2], self.dilation[1]),
+                Window(2, depth, depth, divide=out // self.groups),
+            ),
+        )
+        weights = Operand(
+            self.parameters[0],
+            (Window(2), Window(None, kernel_h), Window(None, kernel_w), Window(None, depth)),
+        )
+        return (Term((image, weights)),)
+
+    def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
+        return (Operand(self.parameters[1], (Window(2),)),)
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        image, weights = self.terms(tensors)[0].operands
+        zero = tensors[image.tensor].zero_point
+        x = windowed(regions[image.tensor], image.region(out), zero) - zero
+        w = windowed(regions[weights.tensor], weights.region(out), 0)[0].astype(np.float64)
+        per_group = tensors[weights.tensor].shape[0] // self.groups
+        rows, columns, (first, last) = *(stop - start for start, stop in out[:2]), out[2]
+        result = np.zeros((len(x), rows, columns, last - first), dtype=np.int64)
+        depth = w.shape[3]
+        for group in range(first // per_group, (last - 1) // per_group + 1):
+            low, high = max(first, group * per_group), min(last, (group + 1) * per_group)
+            base = (group - first // per_group) * depth
+            for i in range(w.shape[1]):
+                for j in range(w.shape[2]):
+                    # (n, rows, columns, depth) x (outs, depth) -> (n, rows, columns, outs); exact in
+                    # float64 below 2**53, and much faster than an integer product
+                    y, z = i * self.dilation[0], j * self.dilation[1]
+                    patch = x[
+                        :,
+                        y : y + (rows - 1) * self.stride[0] + 1 : self.stride[0],
+                        z : z + (columns - 1) * self.stride[1] + 1 : self.stride[1],
+                        base : base + depth,
+                    ].astype(np.float64)
+                    product = patch @ w[low - first : high - first, i, j].T
+                    result[..., low - first : high - first] += product.astype(np.int64)
+        return result
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        target = tensors[self.output]
+        bias = windowed(regions[self.parameters[1]], (out[2],), 0)
+        value = self.requant.apply(acc, bias) + target.zero_point
+        if self.relu:
+            value = np.maximum(value, target.zero_point)
+        return target.dtype.clip(value)

@@ -1,0 +1,60 @@
+"""Fully connected layer: every output reads the whole input, whatever its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.operator import Operator, Region, Tensors, windowed
+from pipeline.graph.requant import PowerOfTwo, Requant
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Dense(Operator):
+    """(input shape) * (c_out, input shape) -> (c_out,). ``parameters`` are (weights, bias)."""
+
+    relu: bool = False
+    requant: Requant = PowerOfTwo()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        shape, weights = tensors[self.inputs[0]].shape, tensors[self.parameters[0]].shape
+        if weights[1:] != shape:
+            raise ThimbleError(f"{self.name}: weights for {weights[1:]}, but the input is {shape}")
+        return weights[:1]
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        whole = tuple(Window(None, extent) for extent in tensors[self.inputs[0]].shape)
+        return (
+            Term(
+                (Operand(self.inputs[0], whole), Operand(self.parameters[0], (Window(0), *whole)))
+            ),
+        )
+
+    def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
+        return (Operand(self.parameters[1], (Window(0),)),)
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        source, weights = self.terms(tensors)[0].operands
+        zero = tensors[source.tensor].zero_point
+        x = windowed(regions[source.tensor], source.region(out), zero) - zero
+        w = windowed(regions[weights.tensor], weights.region(out), 0)[0]
+        # (n, inputs) x (outs, inputs) -> (n, outs); exact in float64 below 2**53
+        product = x.reshape(len(x), -1).astype(np.float64) @ w.reshape(len(w), -1).T.astype(
+            np.float64
+        )
+        return np.asarray(product, dtype=np.int64)
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        target = tensors[self.output]
+        value = self.requant.apply(acc, windowed(regions[self.parameters[1]], out, 0))
+        value = value + target.zero_point
+        if self.relu:
+            value = np.maximum(value, target.zero_point)
+        return target.dtype.clip(value)

@@ -1,0 +1,91 @@
+"""Average and maximum pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.operator import Operator, Region, Tensors, windowed
+from pipeline.graph.requant import PowerOfTwo, Requant
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Pool2d(Operator):
+    """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``."""
+
+    kernel: tuple[int, int] = (2, 2)
+    stride: tuple[int, int] = (2, 2)
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        height, width, channels = tensors[self.inputs[0]].shape
+        if height < self.kernel[0] or width < self.kernel[1]:
+            raise ThimbleError(
+                f"{self.name}: pooling {self.kernel} is larger than {height}x{width}"
+            )
+        rows = (height - self.kernel[0]) // self.stride[0] + 1
+        return rows, (width - self.kernel[1]) // self.stride[1] + 1, channels
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        windows = (
+            Window(0, self.kernel[0], self.stride[0]),
+            Window(1, self.kernel[1], self.stride[1]),
+            Window(2),
+        )
+        return (Term((Operand(self.inputs[0], windows),)),)
+
+    def reduce(
+        self, tensors: Tensors, out: Box, regions: Mapping[str, Region], fill: int
+    ) -> IntArray:
+        """(n, h, w, c) values of the windows, reduced; absent ones count as ``fill``."""
+        operand = self.terms(tensors)[0].operands[0]
+        x = windowed(regions[operand.tensor], operand.region(out), fill)
+        rows, columns, channels = (stop - start for start, stop in out)
+        result = np.full((len(x), rows, columns, channels), fill, dtype=np.int64)
+        join = np.add if self.combine == "add" else np.maximum
+        for i in range(self.kernel[0]):
+            for j in range(self.kernel[1]):
+                result = join(
+                    result,
+                    x[
+                        :,
+                        i : i + (rows - 1) * self.stride[0] + 1 : self.stride[0],
+                        j : j + (columns - 1) * self.stride[1] + 1 : self.stride[1],
+                    ],
+                )
+        return result
+
+
+@dataclass(frozen=True)
+class AveragePool2d(Pool2d):
+    """Sum of the window, then ``requant``: floor(sum / 64) turns four u8 into their u4 average."""
+
+    requant: Requant = PowerOfTwo()
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        return self.reduce(tensors, out, regions, 0)
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return tensors[self.output].dtype.clip(self.requant.apply(acc))
+
+
+@dataclass(frozen=True)
+class MaxPool2d(Pool2d):
+    """Maximum of the window; input and output share one quantization."""
+
+    combine: Literal["add", "maximum"] = "maximum"
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        return self.reduce(tensors, out, regions, tensors[self.output].dtype.minimum)
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return acc

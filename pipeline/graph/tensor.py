@@ -1,0 +1,73 @@
+"""Integer types and tensors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+
+IntArray = npt.NDArray[np.int64]
+Box = tuple[tuple[int, int], ...]
+"""A half-open range ``(start, stop)`` for each axis."""
+
+
+@dataclass(frozen=True)
+class DType:
+    """A two's-complement or unsigned integer of ``bits`` bits; 4-bit types are first class."""
+
+    bits: int
+    signed: bool
+
+    @classmethod
+    def parse(cls, name: str) -> DType:
+        match = re.fullmatch(r"(u?)int(4|8|16|32)", name)
+        if match is None:
+            raise ThimbleError(f"unknown integer type {name!r}: use int or uint of 4, 8, 16 or 32")
+        return cls(int(match[2]), not match[1])
+
+    def __str__(self) -> str:
+        return f"{'' if self.signed else 'u'}int{self.bits}"
+
+    @property
+    def minimum(self) -> int:
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def maximum(self) -> int:
+        return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
+
+    def clip(self, values: IntArray) -> IntArray:
+        return np.clip(values, self.minimum, self.maximum)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named array of one frame (no batch axis); images are (h, w, c).
+
+    The real value of a stored integer ``q`` is ``scale * (q - zero_point)``; ``scale`` has one
+    entry, or one for each channel of the last axis.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    scale: tuple[float, ...] = (1.0,)
+    zero_point: int = 0
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes when packed: 434.5 is a possible answer for 4-bit elements."""
+        return self.size * self.dtype.bits / 8
+
+    @property
+    def box(self) -> Box:
+        return tuple((0, extent) for extent in self.shape)

@@ -1,0 +1,98 @@
+"""A board, as the planner and the toolchain see it. Filled from the config group ``hardware``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A region a plan may address.
+
+    Attributes:
+        name: how plans refer to it, e.g. ``sram``, ``flash``, ``stream``.
+        bytes: its size.
+        kind: ``ram`` is read and written; ``rom`` only read; ``stream`` is input that arrives
+            once, in address order, and cannot be read again; ``block`` is a card.
+        granule_bytes: the smallest unit an engine reads or writes: 1 for a CPU, 512 for a card.
+    """
+
+    name: str
+    bytes: int
+    kind: Literal["ram", "rom", "stream", "block"] = "ram"
+    granule_bytes: int = 1
+
+
+@dataclass(frozen=True)
+class Power:
+    """A documented supply model: energy is time in a state times that state's power."""
+
+    supply_volt: float
+    active_ma: float
+    idle_ma: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The compiler for the board and the options it is called with."""
+
+    compiler: str
+    package: str
+    flags: tuple[str, ...] = ()
+    size_tool: str = "size"
+    objcopy: str = "objcopy"
+    objdump: str = "objdump"
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One board.
+
+    Attributes:
+        name: the YAML's name.
+        title: what a person calls it.
+        core: selects ``firmware/ports/<core>`` and the kernels.
+        part: the compiler's name of the chip.
+        clock_hz: core clock.
+        sram_bytes: the sum of the on-chip data memories a program may use.
+        flash_bytes: program memory a program may use.
+        weights_in: where weights live while the network runs: ``sram``, ``flash`` or ``stream``
+            (sent over the line before the first image, then kept in SRAM).
+        streams_input: the input arrives element by element and need not be held whole.
+        stack_reserve_bytes: what the planner keeps free for the stack and the harness; the build
+            replaces it by the real bound.
+        cycles_per_mac: for estimates before anything is run.
+    """
+
+    name: str
+    title: str
+    core: str
+    part: str
+    clock_hz: int
+    sram_bytes: int
+    flash_bytes: int
+    weights_in: Literal["sram", "flash", "stream"]
+    streams_input: bool
+    stack_reserve_bytes: int
+    cycles_per_mac: float
+    toolchain: Toolchain
+    power: Power
+    simulator: str
+    flasher: str = ""
+    baud: int = 115200
+    extra_memories: tuple[Memory, ...] = field(default=())
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        return (
+            Memory("sram", self.sram_bytes),
+            Memory("flash", self.flash_bytes, "rom"),
+            *self.extra_memories,
+        )
+
+    @property
+    def weight_memory(self) -> str:
+        """The memory that weights are read from while the network runs."""
+        return "flash" if self.weights_in == "flash" else "sram"

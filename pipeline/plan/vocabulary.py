@@ -1,0 +1,254 @@
+"""The plan: a small program over memory that every strategy writes and every later stage reads.
+
+Addresses and strides count **nibbles** (4 bits), so that 4-bit elements are first class: byte ``n``
+of a memory is nibbles ``2n`` (low) and ``2n + 1`` (high). An element of ``bits`` bits occupies
+``bits / 4`` consecutive nibbles, least significant first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from pipeline.graph.tensor import Box, IntArray
+from pipeline.hardware import Memory
+
+
+@dataclass(frozen=True)
+class Lin:
+    """``const + sum(coef * variable)``, linear in loop variables."""
+
+    const: int = 0
+    coef: tuple[tuple[str, int], ...] = ()
+
+    def __call__(self, env: dict[str, int]) -> int:
+        return self.const + sum(factor * env[variable] for variable, factor in self.coef)
+
+
+Index = int | Lin
+"""A position that may depend on loop variables."""
+
+
+def value(index: Index, env: dict[str, int]) -> int:
+    return index if isinstance(index, int) else index(env)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Element (i, j, …) lives at ``base + Σ strides[d] * (i_d mod wrap[d])`` nibbles.
+
+    ``wrap[d] = 0`` means no modulus; a wrap makes a ring of rows, or ping-pong with wrap 2.
+    An empty ``wrap`` is all zeros.
+    """
+
+    base: int
+    strides: tuple[int, ...]
+    wrap: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Element number ``n`` (row-major) lives at nibble ``cells[n]``."""
+
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Where (a window of) a tensor lives. It has no lifetime: the verifier derives it.
+
+    Attributes:
+        tensor: what it holds; a scratch buffer names no tensor (``""``).
+        shape: the tensor's shape: indices are the tensor's own, whatever the map wraps.
+        bits: of an element here; accumulators are wider than their tensor.
+        role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
+            needs while it runs; ``constant`` is never written.
+    """
+
+    name: str
+    tensor: str
+    memory: str
+    shape: tuple[int, ...]
+    bits: int
+    map: Affine | Table
+    role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
+
+    @property
+    def nibbles(self) -> int:
+        """Nibbles of one element."""
+        return max(1, self.bits // 4)
+
+    @property
+    def box(self) -> Box:
+        return tuple((0, extent) for extent in self.shape)
+
+    def addresses(self, box: Box) -> IntArray:
+        """Nibble address of the first nibble of each element; shape: the extents of ``box``."""
+        if isinstance(self.map, Table):
+            return self._table[tuple(slice(start, stop) for start, stop in box)]
+        wrap = self.map.wrap or (0,) * len(self.shape)
+        total = np.full((1,) * len(box), self.map.base, dtype=np.int64)
+        for axis, ((start, stop), stride, ring) in enumerate(
+            zip(box, self.map.strides, wrap, strict=True)
+        ):
+            index = np.arange(start, stop)
+            line = stride * (index % ring if ring else index)
+            total = total + line.reshape([-1 if d == axis else 1 for d in range(len(box))])
+        return total
+
+    @cached_property
+    def _table(self) -> IntArray:
+        assert isinstance(self.map, Table)
+        return np.array(self.map.cells, dtype=np.int64).reshape(self.shape)
+
+    def cells(self, box: Box) -> IntArray:
+        """Every nibble address of the elements of ``box``: shape (elements, nibbles)."""
+        return self.addresses(box).reshape(-1, 1) + np.arange(self.nibbles)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The box ``lo … lo + size`` of a buffer, clipped to its shape; empty means nothing to do."""
+
+    buffer: str
+    lo: tuple[Index, ...]
+    size: tuple[int, ...]
+    frame: Index = 0
+
+    def box(self, shape: tuple[int, ...], env: dict[str, int]) -> Box:
+        ranges = []
+        for low, extent, limit in zip(self.lo, self.size, shape, strict=True):
+            start = value(low, env)
+            stop = min(start + extent, limit)
+            ranges.append((max(start, 0), max(stop, max(start, 0))))
+        return tuple(ranges)
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Compute the elements ``out`` of ``op`` from ``ins`` (activations and constants).
+
+    Attributes:
+        unit: the block of output elements whose inputs the kernel reads wholly before it writes
+            any of it, read-ahead included; one extent an axis. Empty: one element at a time.
+        order: block origins in the order they are computed, relative to ``out``'s low corner;
+            empty: row-major.
+        partial: add to the accumulators in ``out``, which a ``Clear`` opened and a ``Finish`` ends.
+        scratch: names of buffers whose contents the kernel destroys.
+    """
+
+    op: str
+    out: Slice
+    ins: tuple[Slice, ...]
+    unit: tuple[int, ...] = ()
+    order: tuple[tuple[int, ...], ...] = ()
+    partial: bool = False
+    scratch: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Open the accumulators ``acc`` of ``op``: from here on they hold no contribution."""
+
+    op: str
+    acc: Slice
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Requantize complete accumulators ``acc`` to elements ``out``, reading ``ins`` (the bias)."""
+
+    op: str
+    acc: Slice
+    out: Slice
+    ins: tuple[Slice, ...] = ()
+    unit: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Move:
+    """Copy elements of one tensor. All of ``src`` is read before any of ``dst`` is written.
+
+    Between memories it is a transfer; within one, with overlapping cells, it is a permutation,
+    which the generated code carries out in place along its cycles.
+    """
+
+    src: Slice
+    dst: Slice
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Add one to a counter."""
+
+    counter: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Go on once the counter is at least ``at_least``."""
+
+    counter: str
+    at_least: Index
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run ``body`` with ``var`` = 0 … count - 1."""
+
+    var: str
+    count: int
+    body: tuple[Step, ...]
+
+
+Step = Compute | Clear | Finish | Move | Signal | Wait | Loop
+
+
+@dataclass(frozen=True)
+class Track:
+    """Steps that one engine runs in order. Tracks run side by side; counters order them."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who computes what, when, and where in memory.
+
+    Attributes:
+        resident: buffers that hold their tensor before the first step: constants and the input.
+        output: the buffer that holds the result after the last step.
+        frames: how many frames the plan runs; slices of frame f hold f's elements.
+    """
+
+    graph: str
+    strategy: str
+    memories: tuple[Memory, ...]
+    buffers: tuple[Buffer, ...]
+    tracks: tuple[Track, ...]
+    resident: tuple[str, ...]
+    output: str
+    frames: int = 1
+
+    @cached_property
+    def buffer(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.buffers}
+
+    @cached_property
+    def memory(self) -> dict[str, Memory]:
+        return {memory.name: memory for memory in self.memories}
+
+
+def packed(shape: tuple[int, ...], bits: int, base: int = 0) -> Affine:
+    """Row-major, elements side by side; strides in nibbles."""
+    width = max(1, bits // 4)
+    return Affine(base, tuple(width * prod(shape[d + 1 :]) for d in range(len(shape))))
+
+
+def whole(buffer: Buffer, frame: Index = 0) -> Slice:
+    return Slice(buffer.name, (0,) * len(buffer.shape), buffer.shape, frame)
