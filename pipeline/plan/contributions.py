@@ -1,0 +1,92 @@
+"""Which atoms of its sum an accumulator already holds, as interned bit masks.
+
+Elements of a slice fall into few classes (borders, channel groups); a mask is made once a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.graph.access import Operand, Term
+from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.reads import positions
+
+Bits = npt.NDArray[np.bool_]
+
+
+class Masks:
+    """Interned sets of atoms: small integers stand for Python-int bit masks; 0 is empty."""
+
+    def __init__(self) -> None:
+        self._masks: list[int] = [0]
+        self._ids: dict[int, int] = {0: 0}
+
+    def intern(self, mask: int) -> int:
+        if mask not in self._ids:
+            self._ids[mask] = len(self._masks)
+            self._masks.append(mask)
+        return self._ids[mask]
+
+    def __getitem__(self, number: int) -> int:
+        return self._masks[number]
+
+
+def contributed(
+    masks: Masks, terms: tuple[Term, ...], out: Box, available: Mapping[str, Box]
+) -> IntArray:
+    """The mask id of the atoms that each element of ``out`` gets from the available boxes.
+
+    An atom counts when every one of its operands' elements is inside its tensor's available box;
+    a tensor that is not in ``available`` gives nothing. Shape: the extents of ``out``.
+    """
+    classes, inverses = [], []
+    for axis in range(len(out)):
+        rows = np.concatenate(
+            [
+                _inside(operand, d, out, available)
+                for term in terms
+                for operand in term.operands
+                for d, window in enumerate(operand.windows)
+                if window.axis == axis
+            ]
+            or [np.zeros((out[axis][1] - out[axis][0], 0), dtype=bool)],
+            axis=1,
+        )
+        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        classes.append(first)
+        inverses.append(inverse.reshape(-1))
+    table = np.zeros([len(first) for first in classes], dtype=np.int64)
+    for place in product(*(range(len(first)) for first in classes)):
+        chosen = tuple(int(first[n]) for first, n in zip(classes, place, strict=True))
+        table[place] = masks.intern(_mask(terms, out, available, chosen))
+    return np.asarray(table[np.ix_(*inverses)])
+
+
+def _inside(operand: Operand, d: int, out: Box, available: Mapping[str, Box]) -> Bits:
+    """(outputs along the window's axis, count): is the index along axis ``d`` available?"""
+    index = positions(operand.windows[d], out)
+    low, high = available[operand.tensor][d] if operand.tensor in available else (0, 0)
+    return np.asarray((index >= low) & (index < high))
+
+
+def _mask(
+    terms: tuple[Term, ...], out: Box, available: Mapping[str, Box], place: tuple[int, ...]
+) -> int:
+    """The mask of the output at ``place`` (relative to ``out``): terms one after another."""
+    parts = []
+    for term in terms:
+        held = None
+        for operand in term.operands:
+            atoms = np.ones(1, dtype=bool)
+            for d, window in enumerate(operand.windows):
+                row = 0 if window.axis is None else place[window.axis]
+                atoms = np.outer(atoms, _inside(operand, d, out, available)[row]).reshape(-1)
+            held = atoms if held is None else held & atoms
+        assert held is not None
+        parts.append(held)
+    packed = np.packbits(np.concatenate(parts), bitorder="little")
+    return int.from_bytes(packed.tobytes(), "little")

@@ -1,0 +1,92 @@
+"""What a step reads: index sets along each axis, and when each element is read last.
+
+Everything here follows from an operator's declared windows (``graph/access.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from pipeline.graph.access import Operand, Window
+from pipeline.graph.tensor import Box, IntArray
+
+NEVER = -1
+
+
+def positions(window: Window, out: Box) -> IntArray:
+    """Indices read along one axis: shape (outputs along ``window.axis``, count), unclipped."""
+    start, stop = (0, 1) if window.axis is None else out[window.axis]
+    first = np.arange(start, stop) // window.divide * window.stride + window.offset
+    if window.axis is None:
+        first = np.array([window.offset])
+    return np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
+
+
+def read_indices(operand: Operand, out: Box, available: Box) -> list[IntArray]:
+    """The indices along each axis of ``operand`` that outputs ``out`` read from ``available``."""
+    result = []
+    for window, (low, high) in zip(operand.windows, available, strict=True):
+        index = np.unique(positions(window, out))
+        result.append(index[(index >= low) & (index < high)])
+    return result
+
+
+def read_times(
+    operand: Operand, out: Box, times: IntArray, indices: Sequence[IntArray], last: bool
+) -> IntArray:
+    """When each element of the grid ``indices`` is read: latest (or earliest) time over ``out``.
+
+    ``times`` has the shape of ``out``. Windows are a product over axes, so the extremum over
+    all outputs that read an element is taken one axis at a time. Returns shape
+    (len(indices[0]), len(indices[1]), …).
+    """
+    never = NEVER if last else np.iinfo(np.int64).max
+    extremum = np.maximum if last else np.minimum
+    used = [window.axis for window in operand.windows if window.axis is not None]
+    assert len(set(used)) == len(used), "an output axis moves one window of an operand"
+    unused = tuple(axis for axis in range(len(out)) if axis not in used)
+    grid = extremum.reduce(times, axis=unused) if unused else times
+    axes = [axis for axis in range(len(out)) if axis in used]
+    for window, index in zip(operand.windows, indices, strict=True):
+        if window.axis is None:
+            grid = np.broadcast_to(grid[..., None], (*grid.shape, len(index)))
+            continue
+        axis = axes.index(window.axis)
+        moved = np.moveaxis(grid, axis, 0)
+        reads = positions(window, out)
+        result = np.full((len(index), *moved.shape[1:]), never, dtype=np.int64)
+        for column in range(reads.shape[1]):
+            place = np.searchsorted(index, reads[:, column])
+            hit = place < len(index)
+            hit[hit] = index[place[hit]] == reads[hit, column]
+            extremum.at(result, place[hit], moved[hit])
+        grid = np.moveaxis(result, 0, -1)
+        axes.pop(axis)
+    return np.asarray(grid)
+
+
+def unit_times(
+    extents: tuple[int, ...], unit: tuple[int, ...], order: tuple[tuple[int, ...], ...]
+) -> IntArray:
+    """The number of the block that computes each element of a slice with the given extents.
+
+    Raises:
+        ValueError: when ``order`` does not name every block exactly once.
+    """
+    block = unit or (1,) * len(extents)
+    grid = tuple(-(-extent // step) for extent, step in zip(extents, block, strict=True))
+    number = np.arange(int(np.prod(grid))).reshape(grid)
+    if order:
+        origins = [
+            tuple(o // step for o, step in zip(origin, block, strict=True)) for origin in order
+        ]
+        if sorted(origins) != sorted(product(*map(range, grid))):
+            raise ValueError(f"the order names {len(set(origins))} of {number.size} units")
+        for n, origin in enumerate(origins):
+            number[origin] = n
+    for axis, (extent, step) in enumerate(zip(extents, block, strict=True)):
+        number = number.repeat(step, axis=axis).take(range(extent), axis=axis)
+    return np.asarray(number, dtype=np.int64)

@@ -1,0 +1,47 @@
+"""One byte array a memory, read and written in elements of 4 to 32 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.graph.tensor import DType, IntArray
+
+
+class Storage:
+    """Bytes of one memory, with the highest nibble ever touched.
+
+    Starts filled with ``garbage``, as a chip's memory does.
+    """
+
+    def __init__(self, size_bytes: int, garbage: int = 0xA5) -> None:
+        self.bytes: npt.NDArray[np.uint8] = np.full(size_bytes, garbage, dtype=np.uint8)
+        self.top_nibbles = 0
+
+    def read(self, addresses: IntArray, dtype: DType) -> IntArray:
+        """Elements at the given nibble addresses; same shape as ``addresses``."""
+        result = np.zeros(addresses.shape, dtype=np.int64)
+        for part in range(dtype.bits // 4):
+            nibble = addresses + part
+            byte = self.bytes[nibble >> 1].astype(np.int64)
+            result |= ((byte >> (4 * (nibble & 1))) & 15) << (4 * part)
+        self._touch(addresses, dtype)
+        if dtype.signed:
+            result -= (result >> (dtype.bits - 1)) << dtype.bits
+        return result
+
+    def write(self, addresses: IntArray, values: IntArray, dtype: DType) -> None:
+        """Store the low bits of ``values`` (same shape); a nibble leaves its byte's other half."""
+        for part in range(dtype.bits // 4):
+            nibble = (addresses + part).reshape(-1)
+            value = ((values >> (4 * part)) & 15).reshape(-1).astype(np.uint8)
+            for half in (0, 1):
+                chosen = (nibble & 1) == half
+                byte = nibble[chosen] >> 1
+                kept = self.bytes[byte] & np.uint8(0xF0 if half == 0 else 0x0F)
+                self.bytes[byte] = kept | (value[chosen] << np.uint8(4 * half))
+        self._touch(addresses, dtype)
+
+    def _touch(self, addresses: IntArray, dtype: DType) -> None:
+        if addresses.size:
+            self.top_nibbles = max(self.top_nibbles, int(addresses.max()) + dtype.bits // 4)

@@ -1,0 +1,280 @@
+"""Hand-written plans that show the vocabulary's powers, each on a small random graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import DType, Tensor
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Signal,
+    Slice,
+    Table,
+    Track,
+    Wait,
+    packed,
+    whole,
+)
+
+U8, U4, I8, I4, I16 = map(DType.parse, ("uint8", "uint4", "int8", "int4", "int16"))
+
+
+@dataclass
+class Builder:
+    """Collects tensors, constants and operators of a chain."""
+
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.operators: list[Operator] = []
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
+        self.tensors[name] = Tensor(name, shape, dtype)
+        return self.tensors[name]
+
+    def constant(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
+        self.tensor(name, shape, dtype)
+        self.constants[name] = self.rng.integers(dtype.minimum, dtype.maximum + 1, shape)
+
+    def conv(self, name: str, source: str, out: int, kernel: int, dtype: DType, shift: int) -> None:
+        shape = self.tensors[source].shape
+        weight = I4 if dtype == U4 else I8
+        self.constant(f"{name}.weight", (out, kernel, kernel, shape[2]), weight)
+        self.constant(f"{name}.bias", (out,), I8)
+        self.tensor(name, (shape[0] - kernel + 1, shape[1] - kernel + 1, out), dtype)
+        parameters = (f"{name}.weight", f"{name}.bias")
+        requant = PowerOfTwo(0, shift)
+        self.operators.append(Conv2d(name, (source,), name, parameters, relu=True, requant=requant))
+
+    def dense(self, name: str, source: str, out: int) -> None:
+        self.constant(f"{name}.weight", (out, *self.tensors[source].shape), I8)
+        self.constant(f"{name}.bias", (out,), I8)
+        self.tensor(name, (out,), I16)
+        parameters = (f"{name}.weight", f"{name}.bias")
+        requant = PowerOfTwo(0, 4)
+        self.operators.append(Dense(name, (source,), name, parameters, requant=requant))
+
+    def graph(self, source: str) -> Graph:
+        output = self.operators[-1].output
+        operators = tuple(self.operators)
+        return Graph("fixture", self.tensors, operators, self.constants, source, output)
+
+
+def constants(graph: Graph, memory: str = "flash", skip: tuple[str, ...] = ()) -> list[Buffer]:
+    """Every constant packed into ``memory``, one after the other."""
+    buffers, top = [], 0
+    for name in graph.constants:
+        if name in skip:
+            continue
+        tensor = graph.tensors[name]
+        bits = tensor.dtype.bits
+        buffers.append(
+            Buffer(
+                name, name, memory, tensor.shape, bits, packed(tensor.shape, bits, top), "constant"
+            )
+        )
+        top += -(-tensor.size * bits // 8) * 2
+    return buffers
+
+
+def herringbone(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """6x6x2 -> 4x4x3, 4 bits, in place: peels of rows and columns, any free nibble."""
+    b = Builder(rng)
+    b.tensor("x", (6, 6, 2), U4)
+    b.conv("y", "x", 3, 3, U4, 4)
+    graph = b.graph("x")
+    order = [(0, c) for c in range(4)] + [(r, 0) for r in range(1, 4)]
+    order += [(1, c) for c in range(1, 4)] + [(r, 1) for r in range(2, 4)]
+    order += [(2, 2), (2, 3), (3, 2), (3, 3)]
+    last = {(r + i, c + j): n for n, (r, c) in enumerate(order) for i in range(3) for j in range(3)}
+    home = {(r, c): [(r * 6 + c) * 2, (r * 6 + c) * 2 + 1] for r in range(6) for c in range(6)}
+    used = set(range(72))
+    cells = np.zeros((4, 4, 3), dtype=int)
+    for n, (r, c) in enumerate(order):
+        for pixel, when in last.items():
+            if when == n:
+                used -= set(home[pixel])
+        free = [a for a in range(200) if a not in used][:3]
+        used |= set(free)
+        cells[r, c] = free
+    x = Buffer("x", "x", "sram", (6, 6, 2), 4, packed((6, 6, 2), 4))
+    y = Buffer("y", "y", "sram", (4, 4, 3), 4, Table(tuple(int(n) for n in cells.reshape(-1))))
+    fixed = constants(graph)
+    step = Compute(
+        "y",
+        whole(y),
+        (whole(x), *map(whole, fixed)),
+        unit=(1, 1, 3),
+        order=tuple((r, c, 0) for r, c in order),
+    )
+    memories = (Memory("sram", 64), Memory("flash", 256, "rom"))
+    resident = ("x", *(buffer.name for buffer in fixed))
+    return (
+        Plan(
+            "fixture", "by hand", memories, (x, y, *fixed), (Track("cpu", (step,)),), resident, "y"
+        ),
+        graph,
+    )
+
+
+def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """Pex's loop: generate two of six channels, accumulate them into 32-bit sums, requantize."""
+    b = Builder(rng)
+    b.tensor("x", (5, 5, 2), U8)
+    b.conv("h", "x", 6, 3, U8, 7)
+    b.conv("y", "h", 3, 1, U8, 8)
+    graph = b.graph("x")
+    x = Buffer("x", "x", "sram", (5, 5, 2), 8, packed((5, 5, 2), 8))
+    h = Buffer("h", "h", "sram", (3, 3, 6), 8, Affine(100, (12, 4, 2), (0, 0, 2)))
+    acc = Buffer("acc", "y", "sram", (3, 3, 3), 32, packed((3, 3, 3), 32, 140), "accumulator")
+    y = Buffer("y", "y", "sram", (3, 3, 3), 8, packed((3, 3, 3), 8))  # over x, dead by then
+    fixed = constants(graph)
+    c1, b1, c2, b2 = map(whole, fixed)
+    two = Lin(0, (("k", 2),))
+    body = (
+        Compute(
+            "h",
+            Slice("h", (0, 0, two), (3, 3, 2)),
+            (
+                whole(x),
+                Slice(c1.buffer, (two, 0, 0, 0), (2, 3, 3, 2)),
+                Slice(b1.buffer, (two,), (2,)),
+            ),
+        ),
+        Compute(
+            "y",
+            whole(acc),
+            (Slice("h", (0, 0, two), (3, 3, 2)), Slice(c2.buffer, (0, 0, 0, two), (3, 1, 1, 2))),
+            partial=True,
+        ),
+    )
+    steps = (Clear("y", whole(acc)), Loop("k", 3, body), Finish("y", whole(acc), whole(y), (b2,)))
+    memories = (Memory("sram", 256), Memory("flash", 512, "rom"))
+    resident = ("x", *(buffer.name for buffer in fixed))
+    buffers = (x, h, acc, y, *fixed)
+    return (
+        Plan("fixture", "by hand", memories, buffers, (Track("cpu", steps),), resident, "y"),
+        graph,
+    )
+
+
+def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph]:
+    """SwapNN: weights come tile by tile from a card into two halves while the CPU computes."""
+    b = Builder(rng)
+    b.tensor("x", (8,), U8)
+    b.dense("y", "x", 2 * tiles)
+    graph = b.graph("x")
+    x = Buffer("x", "x", "sram", (8,), 8, packed((8,), 8))
+    y = Buffer("y", "y", "sram", (2 * tiles,), 16, packed((2 * tiles,), 16, 16))
+    weights = (2 * tiles, 8)
+    card = Buffer("y.weight", "y.weight", "card", weights, 8, packed(weights, 8), "constant")
+    ring = Buffer("tile", "y.weight", "sram", weights, 8, Affine(128, (16, 2), (4, 0)))
+    bias = constants(graph, skip=("y.weight",))[0]
+    two, n = Lin(0, (("t", 2),)), Lin(0, (("t", 1),))
+    tile = (2, 8)
+    io = Loop(
+        "t",
+        tiles,
+        (
+            Wait("free", Lin(-1, (("t", 1),))),
+            Move(Slice("y.weight", (two, 0), tile), Slice("tile", (two, 0), tile)),
+            Signal("arrived"),
+        ),
+    )
+    cpu = Loop(
+        "t",
+        tiles,
+        (
+            Wait("arrived", Lin(1, n.coef)),
+            Compute(
+                "y",
+                Slice("y", (two,), (2,)),
+                (whole(x), Slice("tile", (two, 0), tile), Slice("y.bias", (two,), (2,))),
+            ),
+            Signal("free"),
+        ),
+    )
+    memories = (
+        Memory("sram", 128),
+        Memory("flash", 64, "rom"),
+        Memory("card", 64 + 16 * tiles, "block", 16),
+    )
+    tracks = (Track("cpu", (cpu,)), Track("io", (io,)))
+    buffers = (x, y, card, ring, bias)
+    return Plan(
+        "fixture", "by hand", memories, buffers, tracks, ("x", "y.weight", "y.bias"), "y"
+    ), graph
+
+
+def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """Rows stream into a ring of three; each output row overwrites the input row it kills, and is
+    summed into the classifier at once."""
+    b = Builder(rng)
+    b.tensor("image", (7, 6, 2), U8)
+    b.conv("h", "image", 2, 3, U8, 7)
+    b.dense("y", "h", 3)
+    graph = b.graph("image")
+    image = Buffer("image", "image", "stream", (7, 6, 2), 8, packed((7, 6, 2), 8))
+    ring = Buffer("ring", "image", "sram", (7, 6, 2), 8, Affine(0, (24, 4, 2), (3, 0, 0)))
+    h = Buffer("h", "h", "sram", (5, 4, 2), 8, Affine(0, (24, 4, 2), (3, 0, 0)))
+    acc = Buffer("acc", "y", "sram", (3,), 32, packed((3,), 32, 72), "accumulator")
+    y = Buffer("y", "y", "sram", (3,), 16, packed((3,), 16, 96))
+    fixed = constants(graph)
+    c1, b1, _, b2 = map(whole, fixed)
+    row, r = (1, 6, 2), Lin(0, (("r", 1),))
+    ahead = Lin(2, r.coef)
+    body = (
+        Move(Slice("image", (ahead, 0, 0), row), Slice("ring", (ahead, 0, 0), row)),
+        Compute(
+            "h",
+            Slice("h", (r, 0, 0), (1, 4, 2)),
+            (Slice("ring", (r, 0, 0), (3, 6, 2)), c1, b1),
+            (1, 1, 2),
+        ),
+        Compute(
+            "y",
+            whole(acc),
+            (Slice("h", (r, 0, 0), (1, 4, 2)), Slice("y.weight", (0, r, 0, 0), (3, 1, 4, 2))),
+            partial=True,
+        ),
+    )
+    first = Slice("image", (0, 0, 0), (2, 6, 2))
+    steps = (
+        Clear("y", whole(acc)),
+        Move(first, Slice("ring", first.lo, first.size)),
+        Loop("r", 5, body),
+        Finish("y", whole(acc), whole(y), (b2,)),
+    )
+    memories = (Memory("sram", 64), Memory("flash", 512, "rom"), Memory("stream", 84, "stream"))
+    resident = ("image", *(buffer.name for buffer in fixed))
+    buffers = (image, ring, h, acc, y, *fixed)
+    return (
+        Plan("fixture", "by hand", memories, buffers, (Track("cpu", steps),), resident, "y"),
+        graph,
+    )
+
+
+FIXTURES = {
+    "herringbone": herringbone,
+    "channel_partial": channel_partial,
+    "double_buffer": double_buffer,
+    "row_ring": row_ring,
+}
