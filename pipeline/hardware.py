@@ -33,6 +33,10 @@ class Power:
     idle_ma: float
     source: str
 
+    def active_uj(self, time_us: float) -> float:
+        """Energy of computing for ``time_us``: volts times milliamperes are milliwatts."""
+        return self.supply_volt * self.active_ma * time_us / 1e3
+
 
 @dataclass(frozen=True)
 class Toolchain:

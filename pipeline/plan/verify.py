@@ -132,13 +132,12 @@ class _Verifier:
         frame = value(step.out.frame, event.env)
         times = self.times(event, box, step.unit, step.order)
         terms = op.terms(self.graph.tensors)
-        extra = () if step.partial else op.completion(self.graph.tensors)
         available = {tensor: self.available(event, s, frame) for tensor, s in sources.items()}
         sums = contributed(self.masks, terms, box, available)
         full = self.complete(terms, box)
         reads = [
             self.operand(event, operand, box, times, sources, available)
-            for operand in (*(o for term in terms for o in term.operands), *extra)
+            for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
         written = self.elements(out, box, frame, times)
@@ -146,8 +145,8 @@ class _Verifier:
             reads.append(written)
             sums = self.add_up(event, written, sums)
         else:
-            missing = [o.tensor for o in extra if o.tensor not in sources]
-            if missing or (sums != full).any():
+            reads += self.completion(event, op, box, times, sources, available)
+            if (sums != full).any():
                 raise PlanError(f"{event} is incomplete: its slices do not hold all it needs")
         for name in step.scratch:
             self.scratch(event, self.buffer(name), [*reads, written])
@@ -179,15 +178,7 @@ class _Verifier:
         held = self.elements(acc, box, frame, times)
         sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
         available = {tensor: self.available(event, s, frame) for tensor, s in sources.items()}
-        extra = op.completion(self.graph.tensors)
-        for operand in extra:
-            needed = operand.region(box)
-            have = available.get(operand.tensor)
-            if have is None or any(
-                low > a or high < b for (low, high), (a, b) in zip(have, needed, strict=True)
-            ):
-                raise PlanError(f"{event} is incomplete: it lacks {operand.tensor}")
-        reads = [self.operand(event, o, box, times, sources, available) for o in extra]
+        reads = self.completion(event, op, box, times, sources, available)
         found = self.tokens.check(acc, held.numbers, held.cells, lambda: str(event))
         wanted = self.complete(op.terms(self.graph.tensors), box).reshape(-1)
         if (found != wanted).any():
@@ -257,6 +248,28 @@ class _Verifier:
         last = read_times(operand, box, times, grid, last=True).reshape(-1)
         first = read_times(operand, box, times, grid, last=False).reshape(-1)
         return _Access(buffer, number, cells, last, first)
+
+    def completion(
+        self,
+        event: Event,
+        op: Operator,
+        box: Box,
+        times: IntArray,
+        sources: dict[str, Slice],
+        available: dict[str, Box],
+    ) -> list[_Access]:
+        """What the end of a sum reads, such as the bias: all of it must be in the slices."""
+        result = []
+        for operand in op.completion(self.graph.tensors):
+            tensor = self.graph.tensors[operand.tensor]
+            needed = read_indices(operand, box, tensor.box)
+            held = read_indices(
+                operand, box, available.get(operand.tensor, ((0, 0),) * len(needed))
+            )
+            if any(len(a) != len(b) for a, b in zip(needed, held, strict=True)):
+                raise PlanError(f"{event} is incomplete: it lacks part of {operand.tensor}")
+            result.append(self.operand(event, operand, box, times, sources, available))
+        return result
 
     def elements(
         self, buffer: Buffer, box: Box, frame: int, times: IntArray | None = None

@@ -1,0 +1,165 @@
+"""What a plan costs, from the plan alone: peak memory, work, traffic, and first estimates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from pipeline.graph.access import size_of
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice, Step
+from pipeline.plan.walk import walk
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A stretch of steps over which the same buffers are live.
+
+    Attributes:
+        step: number of its first step in the unrolled plan.
+        label: the operator (or move) that begins it.
+        live_bytes: distinct bytes that the live buffers cover; overlap counts once.
+        buffers: (buffer, bytes on its own) for each live one.
+    """
+
+    step: int
+    label: str
+    live_bytes: float
+    buffers: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Peak memory usage counts activations with the input, neither scratch nor weights, as the
+    papers do; the arena is what has to be linked, scratch and alignment included."""
+
+    pmu_bytes: float
+    arena_bytes: int
+    macs: int
+    macs_executed: int
+    moved_bytes: dict[str, float]
+    estimated_latency_us: float
+    estimated_energy_uj: float
+    timeline: tuple[Moment, ...]
+
+    @property
+    def peak(self) -> Moment:
+        return max(self.timeline, key=lambda moment: moment.live_bytes)
+
+
+def touched(step: Step) -> tuple[Slice, ...]:
+    """The slices a step reads or writes."""
+    match step:
+        case Compute(out=out, ins=ins):
+            return (out, *ins)
+        case Clear(acc=acc):
+            return (acc,)
+        case Finish(acc=acc, out=out, ins=ins):
+            return (acc, out, *ins)
+        case Move(src=src, dst=dst):
+            return (src, dst)
+    return ()
+
+
+def _counts(plan: Plan, buffer: Buffer) -> bool:
+    return plan.memory[buffer.memory].kind == "ram" and buffer.role in ("activation", "accumulator")
+
+
+def timeline(plan: Plan, graph: Graph) -> tuple[Moment, ...]:
+    """Live buffers over the walk; a buffer lives from its first to its last use.
+
+    The input and the output are live from the first, and to the last, step.
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    labels: list[str] = []
+    for event in walk(plan):
+        for piece in touched(event.step):
+            first.setdefault(piece.buffer, len(labels))
+            last[piece.buffer] = len(labels)
+        labels.append(_label(plan, event.step))
+    for name in plan.resident:
+        first[name] = 0
+    last[plan.output] = len(labels) - 1
+    cells = {
+        buffer.name: np.unique(buffer.cells(buffer.box))
+        for buffer in plan.buffers
+        if _counts(plan, buffer) and buffer.name in last
+    }
+    turns = sorted({first[name] for name in cells} | {last[name] + 1 for name in cells})
+    moments = []
+    for turn in turns:
+        live = [name for name in cells if first[name] <= turn <= last[name]]
+        if live:
+            sizes = tuple((name, cells[name].size / 2) for name in live)
+            covered = _covered(plan, {name: cells[name] for name in live})
+            moments.append(Moment(turn, labels[turn], covered / 2, sizes))
+    return tuple(moments)
+
+
+def _covered(plan: Plan, live: dict[str, IntArray]) -> int:
+    """Distinct nibbles over all memories."""
+    total = 0
+    for memory in plan.memory:
+        parts = [c for name, c in live.items() if plan.buffer[name].memory == memory]
+        total += np.unique(np.concatenate(parts)).size if parts else 0
+    return total
+
+
+def _label(plan: Plan, step: Step) -> str:
+    match step:
+        case Compute(op=op) | Clear(op=op) | Finish(op=op):
+            return op
+        case Move(src=src):
+            return f"move {plan.buffer[src.buffer].tensor}"
+    return type(step).__name__.lower()
+
+
+def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
+    """One past the highest nibble that a buffer of ``memory`` reaches."""
+    tops = [
+        int(buffer.addresses(buffer.box).max()) + buffer.nibbles
+        for buffer in plan.buffers
+        if buffer.memory == memory and (constants or buffer.role != "constant")
+    ]
+    return max(tops, default=0)
+
+
+def moved_bytes(plan: Plan) -> dict[str, float]:
+    """Bytes that ``Move`` steps carry, by ``source -> target`` memory."""
+    moved: Counter[str] = Counter()
+    for event in walk(plan):
+        if isinstance(event.step, Move):
+            source, target = event.step.src, event.step.dst
+            buffer, to = plan.buffer[source.buffer], plan.buffer[target.buffer].memory
+            size = size_of(source.box(buffer.shape, event.env))
+            moved[f"{buffer.memory} -> {to}"] += size * buffer.nibbles
+    return {way: nibbles / 2 for way, nibbles in sorted(moved.items())}
+
+
+def cost(plan: Plan, graph: Graph, hardware: Hardware) -> Cost:
+    """Verify ``plan`` and say what it costs on ``hardware``."""
+    report = verify(plan, graph)
+    moments = timeline(plan, graph)
+    arena = sum(
+        ceil(high_water_nibbles(plan, memory.name, constants=False) / 2)
+        for memory in plan.memories
+        if memory.kind == "ram"
+    )
+    latency_us = report.macs_executed * hardware.cycles_per_mac / hardware.clock_hz * 1e6
+    return Cost(
+        pmu_bytes=max((moment.live_bytes for moment in moments), default=0.0),
+        arena_bytes=arena,
+        macs=graph.macs,
+        macs_executed=report.macs_executed,
+        moved_bytes=moved_bytes(plan),
+        estimated_latency_us=latency_us,
+        estimated_energy_uj=hardware.power.active_uj(latency_us),
+        timeline=moments,
+    )

@@ -1,0 +1,137 @@
+"""A plan for people: indented pseudo-code, and the tracks' Gantt intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Index,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Signal,
+    Slice,
+    Step,
+    Wait,
+    value,
+)
+from pipeline.plan.walk import Event, PlanError, unroll
+
+
+def pseudocode(plan: Plan) -> str:
+    """The plan as text: memories, buffers with their addresses, and the steps of each track."""
+    lines = [f"plan of {plan.graph} by {plan.strategy}", ""]
+    lines += [f"memory {m.name}: {m.bytes} B, {m.kind}" for m in plan.memories]
+    lines += ["", *(_buffer(buffer) for buffer in plan.buffers)]
+    for track in plan.tracks:
+        lines += ["", f"{track.name}:", *_steps(track.steps, "  ")]
+    return "\n".join(lines) + "\n"
+
+
+def _buffer(buffer: Buffer) -> str:
+    shape = "x".join(map(str, buffer.shape))
+    role = "" if buffer.role == "activation" else f" ({buffer.role})"
+    if isinstance(buffer.map, Affine):
+        terms = [
+            f"{stride}*({name} mod {ring})" if ring else f"{stride}*{name}"
+            for name, stride, ring in zip(
+                "ijkl", buffer.map.strides, buffer.map.wrap or (0,) * 4, strict=False
+            )
+        ]
+        place = " + ".join([str(buffer.map.base), *terms])
+    else:
+        place = f"table, nibbles {min(buffer.map.cells)}…{max(buffer.map.cells)}"
+    return f"{buffer.name}: {shape} x {buffer.bits} bit{role} in {buffer.memory} at {place}"
+
+
+def _index(index: Index) -> str:
+    if isinstance(index, Lin):
+        terms = [name if factor == 1 else f"{factor}*{name}" for name, factor in index.coef]
+        return " + ".join([*terms, *([str(index.const)] if index.const else [])])
+    return str(index)
+
+
+def _slice(piece: Slice) -> str:
+    ranges = [
+        _index(low) if extent == 1 else f"{_index(low)}:+{extent}"
+        for low, extent in zip(piece.lo, piece.size, strict=True)
+    ]
+    return f"{piece.buffer}[{', '.join(ranges)}]"
+
+
+def _steps(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Loop(var=var, count=count, body=body):
+                yield f"{indent}for {var} in 0…{count - 1}:"
+                yield from _steps(body, indent + "  ")
+            case Compute():
+                ins = ", ".join(_slice(piece) for piece in step.ins)
+                notes = f" by {'x'.join(map(str, step.unit))} units" if step.unit else ""
+                notes += f" in a given order of {len(step.order)}" if step.order else ""
+                sign = "+=" if step.partial else "="
+                yield f"{indent}{_slice(step.out)} {sign} {step.op}({ins}){notes}"
+            case Clear(op=op, acc=acc):
+                yield f"{indent}clear {_slice(acc)} for {op}"
+            case Finish():
+                yield f"{indent}{_slice(step.out)} = requantize {step.op} from {_slice(step.acc)}"
+            case Move(src=src, dst=dst):
+                yield f"{indent}{_slice(dst)} = move {_slice(src)}"
+            case Signal(counter=counter):
+                yield f"{indent}signal {counter}"
+            case Wait(counter=counter, at_least=level):
+                yield f"{indent}wait until {counter} >= {_index(level)}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One step of a track on a common time axis."""
+
+    track: str
+    label: str
+    start: float
+    stop: float
+
+
+def gantt(plan: Plan, duration: Callable[[Event], float]) -> list[Interval]:
+    """When each step runs if every track goes on as soon as its waits allow.
+
+    ``duration`` gives a step's time, in any unit; the result is in the same unit.
+    """
+    queues = [list(unroll(track.steps, {})) for track in plan.tracks]
+    places, clocks = [0] * len(queues), [0.0] * len(queues)
+    signals: dict[str, list[float]] = {}
+    counted: Counter[str] = Counter()
+    intervals = []
+    while any(place < len(queue) for place, queue in zip(places, queues, strict=True)):
+        moved = False
+        for n, queue in enumerate(queues):
+            while places[n] < len(queue):
+                step, env = queue[places[n]]
+                if isinstance(step, Wait):
+                    needed = value(step.at_least, env)
+                    if counted[step.counter] < needed:
+                        break
+                    if needed > 0:
+                        clocks[n] = max(clocks[n], signals[step.counter][needed - 1])
+                elif isinstance(step, Signal):
+                    counted[step.counter] += 1
+                    signals.setdefault(step.counter, []).append(clocks[n])
+                else:
+                    event = Event(n, step, env)
+                    stop = clocks[n] + duration(event)
+                    intervals.append(Interval(plan.tracks[n].name, str(event), clocks[n], stop))
+                    clocks[n] = stop
+                places[n] += 1
+                moved = True
+        if not moved:
+            raise PlanError("deadlock: no track can go on")
+    return intervals

@@ -1,0 +1,96 @@
+"""Peak memory, traffic, fit and the readable forms, on plans whose numbers are known by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.hardware import Hardware, Power, Toolchain
+from pipeline.plan.cost import cost
+from pipeline.plan.draw import gantt, pseudocode
+from pipeline.plan.fit import fit, roomy
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute, Move
+from pipeline.plan.walk import PlanError
+from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
+
+BOARD = Hardware(
+    *("bench", "Bench", "avr", "atmega328p", 16_000_000, 2048, 32256, "flash", True, 64, 10.0),
+    toolchain=Toolchain("cc", "gcc"),
+    power=Power(5.0, 10.0, 1.0, "test"),
+    simulator="",
+)
+
+
+def test_in_place_cells_count_once() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    x, y = (set(plan.buffer[n].cells(plan.buffer[n].box).ravel().tolist()) for n in "xy")
+    result = cost(plan, graph, BOARD)
+    assert result.pmu_bytes == len(x | y) / 2 < (len(x) + len(y)) / 2
+    assert result.arena_bytes == -(-(max(x | y) + 1) // 2)
+
+
+def test_partial_loop_holds_two_channels_and_its_sums() -> None:
+    plan, graph = channel_partial(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    assert result.pmu_bytes == 50 + 9 * 2 + 27 * 4
+    assert result.peak.label == "h"
+
+
+def test_work_traffic_and_estimates() -> None:
+    plan, graph = double_buffer(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    assert result.macs == result.macs_executed == 64
+    assert result.moved_bytes == {"card -> sram": 64.0}
+    assert result.estimated_latency_us == pytest.approx(64 * 10 / 16)
+    assert result.estimated_energy_uj == pytest.approx(40 * 5 * 10 / 1000)
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_interpreter_stays_within_the_planned_arena(name: str) -> None:
+    rng = np.random.default_rng(0)
+    plan, graph = FIXTURES[name](rng)
+    shape = graph.tensors[graph.input].shape
+    water = interpret(plan, graph, rng.integers(0, 16, shape)).high_water_bytes["sram"]
+    assert water <= cost(plan, graph, BOARD).arena_bytes
+
+
+def test_fit_names_need_place_and_advice() -> None:
+    plan, graph = channel_partial(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    assert fit(plan, result, BOARD).fits
+    needed = result.arena_bytes + BOARD.stack_reserve_bytes
+    exact = replace(BOARD, sram_bytes=needed)
+    assert fit(plan, result, exact).fits
+    short = fit(plan, result, replace(BOARD, sram_bytes=needed - 1))
+    assert not short.fits and short.needed_bytes == needed
+    assert f"SRAM needs {needed} B of {needed - 1} B; the peak is at h (" in str(short)
+    assert not fit(plan, result, replace(BOARD, flash_bytes=100)).fits
+
+
+def test_a_plan_that_does_not_fit_can_still_be_verified() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    small = replace(plan, memories=tuple(replace(m, bytes=8) for m in plan.memories))
+    with pytest.raises(PlanError):
+        verify(small, graph)
+    verify(roomy(small), graph)
+
+
+def test_pseudocode_reads_like_a_program() -> None:
+    plan, _ = channel_partial(np.random.default_rng(0))
+    text = pseudocode(plan)
+    assert "  for k in 0…2:\n    h[0:+3, 0:+3, 2*k:+2] = h(" in text
+    assert "acc[0:+3, 0:+3, 0:+3] += y(" in text
+    assert "h: 3x3x6 x 8 bit in sram at 100 + 12*i + 4*j + 2*(k mod 2)" in text
+
+
+def test_gantt_overlaps_io_and_compute() -> None:
+    """Four tiles, 3 to fetch and 2 to compute each: 4 * 3 + 2 when both run side by side."""
+    plan, _ = double_buffer(np.random.default_rng(0))
+    bars = gantt(plan, lambda event: {Move: 3.0, Compute: 2.0}.get(type(event.step), 0.0))
+    assert max(bar.stop for bar in bars) == 14.0
+    cpu = [(bar.start, bar.stop) for bar in bars if bar.track == "cpu"]
+    assert cpu == [(3, 5), (6, 8), (9, 11), (12, 14)]
