@@ -69,7 +69,7 @@ def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 def read_npz(path: Path) -> Arrays:
     """All arrays of an ``.npz``; a damaged file (each member has a CRC) is one clear line."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise ThimbleError(f"{path} is missing: run the stage that writes it") from None

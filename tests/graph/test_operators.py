@@ -1,0 +1,180 @@
+"""Operators against naive loops, and their declared windows against what they really read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import Box, DType, IntArray, Tensor
+
+U8, I8, I16, I32 = map(DType.parse, ("uint8", "int8", "int16", "int32"))
+SETTINGS = settings(max_examples=150, deadline=None)
+
+
+@st.composite
+def convolutions(draw) -> tuple[Conv2d, dict[str, Tensor], dict[str, IntArray]]:
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    depth, per_group = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    dilation = draw(st.tuples(st.integers(1, 2), st.integers(1, 2)))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    height, width = (r + draw(st.integers(0, 4)) for r in reach)
+    zero = draw(st.integers(0, 9))
+    op = Conv2d(
+        *("conv", ("x",), "y", ("w", "b")),
+        stride=draw(st.tuples(st.integers(1, 3), st.integers(1, 3))),
+        dilation=dilation,
+        padding=draw(st.tuples(*[st.integers(0, 2)] * 4)),
+        groups=groups,
+        requant=PowerOfTwo(draw(st.integers(0, 2)), draw(st.integers(0, 3))),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    values = {
+        "x": rng.integers(0, 256, (height, width, groups * depth)),
+        "w": rng.integers(-128, 128, (groups * per_group, *kernel, depth)),
+        "b": rng.integers(-128, 128, groups * per_group),
+    }
+    types = {"x": U8, "w": I8, "b": I8}
+    tensors = {n: Tensor(n, v.shape, types[n]) for n, v in values.items()}
+    tensors["x"] = replace(tensors["x"], zero_point=zero)
+    tensors["y"] = Tensor("y", op.infer(tensors), I32)
+    return op, tensors, values
+
+
+def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -> IntArray:
+    regions = {n: Region(tensors[n].box, v[None]) for n, v in values.items()}
+    box = tensors[op.output].box
+    return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
+
+
+@given(convolutions())
+@SETTINGS
+def test_convolution_equals_naive_loops(case) -> None:
+    op, tensors, v = case
+    zero = tensors["x"].zero_point
+    out, kernel_h, kernel_w, depth = v["w"].shape
+    wanted = np.zeros(tensors["y"].shape, dtype=np.int64)
+    for y, x, c in np.ndindex(*wanted.shape):
+        total = 0
+        for i, j, d in np.ndindex(kernel_h, kernel_w, depth):
+            row = y * op.stride[0] - op.padding[0] + i * op.dilation[0]
+            column = x * op.stride[1] - op.padding[2] + j * op.dilation[1]
+            if 0 <= row < v["x"].shape[0] and 0 <= column < v["x"].shape[1]:
+                channel = c // (out // op.groups) * depth + d
+                total += (int(v["x"][row, column, channel]) - zero) * int(v["w"][c, i, j, d])
+        shifted = ((total << op.requant.left_shift) + int(v["b"][c])) / 2**op.requant.right_shift
+        wanted[y, x, c] = round(shifted)  # Python rounds half to even
+    assert np.array_equal(run(op, tensors, v), wanted)
+    assert op.macs(tensors) == wanted.size * kernel_h * kernel_w * depth
+
+
+@given(convolutions(), st.data())
+@SETTINGS
+def test_disjoint_parts_of_the_input_channels_add_up(case, data) -> None:
+    op, tensors, v = case
+    box = tensors["y"].box
+    regions = {n: Region(tensors[n].box, a[None]) for n, a in v.items()}
+    full = op.accumulate(tensors, box, regions)
+    cut = data.draw(st.integers(0, v["x"].shape[2]))
+    parts = []
+    for low, high in ((0, cut), (cut, v["x"].shape[2])):
+        piece: Box = (*tensors["x"].box[:2], (low, high))
+        some = {**regions, "x": Region(piece, v["x"][None, :, :, low:high])}
+        parts.append(op.accumulate(tensors, box, some))
+    assert np.array_equal(parts[0] + parts[1], full)
+
+
+@given(convolutions(), st.data())
+@SETTINGS
+def test_a_box_of_outputs_equals_its_part_of_the_whole(case, data) -> None:
+    op, tensors, v = case
+    regions = {n: Region(tensors[n].box, a[None]) for n, a in v.items()}
+    full = op.accumulate(tensors, tensors["y"].box, regions)[0]
+    box = []
+    for extent in tensors["y"].shape:
+        low = data.draw(st.integers(0, extent - 1))
+        box.append((low, data.draw(st.integers(low + 1, extent))))
+    part = op.accumulate(tensors, tuple(box), regions)[0]
+    assert np.array_equal(part, full[tuple(slice(a, b) for a, b in box)])
+
+
+@given(convolutions(), st.data())
+@SETTINGS
+def test_windows_tell_exactly_what_matters(case, data) -> None:
+    """Without zero weights, changing an input element changes just the outputs that read it."""
+    op, tensors, v = case
+    v = {**v, "w": np.where(v["w"] == 0, 1, v["w"])}
+    op = replace(op, requant=PowerOfTwo())
+    place = tuple(data.draw(st.integers(0, n - 1)) for n in v["x"].shape)
+    other = v["x"].copy()
+    other[place] = (other[place] + 1) % 256
+    differs = run(op, tensors, v) != run(op, tensors, {**v, "x": other})
+    windows = op.terms(tensors)[0].operands[0].windows
+    for out in np.ndindex(*differs.shape):
+        reads = all(
+            (index - (out[w.axis] // w.divide * w.stride + w.offset)) % w.dilation == 0
+            and 0
+            <= (index - (out[w.axis] // w.divide * w.stride + w.offset)) // w.dilation
+            < w.count
+            for index, w in zip(place, windows, strict=True)
+        )
+        assert reads == differs[out]
+
+
+@pytest.mark.parametrize("cls, reduce", [(AveragePool2d, np.sum), (MaxPool2d, np.max)])
+def test_pooling_equals_numpy(cls: type, reduce) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (7, 6, 3))
+    op = cls("pool", ("x",), "y", kernel=(3, 2), stride=(2, 2))
+    tensors = {"x": Tensor("x", x.shape, U8)}
+    tensors["y"] = Tensor("y", op.infer(tensors), I32 if cls is AveragePool2d else U8)
+    wanted = [
+        [[reduce(x[2 * r : 2 * r + 3, 2 * c : 2 * c + 2, k]) for k in range(3)] for c in range(3)]
+        for r in range(3)
+    ]
+    assert np.array_equal(run(op, tensors, {"x": x}), np.array(wanted))
+    assert op.macs(tensors) == 0 and op.atoms(tensors) == 6
+
+
+def test_dense_reads_any_shape() -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = rng.integers(0, 16, (4, 4, 11)), rng.integers(-8, 8, (10, 4, 4, 11)), np.arange(10)
+    op = Dense("dense", ("x",), "y", ("w", "b"), requant=PowerOfTwo(2, 0))
+    tensors = {
+        n: Tensor(n, v.shape, U8 if n == "x" else I8) for n, v in zip("xwb", (x, w, b), strict=True)
+    }
+    tensors["y"] = Tensor("y", (10,), I16)
+    wanted = 4 * (w.reshape(10, -1) @ x.reshape(-1)) + b
+    assert np.array_equal(run(op, tensors, {"x": x, "w": w, "b": b}), wanted)
+    assert op.macs(tensors) == 1760
+
+
+@given(st.integers(-(2**31), 2**31), st.integers(0, 4), st.integers(1, 12), st.integers(-128, 127))
+def test_half_even_is_exact(acc: int, left: int, right: int, bias: int) -> None:
+    value = PowerOfTwo(left, right).apply(np.array([acc]), bias)[0]
+    numerator = (acc << left) + bias
+    floor, rest = divmod(numerator, 1 << right)
+    half = 1 << (right - 1)
+    wanted = floor + (rest > half or (rest == half and floor % 2 == 1))
+    assert value == wanted
+    assert PowerOfTwo(left, right, "floor").apply(np.array([acc]), bias)[0] == floor
+
+
+def test_shapes_that_do_not_go_together_are_named() -> None:
+    tensors = {"x": Tensor("x", (2, 2, 3), U8), "w": Tensor("w", (4, 3, 3, 3), I8)}
+    conv = Conv2d("conv1", ("x",), "y", ("w", "b"))
+    with pytest.raises(ThimbleError, match="conv1: a 3x3 kernel is larger than 2x2"):
+        conv.infer(tensors)
+    tensors["w"] = Tensor("w", (4, 1, 1, 2), I8)
+    with pytest.raises(ThimbleError, match="weights for 2 input channels in 1 groups, but x has 3"):
+        conv.infer(tensors)
