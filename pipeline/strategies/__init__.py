@@ -1,0 +1,1 @@
+"""Strategies: (graph, hardware) -> plan. One file each; nothing after ``schedule`` knows which."""

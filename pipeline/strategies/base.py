@@ -1,0 +1,34 @@
+"""What every strategy is. The YAML's ``_target_`` is the only registry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan
+
+Layout = Literal["slots", "contiguous"]
+LAYOUTS: tuple[Layout, ...] = ("slots", "contiguous")
+
+
+@dataclass(frozen=True)
+class Strategy(ABC):
+    """Decides who computes what, when, and where in memory.
+
+    Attributes:
+        layout: ``slots`` puts every output in any free nibble through a static address table;
+            ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
+    """
+
+    layout: Layout = "slots"
+
+    @abstractmethod
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        """A plan for one frame. Whether it fits the hardware is checked elsewhere.
+
+        Raises:
+            ThimbleError: when the strategy has no plan for the graph's operators or topology.
+        """

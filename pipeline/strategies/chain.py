@@ -1,0 +1,106 @@
+"""Strategies for chains: one operator after the other, each overwriting what it has used up."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Buffer, Plan, Track, packed
+from pipeline.strategies import contiguous, slots
+from pipeline.strategies.arrangement import round_up
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.ends import needed_nibbles
+from pipeline.strategies.layer import Layer
+from pipeline.strategies.liveness import peak_nibbles
+from pipeline.strategies.peels import Peels, ranks
+from pipeline.strategies.prologue import Prologue
+
+SUPPORTED = (Conv2d, Dense, Pool2d)
+
+
+@dataclass(frozen=True)
+class ChainStrategy(Strategy):
+    """Plans a chain layer by layer; what differs is the order of a convolution's outputs.
+
+    Attributes:
+        name: in plans and messages.
+        in_place: an output may take the place of inputs that have been read for the last time.
+    """
+
+    name: ClassVar[str]
+    in_place: ClassVar[bool] = True
+
+    @abstractmethod
+    def traversal(self, layer: Layer) -> Peels:
+        """The order in which the pixels of ``layer``'s output are computed."""
+
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        self._check(graph)
+        prologue = Prologue.of(graph, hardware)
+        operators = graph.operators[1:] if prologue.pool else graph.operators
+        layers = [Layer(op, graph.tensors) for op in operators]
+        chain = [(layer, self.traversal(layer)) for layer in layers]
+        if self.in_place and self.layout == "slots":
+            laid = slots.arrange(prologue.start, prologue.sum_nibbles, chain)
+        else:
+            laid = contiguous.arrange(prologue.start, prologue.sum_nibbles, chain, self.in_place)
+        arriving = prologue.buffers(laid.beside)
+        constants = _constants(graph, hardware.weight_memory, laid.nibbles)
+        frame = arriving[0] if arriving else laid.buffers[0]
+        return Plan(
+            graph.name,
+            f"{self.name}/{self.layout}",
+            (*hardware.memories, *prologue.memories),
+            (*arriving, *laid.buffers, *constants),
+            (Track("cpu", (*prologue.steps(arriving, laid.buffers[0]), *laid.steps)),),
+            (frame.name, *(buffer.name for buffer in constants)),
+            laid.output,
+        )
+
+    def peak(self, layer: Layer, peels: Peels) -> int:
+        """Nibbles that ``layer`` needs in this strategy's layout when traversed so."""
+        if self.layout == "contiguous":
+            return needed_nibbles(layer, peels)
+        return peak_nibbles(layer, ranks(*layer.outputs[:2], peels))
+
+    def _check(self, graph: Graph) -> None:
+        tensor = graph.input
+        for op in graph.operators:
+            kinds = ", ".join(kind.__name__ for kind in SUPPORTED)
+            if not isinstance(op, SUPPORTED):
+                raise ThimbleError(
+                    f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): "
+                    f"it plans chains of {kinds}"
+                )
+            if op.inputs != (tensor,):
+                raise ThimbleError(
+                    f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): it reads "
+                    f"{', '.join(op.inputs)} where a chain goes on with {tensor}, "
+                    f"and only chains of {kinds} are planned"
+                )
+            tensor = op.output
+        if tensor != graph.output or not graph.operators:
+            raise ThimbleError(
+                f"strategy {self.name} plans chains that end in the output, "
+                f"but {graph.name} ends in {tensor} and its output is {graph.output}"
+            )
+
+
+def _constants(graph: Graph, memory: str, arena_nibbles: int) -> tuple[Buffer, ...]:
+    """Every constant, packed, one after the other from a byte on; in SRAM above the arena."""
+    base, result = arena_nibbles if memory == "sram" else 0, []
+    for name in graph.constants:
+        tensor = graph.tensors[name]
+        bits = tensor.dtype.bits
+        base = round_up(base, 2)
+        address = packed(tensor.shape, bits, base)
+        result.append(Buffer(name, name, memory, tensor.shape, bits, address, "constant"))
+        base += tensor.size * (bits // 4)
+    return tuple(result)

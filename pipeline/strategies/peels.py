@@ -1,0 +1,95 @@
+"""Traversals of an output image as a sequence of peels: whole rows or columns off its rest.
+
+Peeling from the top left, what is left is always the bottom right rectangle. A traversal is the
+one thing in which the paper's strategies differ (section 3.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+
+Axis = Literal["row", "column"]
+
+
+@dataclass(frozen=True)
+class Peel:
+    """The output pixels of row (or column) ``index`` from ``start`` to ``stop`` (exclusive)."""
+
+    axis: Axis
+    index: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def pixels(self) -> Iterator[tuple[int, int]]:
+        """(row, column) in the order they are computed."""
+        for other in range(self.start, self.stop):
+            yield (self.index, other) if self.axis == "row" else (other, self.index)
+
+
+Peels = tuple[Peel, ...]
+
+
+def peel(height: int, width: int, axes: Sequence[Axis]) -> Peels:
+    """Peel along ``axes``, one after the other, until nothing is left."""
+    result, top, left = [], 0, 0
+    for axis in axes:
+        if top == height or left == width:
+            break
+        if axis == "row":
+            result.append(Peel("row", top, left, width))
+            top += 1
+        else:
+            result.append(Peel("column", left, top, height))
+            left += 1
+    return tuple(result)
+
+
+def rows(height: int, width: int) -> Peels:
+    """Row-major order (section 3.4.1)."""
+    return peel(height, width, ["row"] * height)
+
+
+def herringbone(height: int, width: int) -> Peels:
+    """Always the cheaper, that is the shorter, side of what is left (section 3.4.2).
+
+    A peel of x pixels costs D(x) = x (fout - fin) - (k - 1) fin, which grows with x.
+    """
+    axes: list[Axis] = []
+    while height and width:
+        if width <= height:
+            axes.append("row")
+            height -= 1
+        else:
+            axes.append("column")
+            width -= 1
+    return peel(height + axes.count("row"), width + axes.count("column"), axes)
+
+
+def single_transposes(height: int, width: int) -> Iterator[Peels]:
+    """All traversals that change direction at most once, the latest change first (section 3.4.3).
+
+    The first direction is along the shorter side: the paper assumes height >= width and transposes
+    the image otherwise.
+    """
+    first: Axis = "row" if width <= height else "column"
+    second: Axis = "column" if width <= height else "row"
+    longer, shorter = max(height, width), min(height, width)
+    for switch in range(longer, -1, -1):
+        yield peel(height, width, [*[first] * switch, *[second] * shorter])
+
+
+def ranks(height: int, width: int, peels: Peels) -> IntArray:
+    """The place of every output pixel in the traversal, shape (height, width)."""
+    rank = np.full((height, width), -1, dtype=np.int64)
+    for n, pixel in enumerate(pixel for line in peels for pixel in line.pixels()):
+        rank[pixel] = n
+    return rank

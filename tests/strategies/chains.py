@@ -1,0 +1,123 @@
+"""Graphs and boards for the strategies' tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.hardware import Hardware, Power, Toolchain
+from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.single_transpose import SingleTranspose
+
+STRATEGIES: tuple[type[ChainStrategy], ...] = (Ordinary, Replace, SingleTranspose, Herringbone)
+
+
+@dataclass
+class Chain:
+    """Builds a chain of operators with random constants."""
+
+    shape: tuple[int, ...]
+    dtype: str = "uint4"
+    seed: int = 0
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, IntArray] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        self.last = self.tensor("image", self.shape, self.dtype)
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: str) -> str:
+        self.tensors[name] = Tensor(name, shape, DType.parse(dtype))
+        return name
+
+    def constant(self, name: str, shape: tuple[int, ...], dtype: str) -> str:
+        kind = DType.parse(dtype)
+        self.constants[name] = self.rng.integers(kind.minimum, kind.maximum + 1, shape)
+        return self.tensor(name, shape, dtype)
+
+    def add(self, op: Operator, dtype: str) -> Chain:
+        self.tensor(op.output, op.infer(self.tensors), dtype)
+        self.operators.append(op)
+        self.last = op.output
+        return self
+
+    def conv(
+        self,
+        name: str,
+        channels: int,
+        kernel: int | tuple[int, int] = 3,
+        dtype: str = "uint4",
+        groups: int = 1,
+        **options: object,
+    ) -> Chain:
+        size = (kernel, kernel) if isinstance(kernel, int) else kernel
+        depth = self.tensors[self.last].shape[2] // groups
+        weight = self.constant(f"{name}.weight", (channels, *size, depth), "int4")
+        bias = self.constant(f"{name}.bias", (channels,), "int8")
+        requant = PowerOfTwo(1, 5)
+        op = Conv2d(
+            name, (self.last,), name, (weight, bias), groups=groups, relu=True, requant=requant,
+            **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return self.add(op, dtype)
+
+    def average(self, name: str, shift: int = 6, dtype: str = "uint4", **options: object) -> Chain:
+        requant = PowerOfTwo(0, shift, "floor")
+        return self.add(AveragePool2d(name, (self.last,), name, requant=requant, **options), dtype)  # type: ignore[arg-type]
+
+    def maximum(self, name: str, **options: object) -> Chain:
+        dtype = str(self.tensors[self.last].dtype)
+        return self.add(MaxPool2d(name, (self.last,), name, **options), dtype)  # type: ignore[arg-type]
+
+    def dense(self, name: str, outputs: int, dtype: str = "int16") -> Chain:
+        weight = self.constant(f"{name}.weight", (outputs, *self.tensors[self.last].shape), "int4")
+        bias = self.constant(f"{name}.bias", (outputs,), "int8")
+        op = Dense(name, (self.last,), name, (weight, bias), requant=PowerOfTwo(2, 0))
+        return self.add(op, dtype)
+
+    def graph(self) -> Graph:
+        operators = tuple(self.operators)
+        return Graph("chain", self.tensors, operators, self.constants, "image", self.last)
+
+    def frame(self) -> IntArray:
+        kind = self.tensors["image"].dtype
+        return self.rng.integers(kind.minimum, kind.maximum + 1, self.shape)
+
+
+def mnist() -> Chain:
+    """The paper's network (TRUTHS: 94,928 MACs) with random weights."""
+    chain = Chain((28, 28, 1), "uint8").average("pooled")
+    for name, channels in (("conv1", 5), ("conv2", 8), ("conv3", 11)):
+        chain.conv(name, channels)
+    return chain.maximum("pool").dense("logits", 10)
+
+
+def board(streams: bool = True, weights_in: str = "sram", sram_bytes: int = 1 << 20) -> Hardware:
+    return Hardware(
+        name="test",
+        title="Test board",
+        core="host",
+        part="none",
+        clock_hz=1,
+        sram_bytes=sram_bytes,
+        flash_bytes=1 << 20,
+        weights_in=weights_in,  # type: ignore[arg-type]
+        streams_input=streams,
+        stack_reserve_bytes=0,
+        cycles_per_mac=1.0,
+        toolchain=Toolchain("cc", "gcc"),
+        power=Power(5.0, 1.0, 1.0, "none"),
+        simulator="none",
+    )
