@@ -1,0 +1,97 @@
+"""The report stands alone, says what the numbers say, and is byte-stable."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.plan.cost import cost
+from pipeline.report.html import bars, explain_peak, number, write
+from tests.plan.fixtures import FIXTURES, herringbone
+from tests.plan.test_cost import BOARD
+
+METRICS = {
+    "status": "ok",
+    "pmu_bytes": 42.5,
+    "arena_bytes": 43,
+    "sram_limit_bytes": 2048,
+    "weight_sram_bytes": 1513,
+    "stack_bytes": 60,
+    "sram_bytes": 1620,
+    "flash_bytes": 9000,
+    "flash_limit_bytes": 32256,
+    "accuracy_int": 0.9876,
+    "mismatches_device": 0,
+}
+PROVENANCE = {"hardware": "Arduino <Uno>", "plan": "abc"}
+
+
+class Strict(HTMLParser):
+    """Collects text and outside references; checks that tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.open, self.outside = [], [], []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        values = dict(attrs)
+        self.outside += [v for k, v in values.items() if k in ("src", "href") and v[:1] != "#"]
+        if tag not in ("meta", "br", "path", "use", "rect", "link", "!doctype"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        pass
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_report_is_whole_and_stands_alone(name: str, tmp_path: Path) -> None:
+    plan, graph = FIXTURES[name](np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    pages = []
+    for attempt in "ab":
+        path = tmp_path / f"{attempt}.html"
+        write(path, graph, plan, result, METRICS, PROVENANCE)
+        pages.append(path.read_text())
+    assert pages[0] == pages[1], "the report is not byte-stable"
+    parser = Strict()
+    parser.feed(pages[0])
+    assert not parser.open and not parser.outside
+    text = " ".join(parser.text)
+    assert "Arduino <Uno>" in text and "0.9876" in text
+    assert f"peak {result.pmu_bytes:g} B" in text
+    for op in graph.operators:
+        assert op.name in text
+    assert ("Tracks" in text) == (len(plan.tracks) > 1)
+    assert not re.search(r"https?://(?!www\.w3\.org)", pages[0])
+
+
+def test_peak_is_explained() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    shared = 36 + 24 - result.pmu_bytes
+    assert f"x 36 B + y 24 B would take 60 B apart; {shared:g} B are shared" in explain_peak(
+        plan, result
+    )
+
+
+def test_bars_add_up_to_what_was_measured() -> None:
+    sram, flash = bars(METRICS)
+    assert sram.used_bytes == 1620 and dict(sram.parts)["other"] == 4
+    assert flash.used_bytes == 9000
+    over = bars({**METRICS, "weight_sram_bytes": 3000, "sram_bytes": None})[0]
+    assert over.scale_bytes == over.used_bytes > over.limit_bytes
+
+
+def test_numbers_read_well() -> None:
+    assert number(94928) == "94\u202f928" and number(434.5) == "434.5"
+    assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
