@@ -1,0 +1,68 @@
+/* Cells of the arena and words of flash, the same on the chip and on the host.
+ *
+ * An address counts nibbles: byte n of the arena holds cells 2n (low) and 2n + 1 (high). Elements of
+ * 8 bits and more begin at even cells, least significant byte first. A pixel is a row of elements;
+ * where one is torn apart, its address has the flag NN_SCATTERED and is an index into nn_scatter.
+ */
+#ifndef NN_CELLS_H
+#define NN_CELLS_H
+
+#include <stdint.h>
+
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define NN_FLASH PROGMEM
+#define nn_flash8(address) pgm_read_byte(address)
+#define nn_flash16(address) pgm_read_word(address)
+#define NN_LAST __attribute__((section(".noinit"))) /* after all other statics, before the stack */
+#else
+#define NN_FLASH
+#define nn_flash8(address) (*(address))
+#define nn_flash16(address) (*(address))
+#define NN_LAST
+#endif
+
+#define NN_KEEP __attribute__((used)) /* not to be folded into code */
+#define NN_SCATTERED 0x8000u
+
+/* Nibble `index` of packed unsigned nibbles. */
+#define nn_nibble(byte, index) ((uint8_t)((index) & 1 ? (byte) >> 4 : (byte) & 15))
+
+static inline uint8_t nn_get4(const uint8_t *arena, uint16_t cell) {
+    return nn_nibble(arena[cell >> 1], cell);
+}
+
+static inline void nn_put4(uint8_t *arena, uint16_t cell, uint8_t value) {
+    uint8_t *byte = &arena[cell >> 1];
+    if (cell & 1) {
+        *byte = (uint8_t)((*byte & 0x0F) | (value << 4));
+    } else {
+        *byte = (uint8_t)((*byte & 0xF0) | (value & 0x0F));
+    }
+}
+
+static inline uint8_t nn_get8(const uint8_t *arena, uint16_t cell) { return arena[cell >> 1]; }
+
+static inline void nn_put8(uint8_t *arena, uint16_t cell, uint8_t value) {
+    arena[cell >> 1] = value;
+}
+
+static inline uint16_t nn_get16(const uint8_t *arena, uint16_t cell) {
+    return (uint16_t)(arena[cell >> 1] | arena[(cell >> 1) + 1] << 8);
+}
+
+static inline void nn_put16(uint8_t *arena, uint16_t cell, uint16_t value) {
+    arena[cell >> 1] = (uint8_t)value;
+    arena[(cell >> 1) + 1] = (uint8_t)(value >> 8);
+}
+
+static inline uint32_t nn_get32(const uint8_t *arena, uint16_t cell) {
+    return nn_get16(arena, cell) | (uint32_t)nn_get16(arena, (uint16_t)(cell + 4)) << 16;
+}
+
+static inline void nn_put32(uint8_t *arena, uint16_t cell, uint32_t value) {
+    nn_put16(arena, cell, (uint16_t)value);
+    nn_put16(arena, (uint16_t)(cell + 4), (uint16_t)(value >> 16));
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* What a port gives to main.c; one header each, chosen by the compiler that reads it.
+ *
+ *     PORT_MAIN                  attributes of main
+ *     port_init()                line, timer
+ *     port_read()                waits for one byte; the wait is phase PORT_WAIT
+ *     port_write(byte)           waits until the line takes it
+ *     port_phase(phase)          says what the processor is doing from here on
+ *     port_timer_start(), port_timer_stop(), port_timer_cycles()
+ *     port_stack_bytes()         most bytes of stack ever used, found in painted memory
+ *     port_untouched_bytes()     bytes between the statics and the stack never written
+ */
+#ifndef THIMBLE_PORT_H
+#define THIMBLE_PORT_H
+
+enum port_phase {
+    PORT_WAIT = 0,   /* for the line: in no figure */
+    PORT_FEED = 1,   /* in nn_init or nn_feed */
+    PORT_INVOKE = 2, /* in nn_invoke */
+    PORT_HARNESS = 3 /* framing, checking, answering */
+};
+
+#ifdef __AVR__
+#include "port_avr.h"
+#else
+#include "port_host.h"
+#endif
+
+#endif

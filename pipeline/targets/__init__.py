@@ -1,0 +1,1 @@
+"""Compilers, simulators and boards: from generated C to measured figures."""

@@ -1,0 +1,216 @@
+"""The deepest stack an AVR program can need, exactly, from its machine code.
+
+Every path from the reset vector is walked once with two numbers: how many bytes are on the stack
+since the function was entered, and, where a function keeps a frame, how deep the frame pointer Y
+points. A call costs its 2-byte return address and what the callee needs. That is exact for code
+without recursion, computed jumps and interrupts; code with one of them is refused.
+Opcodes: Atmel-0856, AVR Instruction Set Manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pipeline.errors import ThimbleError
+
+RETURN_BYTES = 2
+SPL, SPH = 0x3D, 0x3E
+Y_LOW, Y_HIGH = 28, 29
+SEI = 0x9478
+RETURNS = (0x9508, 0x9518)
+COMPUTED = {0x9409: "ijmp", 0x9509: "icall", 0x9419: "eijmp", 0x9519: "eicall"}
+MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Bytes below the initial stack pointer at worst, and the calls that lead there."""
+
+    bytes: int
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """At an instruction: bytes pushed since entry; the depths Y's halves point at, if known."""
+
+    depth: int = 0
+    y_low: int | None = None
+    y_high: int | None = None
+
+    def join(self, other: State) -> State:
+        return State(
+            max(self.depth, other.depth),
+            self.y_low if self.y_low == other.y_low else None,
+            self.y_high if self.y_high == other.y_high else None,
+        )
+
+
+def bound(flash: bytes, labels: Mapping[int, str]) -> Bound:
+    """The bound of the program in ``flash`` (from address 0), named by ``labels`` (by address).
+
+    Raises:
+        ThimbleError: for recursion, a computed jump, interrupts, or a stack pointer set to what
+            is not known.
+    """
+    return _Walk(flash, labels).function(0)
+
+
+class _Walk:
+    def __init__(self, flash: bytes, labels: Mapping[int, str]) -> None:
+        self.flash = flash
+        self.labels = labels
+        self.known: dict[int, Bound] = {}
+        self.entered: list[int] = []
+
+    def function(self, entry: int) -> Bound:
+        if entry in self.entered:
+            loop = [self.name(a) for a in [*self.entered[self.entered.index(entry) :], entry]]
+            raise ThimbleError(f"the stack has no bound: recursion {' -> '.join(loop)}")
+        if entry not in self.known:
+            self.entered.append(entry)
+            self.known[entry] = self._deepest(entry)
+            self.entered.pop()
+        return self.known[entry]
+
+    def name(self, address: int) -> str:
+        return self.labels.get(address, f"{address:#x}")
+
+    def _deepest(self, entry: int) -> Bound:
+        """Fixed point over the function's instructions, tail jumps followed."""
+        states = {entry: State()}
+        work = [entry]
+        best = Bound(0, (self.name(entry),))
+        while work:
+            pc = work.pop()
+            state, callee, following = self._step(pc, states[pc])
+            below = self.function(callee) if callee is not None else None
+            deepest = state.depth + (RETURN_BYTES + below.bytes if below else 0)
+            if deepest > best.bytes or (deepest == best.bytes and below and len(best.path) == 1):
+                best = Bound(deepest, (self.name(entry), *(below.path if below else ())))
+            if deepest > MOST_BYTES:
+                raise ThimbleError(f"the stack has no bound: {self.name(entry)} pushes in a loop")
+            for after in following:
+                joined = state.join(states[after]) if after in states else state
+                if states.get(after) != joined:
+                    states[after] = joined
+                    work.append(after)
+        return best
+
+    def _word(self, pc: int) -> int:
+        if not 0 <= pc <= len(self.flash) - 2:
+            raise ThimbleError(f"the program runs out of its flash at {pc:#x}")
+        return int.from_bytes(self.flash[pc : pc + 2], "little")
+
+    def _length(self, pc: int) -> int:
+        op = self._word(pc)
+        two_words = op & 0xFE0E in (0x940C, 0x940E) or op & 0xFC0F == 0x9000  # jmp call lds sts
+        return 4 if two_words else 2
+
+    def _step(self, pc: int, state: State) -> tuple[State, int | None, Iterator[int]]:
+        """The state after the instruction at ``pc``, the function it calls, where it goes on."""
+        op = self._word(pc)
+        after = pc + self._length(pc)
+        if op in RETURNS:
+            return state, None, iter(())
+        if op in COMPUTED or op == SEI:
+            what = (
+                "enables interrupts"
+                if op == SEI
+                else f"jumps to a computed address ({COMPUTED[op]})"
+            )
+            raise ThimbleError(f"the stack has no bound: {self.name(self.entered[-1])} {what}")
+        if op & 0xF000 in (0xC000, 0xD000):  # rjmp rcall
+            target = after + 2 * _signed(op & 0xFFF, 12)
+            return self._jump(state, target, after, is_call=bool(op & 0x1000))
+        if op & 0xFE0C == 0x940C:  # jmp call
+            target = ((op >> 3 & 0x3E | op & 1) << 16 | self._word(pc + 2)) * 2
+            return self._jump(state, target, after, is_call=bool(op & 2))
+        if op & 0xF800 == 0xF000:  # br..
+            return state, None, iter((after, after + 2 * _signed(op >> 3 & 0x7F, 7)))
+        if op & 0xFC00 == 0x1000 or op & 0xFC08 == 0xFC00 or op & 0xFD00 == 0x9900:  # skips
+            return state, None, iter((after, after + self._length(after)))
+        return self._moved(op, state), None, iter((after,))
+
+    @staticmethod
+    def _jump(
+        state: State, target: int, after: int, *, is_call: bool
+    ) -> tuple[State, int | None, Iterator[int]]:
+        if not is_call:
+            return state, None, iter((target,))
+        if target == after:  # gcc's way to take two bytes of stack
+            return State(state.depth + 2, state.y_low, state.y_high), None, iter((after,))
+        return state, target, iter((after,))
+
+    def _moved(self, op: int, state: State) -> State:
+        """Pushes, pops, and what avr-gcc's frames do to SP and Y."""
+        depth, low, high = state.depth, state.y_low, state.y_high
+        register = op >> 4 & 0x1F
+        if op & 0xFE0F == 0x920F:  # push
+            return State(depth + 1, low, high)
+        if op & 0xFE0F == 0x900F:  # pop
+            depth -= 1
+        if op & 0xF800 == 0xB000 and register in (Y_LOW, Y_HIGH):  # in
+            io = op >> 5 & 0x30 | op & 0xF
+            is_low = register == Y_LOW
+            return State(
+                depth,
+                (depth if io == SPL else None) if is_low else low,
+                high if is_low else (depth if io == SPH else None),
+            )
+        if op & 0xF800 == 0xB800 and op >> 5 & 0x30 | op & 0xF == SPL:  # out SPL
+            return State(self._frame(state, register), low, high)
+        if op & 0xFE30 == 0x9620:  # adiw sbiw r28
+            by = (op >> 2 & 0x30 | op & 0xF) * (1 if op & 0x100 else -1)
+            return State(depth, _add(low, by), _add(high, by))
+        if op & 0xF000 in (0x4000, 0x5000) and register & 0xF in (Y_LOW & 0xF, Y_HIGH & 0xF):
+            return _subtract_immediate(op, state)
+        if _writes(op) & {Y_LOW, Y_HIGH}:
+            return State(depth, None, None)
+        return State(depth, low, high)
+
+    def _frame(self, state: State, register: int) -> int:
+        if register == Y_LOW and state.y_low is not None and state.y_low == state.y_high:
+            return state.y_low
+        if len(self.entered) == 1 and state.depth == 0:  # the start-up code sets it first of all
+            return 0
+        raise ThimbleError(
+            f"the stack has no bound: {self.name(self.entered[-1])} sets SP to what is not known"
+        )
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _add(depth: int | None, by: int) -> int | None:
+    return None if depth is None else depth + by
+
+
+def _subtract_immediate(op: int, state: State) -> State:
+    """``subi r28, low`` then ``sbci r29, high``: together Y -= the 16-bit number."""
+    value = op >> 4 & 0xF0 | op & 0xF
+    is_low_half = op & 0xF0 == 0xC0
+    if op & 0xF000 == 0x5000 and is_low_half:
+        return State(state.depth, _add(state.y_low, value), state.y_high)
+    if op & 0xF000 == 0x4000 and not is_low_half and state.y_low is not None:
+        low = state.y_low + _signed(value, 8) * 256
+        return State(state.depth, low, low)
+    return State(state.depth, None, None)
+
+
+def _writes(op: int) -> set[int]:
+    """The registers a load, move or arithmetic instruction writes (those that may name r28)."""
+    register = op >> 4 & 0x1F
+    if op & 0xFF00 == 0x0100:  # movw
+        return {2 * (register & 0xF), 2 * (register & 0xF) + 1}
+    if op & 0xF000 in (0xE000, 0x6000, 0x7000):  # ldi ori andi
+        return {16 + (register & 0xF)}
+    compares = op & 0xFC00 in (0x0400, 0x1400)
+    arithmetic = 0x0800 <= op < 0x3000 and not compares
+    loads = op & 0xFE00 == 0x9000 or op & 0xD200 == 0x8000 or op & 0xFE08 == 0x9400
+    written = {register} if arithmetic or loads else set()
+    if op & 0xFC0F in (0x9009, 0x900A):  # ld/st through Y+ or -Y
+        written |= {Y_LOW, Y_HIGH}
+    return written

@@ -1,0 +1,96 @@
+"""Runs test images where the config says and writes down what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import flash, host, simavr
+from pipeline.targets.runs import Images, Runs, uncounted
+
+Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
+SIMULATORS: dict[str, Simulator] = {"simavr": simavr.run}
+
+
+def measure(
+    target: Mapping[str, Any],
+    build: Path,
+    size: Mapping[str, Any],
+    hardware: Hardware,
+    images: Images,
+) -> tuple[dict[str, Any], Arrays]:
+    """The contents of ``device.json`` and ``outputs.npz``.
+
+    Args:
+        target: the config group: ``name`` (simulate, host, flash), ``images``, ``port``.
+        build: folder with ``firmware.elf``, ``firmware.hex`` and ``host``.
+        size: of ``size.json``.
+        images: the whole test set, (n, h, w, c) uint8: the native program runs all of it, the
+            device the first ``target.images``.
+    """
+    asked = int(target["images"])
+    if asked < 0:
+        raise ThimbleError(f"target.images={asked}: give 0 or more")
+    native = host.infer(build / "host", images)
+    runs = _run(target, build, size, hardware, images[:asked], native[:asked])
+    counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes
+    report = {
+        "target": target["name"],
+        "images": len(runs.outputs),
+        "statics_bytes": size["statics_bytes"],
+        "stack_bytes": runs.stack_bytes,
+        "painted_stack_bytes": runs.painted_stack_bytes,
+        "sram_bytes": counted,
+        "canary_ok": True,  # a refused image ends the stage
+        "latency_cycles": _spread(runs.latency_cycles),
+        "compute_cycles": _spread(runs.compute_cycles),
+        "host": {"images": len(images)},
+    }
+    arrays = {
+        "device_outputs": runs.outputs,
+        "host_outputs": native,
+        "latency_cycles": runs.latency_cycles,
+        "compute_cycles": runs.compute_cycles,
+    }
+    return {key: value for key, value in report.items() if value is not None}, arrays
+
+
+def _run(
+    target: Mapping[str, Any],
+    build: Path,
+    size: Mapping[str, Any],
+    hardware: Hardware,
+    images: Images,
+    native: npt.NDArray[Any],
+) -> Runs:
+    name = target["name"]
+    if name == "host":
+        return uncounted(native)
+    if name == "flash":
+        flash.write(build, hardware, str(target.get("port") or ""))
+        return uncounted(native[:0])
+    if hardware.simulator not in SIMULATORS:
+        raise ThimbleError(
+            f"hardware {hardware.name}: no simulator {hardware.simulator!r}; have "
+            f"{', '.join(SIMULATORS)}; try target=host"
+        )
+    return SIMULATORS[hardware.simulator](build, size, hardware, images)
+
+
+def _spread(cycles: npt.NDArray[np.int64]) -> dict[str, int] | None:
+    """Smallest, median (the lower of two) and largest, whole cycles; None without any."""
+    if not len(cycles):
+        return None
+    ordered = np.sort(cycles)
+    return {
+        "min": int(ordered[0]),
+        "median": int(ordered[(len(ordered) - 1) // 2]),
+        "max": int(ordered[-1]),
+    }

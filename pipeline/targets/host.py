@@ -1,0 +1,60 @@
+"""The native program: the board's own sources, exact outputs, a whole test set in seconds."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+from pipeline.targets import protocol
+from pipeline.targets.progress import counted
+from pipeline.targets.protocol import Command
+from pipeline.targets.runs import Images, check_images, in_parallel, shares
+
+IMAGES_A_RUN = 250
+
+
+def talk(program: Path, stream: bytes) -> bytes:
+    """Everything ``program`` answers to ``stream``. Raises ThimbleError when it crashes."""
+    try:
+        done = subprocess.run([program.resolve()], input=stream, capture_output=True, check=False)
+    except OSError as error:
+        raise ThimbleError(f"{program} does not start ({error}): run stage build again") from None
+    if done.returncode:
+        said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        what = next((line for line in said if "error" in line), said[-1] if said else "no message")
+        raise ThimbleError(f"{program} ended with {done.returncode}: {what.strip()}")
+    return done.stdout
+
+
+def identify(program: Path) -> protocol.Identity:
+    answers = protocol.replies(talk(program, protocol.encode(Command.IDENTIFY)))
+    if len(answers) != 1:
+        raise protocol.FrameError(f"{program} gave {len(answers)} answers to one question")
+    return protocol.identity(protocol.accept(answers[0], Command.IDENTIFY))
+
+
+def infer(program: Path, images: Images) -> npt.NDArray[Any]:
+    """(images, ...) uint8 -> (images, outputs), on all cores."""
+    who = identify(program)
+    check_images(images, who.input_bytes)
+
+    def run(part: slice) -> npt.NDArray[Any]:
+        stream = b"".join(protocol.encode(Command.INFER, i.tobytes()) for i in images[part])
+        answers = protocol.replies(talk(program, stream))
+        if len(answers) != len(images[part]):
+            raise protocol.FrameError(
+                f"{program} gave {len(answers)} answers to {len(images[part])} images"
+            )
+        advance(len(answers))
+        rows = [protocol.outputs(protocol.accept(a, Command.INFER), who) for a in answers]
+        return np.stack(rows)
+
+    if not len(images):
+        return np.zeros((0, who.outputs), who.dtype)
+    with counted("host build", len(images)) as advance:
+        return np.concatenate(in_parallel(run, list(shares(len(images), IMAGES_A_RUN))))

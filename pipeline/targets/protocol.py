@@ -1,0 +1,172 @@
+"""The host's end of ``firmware/protocol/frame.h``: RFC 1662 frames with its 16-bit check."""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+
+VERSION = 1
+FLAG = 0x7E
+ESCAPE = 0x7D
+ESCAPE_XOR = 0x20
+
+
+class Command(IntEnum):
+    IDENTIFY = ord("I")
+    INFER = ord("F")
+    REPORT = ord("R")
+
+
+class Status(IntEnum):
+    OK = 0
+    TRUNCATED = 1
+    OVERSIZED = 2
+    BAD_CRC = 3
+    UNKNOWN = 4
+    INCOMPLETE = 5
+    CORRUPT = 6
+
+
+class FrameError(ThimbleError):
+    """What came over the line is not a whole reply."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    command: int
+    status: Status
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a firmware says it is: bytes an input, outputs, bytes an output."""
+
+    input_bytes: int
+    outputs: int
+    output_bytes: int
+
+    @property
+    def dtype(self) -> np.dtype[np.signedinteger]:
+        return np.dtype(f"<i{self.output_bytes}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the chip found out about itself.
+
+    Attributes:
+        invoke_cycles: of the last ``nn_invoke``, to 64 cycles, by a timer.
+        stack_bytes: stack ever used, by painted memory: a byte that happened to be written with
+            the paint's own value at the far end is missed.
+        untouched_bytes: between the statics and the deepest stack.
+    """
+
+    invoke_cycles: int
+    stack_bytes: int
+    untouched_bytes: int
+
+
+def crc16(data: bytes, crc: int = 0xFFFF) -> int:
+    """RFC 1662 appendix C.2, bit by bit: x^16 + x^12 + x^5 + 1 reflected, not yet complemented."""
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
+    return crc
+
+
+_REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _crc16_fast(data: bytes) -> int:
+    """``crc16`` by the standard library's CRC-CCITT, which takes the bits the other way round."""
+    crc = binascii.crc_hqx(data.translate(_REVERSED_BITS), 0xFFFF)
+    return _REVERSED_BITS[crc & 0xFF] << 8 | _REVERSED_BITS[crc >> 8]
+
+
+def frame(inside: bytes) -> bytes:
+    """``inside`` with its check, escaped, between flags."""
+    checked = inside + struct.pack("<H", _crc16_fast(inside) ^ 0xFFFF)
+    escaped = checked.replace(b"\x7d", b"\x7d\x5d").replace(b"\x7e", b"\x7d\x5e")
+    return bytes([FLAG]) + escaped + bytes([FLAG])
+
+
+def encode(command: int, payload: bytes = b"") -> bytes:
+    """A request as it goes over the line."""
+    return frame(bytes([command]) + payload)
+
+
+def decode(inside: bytes) -> Reply:
+    """A reply from the bytes between two flags. Raises FrameError when it is not whole."""
+    plain = bytearray()
+    escaped = False
+    for byte in inside:
+        if byte == ESCAPE and not escaped:
+            escaped = True
+        else:
+            plain.append(byte ^ ESCAPE_XOR if escaped else byte)
+            escaped = False
+    if escaped or len(plain) < 4:
+        raise FrameError(f"a reply of {len(plain)} B was cut short: check the line and try again")
+    if struct.unpack("<H", plain[-2:])[0] != _crc16_fast(bytes(plain[:-2])) ^ 0xFFFF:
+        raise FrameError("a reply arrived damaged (CRC): check the line and try again")
+    try:
+        return Reply(plain[0], Status(plain[1]), bytes(plain[2:-2]))
+    except ValueError:
+        raise FrameError(
+            f"a reply has status {plain[1]}: the firmware is of another version"
+        ) from None
+
+
+def split(stream: bytes) -> Iterator[bytes]:
+    """The insides of the frames in ``stream``; what follows the last flag is left out."""
+    return (part for part in stream.split(bytes([FLAG]))[:-1] if part)
+
+
+def replies(stream: bytes) -> list[Reply]:
+    return [decode(part) for part in split(stream)]
+
+
+def accept(reply: Reply, command: Command) -> bytes:
+    """The payload of an accepted reply to ``command``; raises FrameError for a refusal."""
+    if reply.command != command or reply.status is not Status.OK:
+        raise FrameError(
+            f"the firmware refused {command.name.lower()}: {reply.status.name.lower()}"
+            + (" (its memory was overwritten)" if reply.status is Status.CORRUPT else "")
+        )
+    return reply.payload
+
+
+def identity(payload: bytes) -> Identity:
+    version, input_bytes, outputs, output_bytes = _unpack("<HIHB", payload)
+    if version != VERSION:
+        raise FrameError(
+            f"the firmware speaks protocol {version}, this is {VERSION}: flash it again"
+        )
+    return Identity(input_bytes, outputs, output_bytes)
+
+
+def report(payload: bytes) -> Report:
+    return Report(*_unpack("<IHH", payload))
+
+
+def outputs(payload: bytes, who: Identity) -> npt.NDArray[np.signedinteger]:
+    """The outputs of one inference: (outputs,) of the firmware's own type."""
+    if len(payload) != who.outputs * who.output_bytes:
+        raise FrameError(f"{len(payload)} B of outputs, {who.outputs * who.output_bytes} expected")
+    return np.frombuffer(payload, who.dtype)
+
+
+def _unpack(layout: str, payload: bytes) -> tuple[int, ...]:
+    if len(payload) != struct.calcsize(layout):
+        raise FrameError(f"{len(payload)} B of payload, {struct.calcsize(layout)} expected")
+    return struct.unpack(layout, payload)

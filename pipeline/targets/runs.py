@@ -1,0 +1,77 @@
+"""What a target gives back for a number of images, and how work is shared between cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+
+Images = npt.NDArray[np.uint8]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Inferences on one target.
+
+    Attributes:
+        outputs: (images, outputs), of the firmware's own integer type.
+        latency_cycles: (images,) last input byte read until the first answer byte is written,
+            without waiting for the line; empty where nothing counts cycles.
+        compute_cycles: (images,) in feeding and invoking; empty likewise.
+        stack_bytes: deepest stack, start-up included, from the lowest stack pointer.
+        painted_stack_bytes: the same as the chip found it in its own painted memory.
+    """
+
+    outputs: npt.NDArray[Any]
+    latency_cycles: npt.NDArray[np.int64]
+    compute_cycles: npt.NDArray[np.int64]
+    stack_bytes: int | None = None
+    painted_stack_bytes: int | None = None
+
+
+def uncounted(outputs: npt.NDArray[Any]) -> Runs:
+    """Runs on a target that counts nothing."""
+    none = np.zeros(0, np.int64)
+    return Runs(outputs, none, none)
+
+
+def check_images(images: Images, input_bytes: int) -> None:
+    """Raises ThimbleError when the images are not what the firmware takes."""
+    each = int(np.prod(images.shape[1:]))
+    if images.dtype != np.uint8 or each != input_bytes:
+        raise ThimbleError(
+            f"the firmware takes {input_bytes} B an image, the test set has {each} values of "
+            f"{images.dtype}: run stage generate again"
+        )
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def shares(count: int, size: int) -> Iterator[slice]:
+    """``count`` items in consecutive slices of ``size``, the last one shorter."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def in_parallel(work: Callable[[slice], T], parts: list[slice]) -> list[T]:
+    """``work`` on each part, as many at a time as there are cores; results in order.
+
+    Each call should wait for a program of its own: these are threads. The first error ends the
+    parts not yet begun and is raised.
+    """
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
+        futures = [pool.submit(work, part) for part in parts]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,210 @@
+"""A firmware on simavr, cycle by cycle, through ``firmware/simulators/simavr_shim.c``.
+
+The shim is compiled when it is needed (a fifth of a second) and is a program of its own, which
+keeps libsimavr (GPL-3) out of this one.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import protocol, tools
+from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.progress import counted
+from pipeline.targets.protocol import Command, Identity
+from pipeline.targets.runs import Images, Runs, check_images, cores, in_parallel, shares
+
+SHIM = FIRMWARE / "simulators" / "simavr_shim.c"
+PACKAGES = "libsimavr-dev libelf-dev"
+SEED = 2048
+RECORD = struct.Struct("<8I3Q")
+STATES = ("waits for input", "gave no answer for 60 s of its own time", "crashed", "sleeps")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What came of putting bytes on the line; counts are of this exchange unless said otherwise.
+
+    Attributes:
+        reply: every byte the firmware sent.
+        overruns: bytes lost because the firmware read too late, since reset.
+        stack_bytes: deepest stack since reset, by the lowest stack pointer.
+        overlap_bytes: how far that reached into the statics.
+        stray_stores, stray_address: stores into constants or below the stack since reset, and
+            the first one's address.
+        byte_cycles: what a byte takes on the line.
+        feed_cycles, invoke_cycles: in nn_init and nn_feed, in nn_invoke.
+        latency_cycles: last fed byte read until the first answer byte written, waits left out.
+    """
+
+    reply: bytes
+    overruns: int
+    stack_bytes: int
+    overlap_bytes: int
+    stray_stores: int
+    stray_address: int
+    byte_cycles: int
+    feed_cycles: int
+    invoke_cycles: int
+    latency_cycles: int
+
+
+def compile_shim(folder: Path) -> Path:
+    """The shim, compiled into ``folder``. Raises ThimbleError naming what is not installed."""
+    tools.require("cc", "gcc", "compiles the simulator's shim")
+    try:
+        tools.run(["cc", "-O2", "-std=gnu99", str(SHIM), "-o", "simavr_shim", "-lsimavr", "-lelf"],
+                  folder, "compiling the simulator's shim")  # fmt: skip
+    except ThimbleError as error:
+        if "simavr" in str(error).replace(SHIM.name, "") or "elf" in str(error):
+            raise ThimbleError(
+                f"simavr is not installed (runs AVR firmware): sudo apt-get install {PACKAGES}"
+            ) from None
+        raise
+    return folder / "simavr_shim"
+
+
+class Chip:
+    """One simulated chip, powered on with garbage in its memory; a context manager.
+
+    Args:
+        shim: from ``compile_shim``.
+        elf: the firmware.
+        hardware: gives part and clock.
+        sections: of ``size.json``: start and bytes by name, for the guard.
+        line: ``paced``: a byte takes its time at the firmware's own baud rate; ``instant``: it is
+            there whenever the firmware looks.
+        seed: of the power-on garbage.
+    """
+
+    def __init__(
+        self,
+        shim: Path,
+        elf: Path,
+        hardware: Hardware,
+        sections: Mapping[str, Any],
+        *,
+        line: Literal["paced", "instant"] = "paced",
+        seed: int = SEED,
+    ) -> None:
+        constants = sections.get(".data", (0, 0))
+        ram = [sections[name] for name in sections if name != ".text"]
+        statics_end = max((start + size for start, size in ram), default=0)
+        self._command = [
+            str(shim), str(elf), hardware.part, str(hardware.clock_hz), str(seed), line,
+            str(constants[0]), str(sum(constants)), str(statics_end),
+        ]  # fmt: skip
+
+    def __enter__(self) -> Self:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def exchange(self, stream: bytes) -> Exchange:
+        """Put ``stream`` on the line, run until the firmware waits for more.
+
+        Raises:
+            ThimbleError: when it crashes, sleeps or never waits again.
+        """
+        requests, records = self._process.stdin, self._process.stdout
+        assert requests is not None and records is not None
+        try:
+            requests.write(struct.pack("<I", len(stream)) + stream)
+            requests.flush()
+        except BrokenPipeError:
+            pass  # a chip that failed while starting; its record says how
+        head = records.read(RECORD.size)
+        if len(head) < RECORD.size:
+            said = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            raise ThimbleError(f"the simulator ended: {said[-1] if said else 'no message'}")
+        state, count, *values = RECORD.unpack(head)
+        if state:
+            raise ThimbleError(
+                f"the firmware {STATES[state]} on the simulated chip; its stack took "
+                f"{values[1]} B, {values[2]} B of them in the statics"
+            )
+        return Exchange(records.read(count), *values)
+
+    def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
+        """One request and its reply."""
+        done = self.exchange(protocol.encode(command, payload))
+        answers = protocol.replies(done.reply)
+        if len(answers) != 1:
+            raise protocol.FrameError(f"the chip gave {len(answers)} answers to one request")
+        return answers[0], done
+
+
+def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
+    """Inferences of ``images`` on simulated chips, one a core; see Runs.
+
+    Raises:
+        ThimbleError: simavr is missing, the firmware crashes, refuses an image, is late for the
+            line, or writes where it must not.
+    """
+    elf = build / "firmware.elf"
+    share = max(1, -(-len(images) // cores()))
+    with tempfile.TemporaryDirectory(prefix="thimble.") as name:
+        shim = compile_shim(Path(name))
+
+        def one_chip(part: slice) -> Runs:
+            with Chip(shim, elf, hardware, size["sections"]) as chip:
+                return _infer(chip, hardware, images[part], advance)
+
+        with counted("simulated chip", len(images)) as advance:
+            parts = in_parallel(one_chip, list(shares(len(images), share)) or [slice(0, 0)])
+    return Runs(
+        np.concatenate([p.outputs for p in parts]),
+        np.concatenate([p.latency_cycles for p in parts]),
+        np.concatenate([p.compute_cycles for p in parts]),
+        max(p.stack_bytes or 0 for p in parts),
+        max(p.painted_stack_bytes or 0 for p in parts),
+    )
+
+
+def _infer(chip: Chip, hardware: Hardware, images: Images, advance: Any) -> Runs:
+    reply, _ = chip.ask(Command.IDENTIFY)
+    who: Identity = protocol.identity(protocol.accept(reply, Command.IDENTIFY))
+    check_images(images, who.input_bytes)
+    outputs = np.zeros((len(images), who.outputs), who.dtype)
+    latency, compute = np.zeros((2, len(images)), np.int64)
+    for index, image in enumerate(images):
+        reply, done = chip.ask(Command.INFER, image.tobytes())
+        outputs[index] = protocol.outputs(protocol.accept(reply, Command.INFER), who)
+        latency[index] = done.latency_cycles
+        compute[index] = done.feed_cycles + done.invoke_cycles
+        advance(1)
+    reply, done = chip.ask(Command.REPORT)
+    told = protocol.report(protocol.accept(reply, Command.REPORT))
+    _check(done)
+    return Runs(outputs, latency, compute, done.stack_bytes, told.stack_bytes)
+
+
+def _check(done: Exchange) -> None:
+    """Raises ThimbleError for anything a chip may do once but a firmware must not."""
+    if done.overlap_bytes:
+        raise ThimbleError(
+            f"a stack of {done.stack_bytes} B ran {done.overlap_bytes} B into the statics"
+        )
+    if done.stray_stores:
+        raise ThimbleError(
+            f"the firmware stored {done.stray_stores} times where it must not (constants or below "
+            f"the stack), first at {done.stray_address:#x}"
+        )
+    if done.overruns:
+        raise ThimbleError(
+            f"the firmware was late for {done.overruns} bytes of the line: lower hardware.baud"
+        )

@@ -1,0 +1,196 @@
+"""From a folder of generated C to a firmware whose memory is known: compiled, linked, sized.
+
+Equal sources, options and compiler give equal bytes: sources are compiled by relative name, each
+to an object of its own name, without debug information or build id.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pipeline import artifacts
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware, Toolchain
+from pipeline.targets import avr_stack, elf, ihex, tools
+
+HOST = Toolchain(
+    compiler="cc", package="gcc", flags=("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror")
+)
+SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+OWN_PREFIX = "nn_"
+"""Every object the generator puts in RAM is named so; any other was put there by the compiler."""
+
+_ARENA_MACRO = re.compile(r"^#define NN_ARENA_BYTES (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a firmware takes; ``status`` is ``infeasible`` when that is more than there is.
+
+    Attributes:
+        flash_bytes: code, constants and initial values.
+        statics_bytes: ``.data``, ``.bss`` and ``.noinit``.
+        stack_bound_bytes: deepest stack on any path, from the machine code.
+        stack_path: the calls that lead there.
+        sram_bytes: statics and stack bound.
+        ram_objects, flash_objects, functions: bytes by symbol.
+        sections: start and bytes by name, in the chip's own addresses.
+        where, resource, needed_bytes, available_bytes, advice: as for errors.Infeasible; empty
+            when it fits.
+    """
+
+    status: str
+    flash_bytes: int
+    flash_limit_bytes: int
+    statics_bytes: int
+    stack_bound_bytes: int
+    stack_path: tuple[str, ...]
+    sram_bytes: int
+    sram_limit_bytes: int
+    compiler: str
+    ram_objects: dict[str, int]
+    flash_objects: dict[str, int]
+    functions: dict[str, int]
+    sections: dict[str, tuple[int, int]]
+    where: str = ""
+    resource: str = ""
+    needed_bytes: int = 0
+    available_bytes: int = 0
+    advice: str = field(default="")
+
+
+def build(generated: Path, output: Path, hardware: Hardware) -> Size:
+    """Compile ``generated`` for the board and natively into ``output``; judge what it takes.
+
+    Writes ``firmware.elf``, ``firmware.hex``, ``firmware.map`` and ``host``.
+
+    Raises:
+        ThimbleError: a tool is missing, the sources do not compile, the compiler has put tables
+            of its own into RAM, or the stack has no bound. Not when the firmware is too large.
+    """
+    tool = hardware.toolchain
+    for command in (tool.compiler, tool.objcopy, tool.objdump):
+        tools.require(command, tool.package, f"builds for {hardware.title}")
+    compile_program(generated, output / "firmware.elf", tool)
+    tools.run([tool.objcopy, "-O", "ihex", "-R", ".eeprom", "firmware.elf", "firmware.hex"], output,
+              "writing firmware.hex")  # fmt: skip
+    build_host(generated, output / "host")
+    program = elf.read(output / "firmware.elf", tool.objdump)
+    check_ram(program, generated / "model.h")
+    return measure(program, output / "firmware.hex", hardware)
+
+
+def build_host(generated: Path, output: Path, *, sanitize: bool = False) -> None:
+    """The same sources as a native program; ``sanitize`` adds ASan and UBSan, which abort."""
+    tools.require(HOST.compiler, HOST.package, "builds the native program")
+    compile_program(generated, output, HOST, SANITIZERS if sanitize else ())
+
+
+def compile_program(
+    generated: Path, output: Path, tool: Toolchain, more: tuple[str, ...] = ()
+) -> None:
+    """Compile every ``*.c`` of ``generated`` and link them to ``output``, whole or not at all."""
+    sources = sorted(file.name for file in generated.glob("*.c"))
+    if not sources:
+        raise ThimbleError(f"{generated} has no C sources: run stage generate")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    flags = [*tool.flags, *more]
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".build.") as name:
+        objects = Path(name).resolve()
+        for source in sources:
+            target = str(objects / f"{source}.o")
+            command = [tool.compiler, *flags, "-I.", "-c", source, "-o", target]
+            tools.run(command, generated, f"compiling {source}")
+        link = [tool.compiler, *flags, *(f"{source}.o" for source in sources)]
+        tools.run(
+            [*link, "-Wl,-Map=program.map", "-o", "program"], objects, f"linking {output.name}"
+        )
+        shutil.move(objects / "program.map", output.with_suffix(".map"))
+        shutil.move(objects / "program", output)
+
+
+def check_ram(program: elf.Program, header: Path) -> None:
+    """Compilers fold constants into RAM silently; here that is an error that names them."""
+    named = sum(symbol.bytes for symbol in program.ram_objects)
+    foreign = [s for s in program.ram_objects if not s.name.startswith(OWN_PREFIX)]
+    said = [f"{s.name} ({s.bytes} B)" for s in foreign]
+    if program.statics_bytes - named > 0:
+        said.append(f"{program.statics_bytes - named} B without a name, e.g. a string")
+    if said:
+        raise ThimbleError(
+            f"the compiler put {', '.join(said)} into RAM: declare it PROGMEM or static nn_..."
+        )
+    stated = _ARENA_MACRO.search(header.read_text()) if header.exists() else None
+    linked = next((s.bytes for s in program.ram_objects if s.name == "nn_arena"), None)
+    if stated is None or linked != int(stated[1]):
+        raise ThimbleError(
+            f"the linked nn_arena has {linked} B, {header} says "
+            f"{stated[1] if stated else 'nothing'} (NN_ARENA_BYTES): run stage generate again"
+        )
+
+
+def measure(program: elf.Program, hexfile: Path, hardware: Hardware) -> Size:
+    """Sizes and the stack bound of a linked program, and whether the board has room for them."""
+    stack = avr_stack.bound(ihex.flash_image(hexfile), program.labels)
+    compiler = hardware.toolchain.compiler
+    largest = max(program.ram_objects, key=lambda s: s.bytes, default=None)
+    size = Size(
+        status="ok",
+        flash_bytes=program.flash_bytes,
+        flash_limit_bytes=hardware.flash_bytes,
+        statics_bytes=program.statics_bytes,
+        stack_bound_bytes=stack.bytes,
+        stack_path=stack.path,
+        sram_bytes=program.statics_bytes + stack.bytes,
+        sram_limit_bytes=hardware.sram_bytes,
+        compiler=tools.run([compiler, "--version"], hexfile.parent, compiler).splitlines()[0],
+        ram_objects={s.name: s.bytes for s in program.ram_objects},
+        flash_objects=_by_name(program, is_object=True),
+        functions=_by_name(program, is_object=False),
+        sections={s.name: (s.address, s.bytes) for s in program.sections.values()
+                  if s.name in (".text", *elf.RAM_SECTIONS)},
+    )  # fmt: skip
+    if size.sram_bytes > size.sram_limit_bytes:
+        return _infeasible(
+            size, "SRAM", size.sram_bytes, size.sram_limit_bytes,
+            f"{largest.name if largest else 'the stack'} and a stack of {stack.bytes} B "
+            f"({' > '.join(stack.path)})",
+            "try strategy=herringbone, hardware.weights_in=flash or a smaller model",
+        )  # fmt: skip
+    if size.flash_bytes > size.flash_limit_bytes:
+        parts = {**size.flash_objects, **size.functions}
+        return _infeasible(
+            size, "flash", size.flash_bytes, size.flash_limit_bytes,
+            max(parts, key=lambda name: parts[name], default="the program"),
+            "try strategy.layout=contiguous (no address tables) or a smaller model",
+        )  # fmt: skip
+    return size
+
+
+def save(size: Size, path: Path) -> None:
+    artifacts.write_json(path, asdict(size))
+
+
+def _by_name(program: elf.Program, *, is_object: bool) -> dict[str, int]:
+    text = (s for s in program.symbols if s.section == ".text" and s.bytes)
+    return {s.name: s.bytes for s in text if s.is_object == is_object}
+
+
+def _infeasible(
+    size: Size, resource: str, needed: int, available: int, where: str, advice: str
+) -> Size:
+    values = {f: getattr(size, f) for f in size.__dataclass_fields__}
+    values |= {
+        "status": "infeasible",
+        "resource": resource,
+        "needed_bytes": needed,
+        "available_bytes": available,
+        "where": where,
+        "advice": advice,
+    }
+    return Size(**values)

@@ -1,0 +1,17 @@
+"""Stage build: generated/ -> build/ and size.json."""
+
+from pathlib import Path
+
+from pipeline import config
+from pipeline.targets import toolchain
+from stages._main import run
+
+
+def main() -> None:
+    cfg = config.load()
+    size = toolchain.build(Path("generated"), Path("build"), config.hardware(cfg["hardware"]))
+    toolchain.save(size, Path("size.json"))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,78 @@
+"""A small built firmware (fixture/model.c) and the simulator's shim, made once a session."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from pipeline import config
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import simavr, toolchain
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.toolchain import Size
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = Path(__file__).parent / "fixture"
+
+needs_avr = pytest.mark.skipif(
+    shutil.which("avr-gcc") is None or shutil.which("avr-objdump") is None,
+    reason="avr-gcc is not installed: make setup",
+)
+
+
+def load_hardware(**changes: object) -> Hardware:
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
+    node.update(changes)
+    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    assert isinstance(resolved, dict)
+    return config.hardware(resolved["hardware"])
+
+
+def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path:
+    """A folder as stage generate leaves it, with ``model`` for model.c."""
+    folder.mkdir(parents=True)
+    for name, text in harness_sources(hardware).items():
+        (folder / name).write_text(text)
+    for file in MODEL.iterdir():
+        (folder / file.name).write_text(file.read_text())
+    if model is not None:
+        (folder / "model.c").write_text(model)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def arduino() -> Hardware:
+    return load_hardware()
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory, arduino: Hardware) -> Path:
+    return generate(tmp_path_factory.mktemp("model") / "generated", arduino)
+
+
+@pytest.fixture(scope="session")
+def built(
+    tmp_path_factory: pytest.TempPathFactory, arduino: Hardware, generated: Path
+) -> tuple[Path, Size]:
+    folder = tmp_path_factory.mktemp("built")
+    return folder, toolchain.build(generated, folder, arduino)
+
+
+@pytest.fixture(scope="session")
+def host_program(tmp_path_factory: pytest.TempPathFactory, generated: Path) -> Path:
+    """The native program with ASan and UBSan."""
+    program = tmp_path_factory.mktemp("host") / "host"
+    toolchain.build_host(generated, program, sanitize=True)
+    return program
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return simavr.compile_shim(tmp_path_factory.mktemp("shim"))
+    except ThimbleError as error:
+        pytest.skip(str(error))
