@@ -23,7 +23,7 @@ class Moment:
 
     Attributes:
         step: number of its first step in the unrolled plan.
-        label: the operator (or move) that begins it.
+        label: the operator (or move) that it begins with.
         live_bytes: distinct bytes that the live buffers cover; overlap counts once.
         buffers: (buffer, bytes on its own) for each live one.
     """
@@ -99,7 +99,8 @@ def timeline(plan: Plan, graph: Graph) -> tuple[Moment, ...]:
         if live:
             sizes = tuple((name, cells[name].size / 2) for name in live)
             covered = _covered(plan, {name: cells[name] for name in live})
-            moments.append(Moment(turn, labels[turn], covered / 2, sizes))
+            label = next((name for name in labels[turn:] if name), labels[turn])
+            moments.append(Moment(turn, label, covered / 2, sizes))
     return tuple(moments)
 
 
@@ -113,12 +114,13 @@ def _covered(plan: Plan, live: dict[str, IntArray]) -> int:
 
 
 def _label(plan: Plan, step: Step) -> str:
+    """The operator or the tensor moved; nothing for a step that only synchronises."""
     match step:
         case Compute(op=op) | Clear(op=op) | Finish(op=op):
             return op
         case Move(src=src):
             return f"move {plan.buffer[src.buffer].tensor}"
-    return type(step).__name__.lower()
+    return ""
 
 
 def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
