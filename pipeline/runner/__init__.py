@@ -1,0 +1,1 @@
+"""Running the stages: workspaces, locks, DVC, and what a person or a script is told."""

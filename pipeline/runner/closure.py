@@ -1,0 +1,67 @@
+"""Which of the project's Python files a file reaches by import: what a stage depends on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+PACKAGES = ("pipeline", "stages")
+DYNAMIC = {"pipeline/graph/graph.py": "pipeline/graph/operators"}
+"""Files that import every module of a folder by listing it."""
+
+
+def closure(root: Path, files: Iterable[str]) -> set[str]:
+    """``files`` and everything they import, transitively, as paths relative to ``root``.
+
+    Imports inside functions count; those under ``if TYPE_CHECKING`` do not, they never run.
+    Importing a module runs the ``__init__.py`` of each of its packages, so these count too.
+    """
+    found: set[str] = set()
+    waiting = list(files)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(imports(root, name))
+    return found
+
+
+@cache
+def imports(root: Path, name: str) -> frozenset[str]:
+    """The project's files that the file ``name`` imports directly."""
+    modules: set[str] = set()
+    for node in _runtime_nodes(ast.parse((root / name).read_bytes(), filename=name)):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.add(node.module)
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    found = {file for module in modules for file in module_files(root, module)}
+    if name in DYNAMIC:
+        found |= {path.relative_to(root).as_posix() for path in (root / DYNAMIC[name]).glob("*.py")}
+    return frozenset(found)
+
+
+def module_files(root: Path, module: str) -> list[str]:
+    """The files that importing ``module`` runs; empty when it is not one of the project's."""
+    parts = module.split(".")
+    if parts[0] not in PACKAGES:
+        return []
+    candidates = ["/".join(parts[: n + 1]) + "/__init__.py" for n in range(len(parts))]
+    candidates.append("/".join(parts) + ".py")
+    return [name for name in candidates if (root / name).is_file()]
+
+
+def target_file(target: str) -> str:
+    """``pipeline.strategies.herringbone.Herringbone`` → ``pipeline/strategies/herringbone.py``."""
+    return target.rpartition(".")[0].replace(".", "/") + ".py"
+
+
+def _runtime_nodes(tree: ast.AST) -> Iterable[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from _runtime_nodes(node)

@@ -1,0 +1,59 @@
+"""The command around Hydra: mistakes as one line, signals, exit codes, what is printed last."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pipeline.runner import messages, results, schema, sweep
+from pipeline.runner.screen import fail, json_line
+from pipeline.tracking import spool
+
+INTERRUPTED = "interrupted: nothing half-written is left, the same command continues"
+
+
+def run(main: Callable[[], Any]) -> int:
+    """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
+    as_json = "output=json" in sys.argv[1:]
+    trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
+    os.environ["THIMBLE_TRACE"] = str(int(trace))
+    os.environ.pop(sweep.FOLDER, None)
+    signal.signal(signal.SIGTERM, _terminated)
+    schema.register()
+    error = ""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        if as_json and not _sweep():
+            json_line({"status": "failed", "error": "interrupted"})
+        error = "interrupted"
+    except Exception as caught:
+        if trace:
+            raise
+        error = messages.explain(caught) or f"{type(caught).__name__}: {caught}"
+        if not _sweep():
+            fail(error)
+            if as_json:
+                json_line({"status": "failed", "error": error})
+            return results.EXIT["failed"]
+        print(error, file=sys.stderr)
+    if folder := _sweep():
+        result = sweep.finish(folder, as_json, error)
+        spool.add_sweep(folder, result)
+        spool.start_tracking()
+        return 130 if error == "interrupted" else results.EXIT[result["status"]]
+    return 130 if error else 0
+
+
+def _sweep() -> Path | None:
+    return Path(name) if (name := os.environ.get(sweep.FOLDER)) else None
+
+
+def _terminated(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,37 @@
+"""Where things are kept between runs: one folder per project, or ``THIMBLE_HOME``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The project: the folder of run.py, dvc.yaml, stages, pipeline and firmware."""
+
+STAGES = (
+    "fetch",
+    "train",
+    "prune",
+    "quantize",
+    "schedule",
+    "generate",
+    "build",
+    "simulate",
+    "measure",
+)
+
+
+def home() -> Path:
+    """The absolute folder of the shared cache, the locks, the checkpoints and the tracking."""
+    return Path(os.environ.get("THIMBLE_HOME") or ROOT / ".thimble").absolute()
+
+
+def cache() -> Path:
+    return home() / "cache"
+
+
+def lock_file(name: str) -> str:
+    """The path of the lock called ``name``; lock files stay, they are empty."""
+    folder = home() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / f"{name}.lock")

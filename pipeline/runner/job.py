@@ -1,0 +1,102 @@
+"""One run, from a composed config to a result: its folder, its stages, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.artifacts import write_json
+from pipeline.errors import ThimbleError
+from pipeline.runner import results, workspace
+from pipeline.runner.home import STAGES
+from pipeline.runner.screen import Screen, fail
+from pipeline.runner.stage import Outcome, Stages
+from pipeline.runner.sweep import FOLDER
+from pipeline.tracking import spool
+
+
+class Job:
+    """A run in the making. ``result`` grows with each stage; ``finish`` keeps and shows it."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self.config = resolved(config)
+        self.swept = HydraConfig.get().mode == RunMode.MULTIRUN
+        self.overrides = list(HydraConfig.get().overrides.task)
+        self.folder = Path(HydraConfig.get().runtime.output_dir)
+        self.screen = Screen(self.config["output"] == "json")
+        self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
+        self.stages = STAGES[: STAGES.index(self.config["until"]) + 1]
+        self._took: dict[str, dict[str, Any]] = {}
+
+    def run(self) -> dict[str, Any]:
+        """Run the stages up to ``until``, or to the one that finds that it does not fit."""
+        with self._ending():
+            lock = workspace.create(self.folder, self.config)
+            try:
+                self._run_stages()
+            finally:
+                lock.release()
+        return self.result
+
+    def _run_stages(self) -> None:
+        self.screen.header(self.config, self.folder)
+        with Stages(self.folder) as stages:
+            for name in self.stages:
+                self.screen.start(name)
+                self._record(stages.run(name, partial(self.screen.waiting, name)))
+                if self.result["status"] == "infeasible":
+                    break
+
+    def _record(self, outcome: Outcome) -> None:
+        self.screen.done(outcome)
+        self._took[outcome.stage] = {"seconds": round(outcome.seconds, 3), "cached": outcome.cached}
+        self.result = results.known(self.folder, self.config)
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """However it ends, the folder says how: nothing is lost, a sweep goes on."""
+        try:
+            yield
+        except ThimbleError as error:
+            self.result |= {"status": "failed", "error": str(error)}
+        except KeyboardInterrupt:
+            self.result |= {"status": "interrupted", "error": "interrupted"}
+            raise
+        except OSError as error:
+            self.result |= {"status": "failed", "error": f"{error.strerror}: {error.filename}"}
+        finally:
+            self.result |= {"stages": self._took, "overrides": self.overrides}
+            with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
+                write_json(self.folder / "result.json", self.result)
+                if self.config["tracking"] != "none":
+                    spool.add_job(self.folder, self.result, os.environ.get(FOLDER, ""))
+
+    def finish(self) -> int:
+        """Show the result of a single run, have it tracked, and return the exit code."""
+        if self.result["status"] == "failed":
+            fail(self.result["error"])
+        self.screen.result(self.result)
+        tracked = spool.start_tracking()
+        took = sum(stage["seconds"] for stage in self._took.values())
+        if self.config["tracking"] == "wait" or took > PATIENCE_SECONDS:
+            tracked.wait()
+        return results.EXIT[self.result["status"]]
+
+
+PATIENCE_SECONDS = 20
+"""A longer run also waits for its tracking, some seconds; a cached one is done at once."""
+
+
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """The config as plain values: what params.yaml holds. Paths are made absolute from here."""
+    content = OmegaConf.to_container(config, resolve=True, enum_to_str=True, throw_on_missing=True)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}

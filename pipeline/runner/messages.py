@@ -1,0 +1,101 @@
+"""What Hydra and OmegaConf complain about, in one line with what to type instead."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from hydra.initialize import initialize_config_dir
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.runner.home import ROOT
+
+
+def explain(error: BaseException) -> str | None:
+    """One line for a mistake in the command; None when it is not the command's fault."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _unknown_option(str(error.missing_cfg_file), list(error.options or []))
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: not understood, write key=value ({_first(error)})"
+    if isinstance(error, (HydraException, OmegaConfBaseException, ConfigCompositionException)):
+        key = _unknown_key(error)
+        return _did_you_mean(key) if key else _invalid_value(error)
+    return None
+
+
+def _unknown_option(option: str, options: list[str]) -> str:
+    group, _, name = option.removesuffix(".yaml").rpartition("/")
+    near = difflib.get_close_matches(name, options, 1)
+    hint = f"did you mean {group}={near[0]}? " if near else ""
+    return f"unknown {group} {name!r}: {hint}there are {', '.join(options)}"
+
+
+def _unknown_key(error: BaseException) -> str:
+    """The full key that exists nowhere in the config, if that is what ``error`` says."""
+    text = f"{error}\n{error.__cause__ or ''}"
+    for pattern in (
+        r"Could not override '([^']+)'\.?\s*\n.*(?:not in|No match)",
+        r"Could not override '([^']+)'",
+        r"Key '[^']*' not in '[^']*'\s+full_key: (\S+)",
+    ):
+        if found := re.search(pattern, text, re.DOTALL):
+            if pattern.startswith("Could") and "not in" not in text and "No match" not in text:
+                return ""
+            return found[1]
+    return ""
+
+
+def _did_you_mean(key: str) -> str:
+    keys = list(known_keys())
+    near = difflib.get_close_matches(key, keys, 1, cutoff=0.5)
+    group = key.rpartition(".")[0]
+    siblings = [k for k in keys if k.rpartition(".")[0] == group]
+    hint = f"did you mean {near[0]}? " if near else ""
+    listed = f"{group or 'the top level'} has {', '.join(s.rpartition('.')[2] for s in siblings)}"
+    return f"unknown key {key}: {hint}{listed if siblings else 'see python run.py --cfg job'}"
+
+
+def known_keys() -> Iterable[str]:
+    """Every key of the default composition, dotted, and the groups."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("config", return_hydra_config=True)
+        HydraConfig.instance().set_config(config)
+        groups = [str(g) for g in config.hydra.runtime.choices if "/" not in str(g)]
+        del config.hydra
+        content = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(content, dict)
+    return [*_flat(content), *groups]
+
+
+def _flat(content: Mapping[Any, Any], prefix: str = "") -> Iterable[str]:
+    for key, value in content.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+
+
+def _invalid_value(error: BaseException) -> str:
+    """``Error merging override hardware.sram_bytes=abc: Value 'abc' … (hardware.sram_bytes)``."""
+    cause = error.__cause__ or error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    key = next((line.split(": ", 1)[1] for line in lines if line.startswith("full_key: ")), "")
+    return f"{key}: {lines[0]}" if key else (lines[0] if lines else _first(error))
+
+
+def _first(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,95 @@
+"""What a run has given so far: the object of ``output=json`` and of ``result.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.artifacts import read_json
+
+SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
+"""What stages report in, in the order of the stages: a later value of a metric replaces an earlier
+one, so that a planned number makes way for the measured one."""
+
+METRICS = (
+    "accuracy_float",
+    "accuracy_int",
+    "accuracy_device",
+    "images_device",
+    "mismatches_device",
+    "images_host",
+    "mismatches_host",
+    "pmu_bytes",
+    "arena_bytes",
+    "stack_bytes",
+    "sram_bytes",
+    "sram_limit_bytes",
+    "flash_bytes",
+    "flash_limit_bytes",
+    "weight_bytes",
+    "macs",
+    "macs_executed",
+    "cycles",
+    "instructions",
+    "latency_us",
+    "compute_us",
+    "energy_uj",
+    "io_us",
+    "overhead_pct",
+    "throughput_fps",
+    "throughput_loss_pct",
+    "card_read_bytes",
+    "card_write_bytes",
+    "wear_years_first_failure",
+    "wear_years_half",
+)
+"""The names of DESIGN.md §5; every number says what it counts."""
+
+INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
+EXIT = {"ok": 0, "failed": 1, "infeasible": 3, "interrupted": 130}
+
+
+def reports(folder: Path) -> dict[str, Any]:
+    """The stages' reports in ``folder``, merged; empty before the first stage that makes one."""
+    merged: dict[str, Any] = {}
+    for name in SOURCES:
+        if (folder / name).is_file():
+            merged.update(read_json(folder / name))
+    return merged
+
+
+def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics and status after the stages that have run in ``folder`` with ``config``."""
+    merged = reports(folder)
+    infeasible = merged.get("status") == "infeasible"
+    result: dict[str, Any] = {
+        "status": "infeasible" if infeasible else "ok",
+        "run_dir": str(folder),
+        "sram_limit_bytes": config["hardware"]["sram_bytes"],
+        "flash_limit_bytes": config["hardware"]["flash_bytes"],
+    }
+    for group in ("model", "data", "hardware", "strategy", "target"):
+        result[group] = config[group]["name"]
+    result |= {name: merged[name] for name in METRICS if name in merged}
+    if merged:
+        result["fits"] = not infeasible
+    if infeasible:
+        result |= {name: merged.get(name) for name in INFEASIBLE}
+    if config.get("paper"):
+        result["rows"] = rows(config["paper"], result)
+    return result
+
+
+def rows(paper: list[Mapping[str, Any]], result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A published table's numbers beside ours: {name, metric, paper, ours}."""
+    return [
+        {
+            "name": row.get("name", result["strategy"]),
+            "metric": row["metric"],
+            "paper": row["paper"],
+            "ours": result.get(row["metric"]),
+        }
+        for row in paper
+        if row.get("strategy", result["strategy"]) == result["strategy"]
+    ]

@@ -1,0 +1,110 @@
+"""The types of the config. Every option of a group has its group's keys, so typos are noticed.
+
+``???`` is a value that each option must give; other defaults are what an option may leave out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
+Output = Enum("Output", "text json")
+Tracking = Enum("Tracking", "background wait none")
+WeightsIn = Enum("WeightsIn", "sram flash stream")
+MemoryKind = Enum("MemoryKind", "ram rom stream block")
+Layout = Enum("Layout", "slots contiguous")
+TargetName = Enum("TargetName", "simulate host flash")
+
+
+@dataclass
+class Memory:
+    name: str = MISSING
+    bytes: int = MISSING
+    kind: MemoryKind = MemoryKind.ram
+    granule_bytes: int = 1
+
+
+@dataclass
+class Power:
+    supply_volt: float = MISSING
+    active_ma: float = MISSING
+    idle_ma: float = MISSING
+    source: str = MISSING
+
+
+@dataclass
+class Toolchain:
+    compiler: str = MISSING
+    package: str = MISSING
+    flags: list[str] = field(default_factory=list)
+    size_tool: str = "size"
+    objcopy: str = "objcopy"
+    objdump: str = "objdump"
+
+
+@dataclass
+class Hardware:
+    """The keys of ``pipeline.hardware.Hardware``, where they are explained."""
+
+    name: str = MISSING
+    title: str = MISSING
+    core: str = MISSING
+    part: str = MISSING
+    clock_hz: int = MISSING
+    sram_bytes: int = MISSING
+    flash_bytes: int = MISSING
+    weights_in: WeightsIn = MISSING
+    streams_input: bool = MISSING
+    stack_reserve_bytes: int = MISSING
+    cycles_per_mac: float = MISSING
+    toolchain: Toolchain = field(default_factory=Toolchain)
+    power: Power = field(default_factory=Power)
+    simulator: str = MISSING
+    flasher: str = ""
+    baud: int = 115200
+    extra_memories: list[Memory] = field(default_factory=list)
+
+
+@dataclass
+class Strategy:
+    _target_: str = MISSING
+    name: str = MISSING
+    layout: Layout = Layout.slots
+
+
+@dataclass
+class Target:
+    """``images``: how many of the first test images the device runs."""
+
+    name: TargetName = MISSING
+    images: int = 100
+
+
+@dataclass
+class Config:
+    """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
+    published table that an experiment is compared with: {name, metric, paper}."""
+
+    model: Any = MISSING
+    data: Any = MISSING
+    train: Any = MISSING
+    prune: Any = MISSING
+    quantize: Any = MISSING
+    hardware: Hardware = field(default_factory=Hardware)
+    strategy: Strategy = field(default_factory=Strategy)
+    target: Target = field(default_factory=Target)
+    seed: int = 1
+    threads: int = 2
+    until: Until = Until.measure
+    output: Output = Output.text
+    tracking: Tracking = Tracking.background
+    paper: list[Any] = field(default_factory=list)
+
+
+def register() -> None:
+    ConfigStore.instance().store(name="schema", node=Config)

@@ -1,0 +1,139 @@
+"""What a person sees: one line a stage, bars for SRAM and flash, a small table, the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.runner.stage import Outcome
+
+BAR = 30
+
+
+class Screen:
+    """Text on standard output; with ``output=json`` it goes to standard error instead."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(
+            file=sys.stderr if as_json else sys.stdout, highlight=False, soft_wrap=True
+        )
+
+    def header(self, config: Mapping[str, Any], folder: Path) -> None:
+        title = config["hardware"].get("title") or config["hardware"]["name"]
+        self.console.print(
+            f"[bold]Thimble[/bold]  {config['model']['name']} on {title}, "
+            f"strategy {config['strategy']['name']}, in {shown(folder)}"
+        )
+
+    def start(self, stage: str) -> None:
+        if self.console.is_terminal:
+            self.console.print(f"  {stage:<10} …", end="\r")
+
+    def waiting(self, stage: str) -> None:
+        self.console.print(f"  {stage:<10} waiting: another run is at the same stage")
+
+    def done(self, outcome: Outcome) -> None:
+        took = "[green]cached[/green]" if outcome.cached else duration(outcome.seconds)
+        self.console.print(f"  {outcome.stage:<10} {took:<10}")
+
+    def result(self, result: Mapping[str, Any]) -> None:
+        """The end of a single run: for a person, or as the JSON line."""
+        if self.as_json:
+            json_line(result)
+            return
+        if result["status"] in ("failed", "interrupted"):
+            return
+        if result["status"] == "infeasible":
+            self.console.print(Text(infeasible(result), style="yellow"))
+        self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes", "needed_bytes")
+        self._bar("Flash", result, "flash_bytes", "flash_limit_bytes", "needed_bytes")
+        self._table(result)
+        if (Path(result["run_dir"]) / "report.html").is_file():
+            self.console.print(f"  report     {shown(Path(result['run_dir']) / 'report.html')}")
+
+    def _bar(
+        self, title: str, result: Mapping[str, Any], used: str, limit: str, needed: str
+    ) -> None:
+        has, of = result.get(used), result[limit]
+        if has is None and result.get("resource", "").lower() == title.lower():
+            has = result[needed]
+        if has is None:
+            return
+        share = min(1.0, has / of)
+        full = round(BAR * share)
+        colour = "red" if has > of else "cyan"
+        self.console.print(
+            f"  {title:<10} [{colour}]{'━' * full}[/{colour}][dim]{'━' * (BAR - full)}[/dim] "
+            f"{number(has)} of {number(of)} B ({100 * has / of:.0f} %)"
+        )
+
+    def _table(self, result: Mapping[str, Any]) -> None:
+        lines = list(summary(result))
+        if lines:
+            table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
+            for name, value in lines:
+                table.add_row(name, value)
+            self.console.print(table)
+
+
+def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The handful of numbers a person asks for first."""
+    found: list[tuple[str, str]] = []
+    if "accuracy_int" in result:
+        text = f"{100 * result['accuracy_int']:.2f} % on the full test set, integer"
+        if result.get("accuracy_float") is not None:
+            text += f" ({100 * result['accuracy_float']:.2f} % in float)"
+        found.append(("accuracy", text))
+    if result.get("images_device"):
+        wrong = result.get("mismatches_device", 0)
+        found.append(
+            ("device", f"{result['images_device']} images, {wrong} differ from the reference")
+        )
+    if "pmu_bytes" in result:
+        found.append(("peak", f"{number(result['pmu_bytes'])} B of activations"))
+    if result.get("latency_us"):
+        found.append(("latency", f"{result['latency_us'] / 1000:.1f} ms after the last input byte"))
+    if result.get("energy_uj"):
+        found.append(("energy", f"{result['energy_uj'] / 1000:.2f} mJ an inference (modelled)"))
+    return found
+
+
+def infeasible(result: Mapping[str, Any]) -> str:
+    return (
+        f"does not fit: {result['resource']} needs {number(result['needed_bytes'])} B of "
+        f"{number(result['available_bytes'])} B, most of it at {result['where']}; "
+        f"{result['advice']}"
+    )
+
+
+def json_line(content: Mapping[str, Any]) -> None:
+    print(json.dumps(content, sort_keys=True), flush=True)
+
+
+def fail(message: str) -> None:
+    """One line on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} m {rest:02} s" if minutes else f"{seconds:.1f} s"
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be typed from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

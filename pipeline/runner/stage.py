@@ -1,0 +1,242 @@
+"""One stage at a time through DVC, in this process, under a lock named by the stage's key."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from filelock import FileLock, Timeout
+
+from pipeline.errors import ThimbleError
+from pipeline.runner import home
+from pipeline.runner.workspace import LOG
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage went: ``cached`` when its results were there already."""
+
+    stage: str
+    seconds: float
+    cached: bool
+
+
+class Stages:
+    """The stages of one workspace. A context manager: ``with Stages(folder) as stages``.
+
+    DVC runs in a thread of its own. In the main thread it would ignore Ctrl-C while a stage runs;
+    here the main thread waits, ends the stage's process when interrupted, and says so.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._thread = ThreadPoolExecutor(1, "dvc")
+        self._repo: Any = None
+        self._done: list[Any] = []
+
+    def __enter__(self) -> Stages:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(_environment(self.folder))
+        self._stack.enter_context(contextlib.chdir(self.folder))
+        self._stack.enter_context(_log_to(self.folder / LOG / "dvc.log"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._stack:
+            self._thread.submit(self._close).result()
+            self._thread.shutdown()
+
+    def run(self, stage: str, waiting: Callable[[], None] = lambda: None) -> Outcome:
+        """Bring ``stage`` up to date; ``waiting`` is called if another run is at the same stage.
+
+        Raises ThimbleError with the stage's own one-line message when it fails.
+        """
+        begin = time.monotonic()
+        future = self._thread.submit(self._run, stage, waiting)
+        try:
+            _wait(future)
+        except BaseException:
+            _end_children()
+            raise
+        ran = (self.folder / LOG / f"{stage}.json").exists()
+        return Outcome(stage, time.monotonic() - begin, not ran)
+
+    def _run(self, name: str, waiting: Callable[[], None]) -> None:
+        from dvc.repo import Repo, lock_repo
+
+        try:
+            if self._repo is None:
+                self._repo = Repo(str(self.folder))
+                self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
+            stage = self._loaded[name]
+            with lock_repo(self._repo):
+                key = _key(stage)
+                with _locked(f"{name}-{key}", waiting):
+                    checkpoints = home.home() / "checkpoints" / f"{name}-{key}"
+                    os.environ["THIMBLE_CHECKPOINTS"] = str(checkpoints)
+                    self._reproduce(stage)
+                    if damaged := _damaged(stage):
+                        for path in damaged:
+                            path.unlink(missing_ok=True)
+                        logging.getLogger("dvc").warning("damaged, made again: %s", damaged)
+                        self._reproduce(stage)
+                    shutil.rmtree(checkpoints, ignore_errors=True)
+        except Exception as error:
+            raise self._explained(name, error) from error
+
+    def _reproduce(self, stage: Any) -> None:
+        """What ``dvc repro --single-item`` does, but dvc.yaml is read and dvc.lock written once."""
+        if stage.reproduce(interactive=False) and stage not in self._done:
+            self._done.append(stage)
+
+    def _explained(self, name: str, error: Exception) -> ThimbleError:
+        """What failed, in the stage's own words if it had any."""
+        report = self.folder / LOG / f"{name}.json"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return ThimbleError(json.loads(report.read_text())["error"])
+        if isinstance(error, ThimbleError):
+            return error
+        causes = list(_causes(error))
+        for cause in causes:
+            if isinstance(cause, OSError) and cause.errno is not None:
+                return ThimbleError(f"{name}: {cause.strerror}: {cause.filename or home.home()}")
+        returned = [code for cause in causes if (code := getattr(cause, "returncode", None))]
+        if returned and returned[0] < 0:
+            return ThimbleError(f"{name} was killed by signal {-returned[0]}: run it again")
+        said = str(causes[-1]).splitlines()[0]
+        return ThimbleError(f"{name}: {said}; log in {self.folder / LOG}")
+
+    def _close(self) -> None:
+        if self._repo is not None:
+            if self._done:
+                self._done[0].dvcfile.dump_stages(self._done, update_pipeline=False)
+            self._repo.close()
+
+
+def _key(stage: Any) -> str:
+    """A hash of all that the stage's results depend on: equal keys, equal results."""
+    parts = [str(stage.cmd)]
+    for dep in stage.deps:
+        dep.save()
+        parts.append(json.dumps(dep.dumpd(), sort_keys=True, default=str))
+    parts += sorted(out.def_path for out in stage.outs)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _damaged(stage: Any) -> list[Path]:
+    """Files of a stage's outputs, and of the cache, whose bytes are not what DVC recorded.
+
+    DVC trusts a read-only file in its cache. A bad disk and a stray ``chmod`` don't ask.
+    """
+    damaged: list[Path] = []
+    for out in stage.outs:
+        for path, oid in _files(out):
+            if not path.is_file() or _md5(path) != oid:
+                damaged += [path, Path(out.cache.oid_to_path(oid))]
+    return damaged
+
+
+def _files(out: Any) -> Iterator[tuple[Path, str]]:
+    """(path, md5) of each file of a DVC output, a folder's one by one."""
+    path = Path(out.fs_path)
+    if out.hash_info.isdir:
+        for parts, (_, info) in out.get_obj().iteritems():
+            yield path.joinpath(*parts), info.value
+    elif out.hash_info.value:
+        yield path, out.hash_info.value
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@contextlib.contextmanager
+def _locked(name: str, waiting: Callable[[], None]) -> Iterator[None]:
+    lock = FileLock(home.lock_file(name))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        waiting()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _wait(future: Future[None]) -> None:
+    """Wait in steps: a plain wait cannot be interrupted by a signal on every platform."""
+    done = threading.Event()
+    future.add_done_callback(lambda _: done.set())
+    while not done.wait(0.5):
+        pass
+    future.result()
+
+
+def _end_children() -> None:
+    """End the stage's processes: politely, then not."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.terminate()
+    for child in psutil.wait_procs(children, timeout=5)[1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
+@contextlib.contextmanager
+def _environment(folder: Path) -> Iterator[None]:
+    """What stage processes see: this Python first in PATH, the workspace's code, no strays."""
+    before = dict(os.environ)
+    os.environ.update(
+        PATH=os.pathsep.join([str(Path(sys.executable).parent), before.get("PATH", "")]),
+        PYTHONPATH=str(folder),
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONHASHSEED="0",
+        SHELL="/bin/sh",
+        THIMBLE_HOME=str(home.home()),
+        THIMBLE_RUNNER=str(os.getpid()),
+    )
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextlib.contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    """DVC's messages go to a file; a terminal gets ours."""
+    import dvc.log  # noqa: F401  its import sets handlers up
+
+    logger = logging.getLogger("dvc")
+    before = logger.handlers, logger.level, logger.propagate
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        handler.close()
+        logger.handlers, logger.level, logger.propagate = before

@@ -1,0 +1,99 @@
+"""Many jobs: where they are, what became of each, one table and one JSON object at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.artifacts import write_json
+from pipeline.runner.screen import json_line, number, shown
+
+FOLDER = "THIMBLE_SWEEP"
+"""The environment variable that names the sweep's folder to this process and its workers."""
+
+COLUMNS = (
+    ("status", "status"),
+    ("pmu_bytes", "peak B"),
+    ("sram_bytes", "SRAM B"),
+    ("flash_bytes", "flash B"),
+    ("latency_us", "latency ms"),
+    ("accuracy_int", "accuracy %"),
+)
+
+
+class Start(Callback):
+    """Hydra calls this before a sweep's first job."""
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        folder = Path(str(OmegaConf.select(config, "hydra.sweep.dir"))).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        os.environ[FOLDER] = str(folder)
+
+
+def finish(folder: Path, as_json: bool, error: str = "") -> dict[str, Any]:
+    """Collect the jobs of the sweep in ``folder``, keep and show them; returns the result.
+
+    A sweep is ok when each job has a result; "does not fit" is one.
+    """
+    jobs = collect(folder)
+    ended = {job["status"] for job in jobs} <= {"ok", "infeasible"}
+    result: dict[str, Any] = {
+        "status": "ok" if ended and jobs and not error else "failed",
+        "run_dir": str(folder),
+        "jobs": jobs,
+    }
+    if rows := [row for job in jobs for row in job.get("rows", ())]:
+        result["rows"] = rows
+    if error:
+        result["error"] = error
+    write_json(folder / "result.json", result)
+    if as_json:
+        json_line(result)
+    else:
+        show(result)
+    return result
+
+
+def collect(folder: Path) -> list[dict[str, Any]]:
+    """The jobs' results in job order; a job without one was killed."""
+    jobs: list[dict[str, Any]] = []
+    started = [path for path in folder.iterdir() if (path / ".hydra").is_dir()]
+    for path in sorted(started, key=lambda p: (len(p.name), p.name)):
+        try:
+            jobs.append(json.loads((path / "result.json").read_text()))
+        except (OSError, ValueError):
+            jobs.append({"status": "failed", "run_dir": str(path), "error": "its process died"})
+    return jobs
+
+
+def show(result: Mapping[str, Any]) -> None:
+    table = Table(title=f"{len(result['jobs'])} jobs in {shown(Path(result['run_dir']))}")
+    table.add_column("job")
+    for _, title in COLUMNS:
+        table.add_column(title, justify="right")
+    for job in result["jobs"]:
+        name = " ".join(job.get("overrides", [])) or Path(job["run_dir"]).name
+        table.add_row(name, *(cell(key, job.get(key)) for key, _ in COLUMNS))
+    console = Console(highlight=False)
+    console.print(table)
+    for job in result["jobs"]:
+        if job.get("error"):
+            console.print(f"  {Path(job['run_dir']).name}: {job['error']}")
+
+
+def cell(key: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if key == "latency_us":
+        return f"{value / 1000:.1f}"
+    if key == "accuracy_int":
+        return f"{100 * value:.2f}"
+    return value if isinstance(value, str) else number(value)

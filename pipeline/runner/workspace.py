@@ -1,0 +1,102 @@
+"""A folder of its own for each run: the resolved config, copies of the code, a DVC repository.
+
+Code is copied, not linked: DVC hashes dependencies once a stage has run, so that an edit made
+meanwhile to a linked file would be stored under the wrong hash.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from pipeline.artifacts import write_text
+from pipeline.errors import ThimbleError
+from pipeline.runner import home
+from pipeline.runner.closure import closure, target_file
+
+CODE = ("stages", "pipeline", "firmware")
+CODE_GROUPS = ("model", "data", "train", "strategy")
+"""Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
+
+DVC_CONFIG = """\
+[core]
+    no_scm = true
+    analytics = false
+    check_update = false
+    site_cache_dir = {site}
+[cache]
+    dir = {cache}
+    type = "reflink,hardlink,symlink,copy"
+"""
+
+
+def params_text(config: Mapping[str, Any]) -> str:
+    """The content of params.yaml: the resolved config, and the files of its ``_target_`` nodes."""
+    code = {
+        group: target_file(str(config[group]["_target_"]))
+        for group in CODE_GROUPS
+        if "_target_" in (config.get(group) or {})
+    }
+    return yaml.safe_dump({**config, "code": code}, sort_keys=True, default_flow_style=False)
+
+
+def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
+    """Make ``folder`` a workspace for ``config`` and return its lock, held.
+
+    A folder used before (``hydra.run.dir=…`` given twice) gets the current code and config.
+    Raises ThimbleError while another run is using it.
+    """
+    (folder / ".dvc").mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".dvc" / "run.lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ThimbleError(
+            f"{folder} is in use by another run: wait for it, or choose another hydra.run.dir"
+        ) from None
+    write_text(folder / "params.yaml", params_text(config))
+    write_text(folder / ".dvcignore", (home.ROOT / ".dvcignore").read_text())
+    for name in CODE:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        shutil.copytree(
+            home.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    write_text(folder / "dvc.yaml", pipeline_text(folder))
+    shutil.rmtree(folder / LOG, ignore_errors=True)
+    (folder / LOG).mkdir()
+    config_text = DVC_CONFIG.format(cache=home.cache(), site=folder.absolute() / ".dvc" / "site")
+    write_text(folder / ".dvc" / "config", config_text)
+    return lock
+
+
+def pipeline_text(folder: Path) -> str:
+    """The project's dvc.yaml, with the helpers of this config's ``_target_`` files as deps.
+
+    dvc.yaml lists what the stages import. What a strategy or model of one's own imports besides is
+    added here, so that editing it reruns the stage.
+    """
+    text = (home.ROOT / "dvc.yaml").read_text()
+    code = yaml.safe_load((folder / "params.yaml").read_text())["code"]
+    content = yaml.safe_load(text)
+    grown = False
+    for stage in content["stages"].values():
+        listed = stage["deps"]
+        targets = [code[g] for g in CODE_GROUPS if f"${{code.{g}}}" in listed]
+        for name in sorted(closure(folder, targets)):
+            if name not in targets and not covered(name, listed):
+                listed.append(name)
+                grown = True
+    return yaml.safe_dump(content, sort_keys=False) if grown else text
+
+
+def covered(name: str, deps: list[str]) -> bool:
+    return any(name == dep or name.startswith(f"{dep}/") for dep in deps)
+
+
+LOG = ".stages"
+"""In a workspace: what each stage that really ran reported, and the logs."""

@@ -1,0 +1,94 @@
+"""The spool: one small file for each run that MLflow does not know yet."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from pipeline.artifacts import write_json
+from pipeline.runner import home
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run to be tracked.
+
+    Attributes:
+        folder: the run's folder, or the sweep's.
+        result: what ``result.json`` holds.
+        sweep: of a job, the folder of the sweep it belongs to; "" for a single run.
+        parent: the entry ends the sweep whose folder is ``folder``.
+        begin, end: seconds since 1970.
+    """
+
+    name: str
+    folder: str
+    result: dict[str, Any]
+    sweep: str = ""
+    parent: bool = False
+    begin: float = 0.0
+    end: float = field(default_factory=time.time)
+
+
+def folder() -> Path:
+    return home.home() / "tracking"
+
+
+def add_job(run: Path, result: Mapping[str, Any], sweep: str) -> None:
+    took = sum(stage["seconds"] for stage in result.get("stages", {}).values())
+    _add(Entry(_name(), str(run), dict(result), sweep, begin=time.time() - took))
+
+
+def add_sweep(run: Path, result: Mapping[str, Any]) -> None:
+    _add(Entry(_name(), str(run), dict(result), parent=True, begin=run.stat().st_ctime))
+
+
+def start_tracking() -> subprocess.Popen[bytes]:
+    """Have the spool emptied by a process that outlives this one and holds none of its pipes."""
+    folder().mkdir(parents=True, exist_ok=True)
+    with (folder() / "tracking.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", __package__],
+            cwd=home.ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, "THIMBLE_HOME": str(home.home())},
+        )
+
+
+def drain() -> None:
+    """Log all that is spooled. An entry that fails stays for the next time; the log says why."""
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    with FileLock(home.lock_file("tracking")):
+        failed: set[Path] = set()
+        while waiting := sorted(set((folder() / "spool").glob("*.json")) - failed):
+            from pipeline.tracking.store import Store
+
+            store = Store(folder())
+            for path in waiting:
+                try:
+                    store.log(Entry(**json.loads(path.read_text())))
+                    path.unlink()
+                except Exception:
+                    logging.exception("could not track %s", path)
+                    failed.add(path)
+
+
+def _add(entry: Entry) -> None:
+    write_json(folder() / "spool" / f"{entry.name}.json", asdict(entry))
+
+
+def _name() -> str:
+    return f"{time.time_ns()}-{os.getpid()}"

@@ -1,0 +1,93 @@
+"""How every stage ends: done, a one-line error, or interrupted; and that it never outlives its run.
+
+Run by run.py, a stage leaves ``.stages/NAME.json`` in the workspace, which says that it ran and why
+it failed, and its standard output goes to a log: standard output belongs to run.py's JSON line.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.artifacts import write_json
+from pipeline.errors import ThimbleError
+
+LOG = Path(".stages")
+
+
+def run(main: Callable[[], None]) -> None:
+    """Call ``main`` and leave the process: 0, 1 after an error, 130 after Ctrl-C."""
+    name = Path(sys.argv[0]).stem
+    if runner := os.environ.get("THIMBLE_RUNNER"):
+        threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
+        _stdout_to(LOG / f"{name}.log")
+    begin = time.monotonic()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except ThimbleError as error:
+        _fail(name, str(error))
+    except OSError as error:
+        _trace(name)
+        _fail(name, _system_error(name, error))
+    except Exception as error:
+        _trace(name)
+        _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    if LOG.is_dir():
+        write_json(LOG / f"{name}.json", {"seconds": round(time.monotonic() - begin, 3)})
+
+
+def _system_error(name: str, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{name}: the disk is full ({error.strerror}): free some space and run it again"
+    return f"{name}: {error}"
+
+
+def _fail(name: str, message: str) -> None:
+    if LOG.is_dir():
+        try:
+            write_json(LOG / f"{name}.json", {"error": message})
+        except OSError:  # a full disk: standard error still works
+            print(message, file=sys.stderr)
+    else:
+        print(message, file=sys.stderr)
+    sys.exit(1)
+
+
+def _trace(name: str) -> None:
+    """The trace, for developers: in the log, and on standard error when Hydra is asked for it."""
+    if os.environ.get("THIMBLE_TRACE") == "1":
+        traceback.print_exc()
+    elif LOG.is_dir():
+        try:
+            with (LOG / f"{name}.log").open("a") as stream:
+                traceback.print_exc(file=stream)
+        except OSError:
+            pass
+
+
+def _stdout_to(path: Path) -> None:
+    """Send file descriptor 1 to ``path``, for this process and those it starts."""
+    sys.stdout.flush()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(handle, 1)
+    os.close(handle)
+
+
+def _end_with(runner: int) -> None:
+    """End when run.py is gone, killed perhaps: nobody would keep the results."""
+    while True:
+        time.sleep(1)
+        try:
+            os.kill(runner, 0)
+        except ProcessLookupError:
+            os._exit(1)
+        except PermissionError:
+            pass

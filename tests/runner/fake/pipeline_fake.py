@@ -1,0 +1,98 @@
+"""Stages that compute nothing: each hashes its inputs and its parameters into its outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline import config
+from pipeline.artifacts import read_json, write_json, write_text
+from pipeline.errors import ThimbleError
+
+INPUTS = {
+    "fetch": [],
+    "train": ["data/dataset.npz"],
+    "prune": ["weights.npz"],
+    "quantize": ["pruned.npz"],
+    "schedule": ["graph.json"],
+    "generate": ["graph.json", "plan.json"],
+    "build": ["generated/model.c", "generated/model.h"],
+    "simulate": ["build/firmware.elf", "data/dataset.npz"],
+    "measure": ["device.json", "size.json", "schedule.json"],
+}
+OUTPUTS = {
+    "fetch": ["data/dataset.npz"],
+    "train": ["weights.npz", "training.csv"],
+    "prune": ["pruned.npz"],
+    "quantize": ["graph.json"],
+    "schedule": ["plan.json", "schedule.json"],
+    "generate": ["generated/model.c", "generated/model.h"],
+    "build": ["build/firmware.elf", "size.json"],
+    "simulate": ["device.json"],
+    "measure": ["metrics.json"],
+}
+PARAMS = {
+    "fetch": ("data", "size"),
+    "train": ("train", "epochs"),
+    "prune": ("prune", "ratio"),
+    "quantize": ("quantize", "bits"),
+    "schedule": ("hardware", "sram_bytes"),
+    "generate": ("hardware", "core"),
+    "build": ("hardware", "part"),
+    "simulate": ("target", "images"),
+    "measure": ("hardware", "clock_hz"),
+}
+
+
+def make() -> None:
+    """The stage whose program is running; ``FAKE_…`` variables make it slow, fail or die."""
+    name = Path(sys.argv[0]).stem
+    with Path(os.environ["FAKE_LOG"]).open("a") as log:
+        log.write(f"{name}\n")
+    cfg = config.load()
+    group, key = PARAMS[name]
+    content = [Path(path).read_text() for path in INPUTS[name]] + [str(cfg[group][key])]
+    if name == "schedule":
+        content.append(config.instantiate(cfg["strategy"]).plan())
+    digest = hashlib.sha256("".join(content).encode()).hexdigest()
+    print(f"a stage's standard output: {name}")
+    behave(name)
+    for path in OUTPUTS[name]:
+        if path == "schedule.json":
+            needed = config.instantiate(cfg["strategy"]).pmu_bytes
+            report = {"pmu_bytes": needed, "digest": digest, "status": "ok"}
+            if needed > cfg["hardware"]["sram_bytes"]:
+                report |= {"status": "infeasible", "resource": "SRAM", "where": "conv2"}
+                report |= {"needed_bytes": needed, "advice": "try another strategy"}
+                report["available_bytes"] = cfg["hardware"]["sram_bytes"]
+            write_json(Path(path), report)
+        elif path.endswith(".json"):
+            write_json(Path(path), {"digest": digest})
+        else:
+            write_text(Path(path), f"{path} {digest}\n")
+    if name == "measure":
+        write_json(Path("metrics.json"), {**read_json(Path("schedule.json")), "cycles": 5})
+
+
+def behave(name: str) -> None:
+    if os.environ.get("FAKE_RANDOM") == name:
+        write_text(Path("noise.txt"), str(time.time_ns()))
+    time.sleep(float(os.environ.get(f"FAKE_SLEEP_{name}", "0")))
+    acts: dict[str, Callable[[], None]] = {
+        "fail": lambda: _raise(ThimbleError("the oven is cold: heat it")),
+        "crash": lambda: _raise(KeyError("surprise")),
+        "full": lambda: _raise(OSError(28, "No space left on device", "weights.npz")),
+        "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    }
+    stage, _, act = os.environ.get("FAKE_ACT", "").partition(":")
+    if stage == name:
+        acts[act]()
+
+
+def _raise(error: Exception) -> None:
+    raise error

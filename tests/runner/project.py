@@ -1,0 +1,167 @@
+"""A whole project in a temporary folder: the real runner and config, stages that compute nothing.
+
+The runner is started as a user starts it, ``python run.py …``, so that exit codes, streams and
+signals are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.runner.home import ROOT, STAGES
+
+FAKE = Path(__file__).parent / "fake"
+STRATEGY = '''\
+"""A fake strategy."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class {title}:
+    pmu_bytes: int = {pmu}
+
+    def plan(self) -> str:
+        return "{title}"
+'''
+CONF = {
+    "model/mnist_2kb": {"name": "mnist_2kb"},
+    "data/mnist": {"name": "mnist", "size": 3},
+    "train/quick": {"name": "quick", "epochs": 2},
+    "prune/none": {"name": "none", "ratio": 0},
+    "quantize/int4": {"name": "int4", "bits": 4},
+    "target/simulate": {"name": "simulate", "images": 7},
+    "strategy/naive": {"name": "naive", "_target_": "pipeline.strategies.big.Big"},
+    "strategy/herringbone": {"name": "herringbone", "_target_": "pipeline.strategies.small.Small"},
+}
+HARDWARE = {
+    "title": "a board",
+    "core": "avr",
+    "part": "m328",
+    "clock_hz": 16000000,
+    "sram_bytes": 2048,
+    "flash_bytes": 32256,
+    "weights_in": "sram",
+    "streams_input": True,
+    "stack_reserve_bytes": 100,
+    "cycles_per_mac": 10.0,
+    "toolchain": {"compiler": "avr-gcc", "package": "gcc-avr"},
+    "power": {"supply_volt": 5.0, "active_ma": 10.0, "idle_ma": 5.0, "source": "a data sheet"},
+    "simulator": "simavr",
+}
+
+
+@dataclass
+class Run:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The only thing on standard output: one JSON object on one line."""
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+
+@dataclass
+class Project:
+    """The project in ``root``; ``env`` is added to the environment of its commands."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in ("pipeline", "stages"):
+            shutil.copytree(ROOT / name, self.root / name, ignore=ignored)
+        for name in ("run.py", ".dvcignore", "dvc.yaml"):
+            shutil.copy(ROOT / name, self.root / name)
+        shutil.copytree(ROOT / "conf" / "sweep", self.root / "conf" / "sweep")
+        shutil.copytree(ROOT / "conf" / "hydra", self.root / "conf" / "hydra")
+        shutil.copytree(ROOT / "conf" / "experiment", self.root / "conf" / "experiment")
+        shutil.copy(ROOT / "conf" / "config.yaml", self.root / "conf" / "config.yaml")
+        (self.root / "firmware").mkdir()
+        self.write("firmware/kernel.c", "int x;\n")
+        shutil.copy(FAKE / "pipeline_fake.py", self.root / "pipeline" / "fake.py")
+        program = "from pipeline.fake import make\nfrom stages._main import run\n\nrun(make)\n"
+        for stage in STAGES:
+            self.write(f"stages/{stage}.py", program)
+        self.write("pipeline/strategies/__init__.py", "")
+        self.write("pipeline/strategies/small.py", STRATEGY.format(title="Small", pmu=400))
+        self.write("pipeline/strategies/big.py", STRATEGY.format(title="Big", pmu=3000))
+        for name, content in CONF.items():
+            self.write(f"conf/{name}.yaml", yaml.safe_dump(content))
+        for board in ("arduino", "big"):
+            content = {**HARDWARE, "name": board, "clock_hz": 16000000 if board == "big" else 8}
+            self.write(f"conf/hardware/{board}.yaml", yaml.safe_dump(content))
+        self.write("dvc.yaml", yaml.safe_dump({"stages": self.stages()}, sort_keys=False))
+
+    def stages(self) -> dict[str, Any]:
+        from tests.runner.fake import pipeline_fake as fake
+
+        every = ["pipeline/fake.py", "pipeline/config.py", "pipeline/artifacts.py"]
+        stages: dict[str, Any] = {}
+        for name in STAGES:
+            deps = [f"stages/{name}.py", *every, *fake.INPUTS[name]]
+            if name == "schedule":
+                deps.append("${code.strategy}")
+            if name == "build":
+                deps = [d for d in deps if not d.startswith("generated/")] + ["generated"]
+            outs = [o for o in fake.OUTPUTS[name] if not o.startswith("generated/")]
+            outs += ["generated"] if name == "generate" else []
+            params = [".".join(fake.PARAMS[name])]
+            cmd = f"python -m stages.{name}"
+            stages[name] = {"cmd": cmd, "deps": deps, "params": params, "outs": outs}
+        return stages
+
+    def write(self, name: str, content: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    def start(self, *args: str, **kwargs: Any) -> subprocess.Popen[str]:
+        """Start ``python run.py *args``; tracking is off unless ``args`` ask for it."""
+        if not any(arg.startswith("tracking=") for arg in args):
+            args = (*args, "tracking=none")
+        return subprocess.Popen(
+            [sys.executable, "run.py", *args],
+            cwd=self.root,
+            env={**clean_environment(), "FAKE_LOG": str(self.root / "log"), **self.env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **kwargs,
+        )
+
+    def run(self, *args: str) -> Run:
+        process = self.start(*args)
+        out, err = process.communicate(timeout=120)
+        return Run(process.returncode, out, err)
+
+    def ran(self) -> list[str]:
+        """The stages that really ran since the last call, in order."""
+        log = self.root / "log"
+        names = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return names
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what a run of this test session may have put there."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("THIMBLE", "HYDRA", "MLFLOW", "PYTEST", "FAKE"))
+    }
