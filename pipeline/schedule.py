@@ -1,0 +1,68 @@
+"""Is a plan right, and does it fit: proved, tried on frames, costed, compared with the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import fit, roomy
+from pipeline.plan.interpret import interpret
+from pipeline.plan.vocabulary import Plan
+
+RANDOM_FRAMES = 2
+
+
+def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
+    """The content of schedule.json: costs, and whether the plan fits ``hardware``.
+
+    Raises:
+        PlanError: the plan is not proved correct.
+        ThimbleError: interpreting it gives other outputs than the graph: a bug of ours, since
+            a verified plan cannot.
+    """
+    plan = roomy(plan)
+    costs = cost(plan, graph, hardware)
+    for number, frame in enumerate(frames(graph)):
+        expected = graph.run(frame[None])[graph.output][0]
+        result = interpret(plan, graph, frame)
+        if not np.array_equal(result.output, expected):
+            raise ThimbleError(
+                f"strategy {plan.strategy}: frame {number} gives {result.output.tolist()}, the "
+                f"graph {expected.tolist()}: please report it with params.yaml"
+            )
+    verdict = fit(plan, costs, hardware)
+    report: dict[str, Any] = {
+        "status": "ok" if verdict.fits else "infeasible",
+        "pmu_bytes": costs.pmu_bytes,
+        "arena_bytes": costs.arena_bytes,
+        "weight_bytes": graph.weight_bytes,
+        "macs": costs.macs,
+        "macs_executed": costs.macs_executed,
+        "moved_bytes": costs.moved_bytes,
+        "estimated_latency_us": costs.estimated_latency_us,
+        "peak_at": costs.peak.label,
+        "resource": verdict.resource,
+        "needed_bytes": verdict.needed_bytes,
+        "available_bytes": verdict.available_bytes,
+    }
+    if not verdict.fits:
+        report |= {"where": verdict.where, "advice": f"try {verdict.advice}"}
+    return report
+
+
+def frames(graph: Graph) -> Iterator[IntArray]:
+    """Inputs worth trying: both ends of the input's type, and a few at random."""
+    tensor = graph.tensors[graph.input]
+    low, high = tensor.dtype.minimum, tensor.dtype.maximum
+    yield np.full(tensor.shape, low, np.int64)
+    yield np.full(tensor.shape, high, np.int64)
+    rng = np.random.default_rng(0)
+    for _ in range(RANDOM_FRAMES):
+        yield rng.integers(low, high, tensor.shape, endpoint=True)

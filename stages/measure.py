@@ -1,0 +1,35 @@
+"""Stage measure: everything before it -> metrics.json and report.html."""
+
+from pathlib import Path
+
+from pipeline import artifacts, config
+from pipeline.graph.graph import Graph
+from pipeline.measure import metrics, provenance
+from pipeline.plan import serialize
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
+from pipeline.report import html
+from stages._main import run
+
+
+def main() -> None:
+    cfg = config.load()
+    graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
+    hardware = config.hardware(cfg["hardware"])
+    reports = {
+        name: artifacts.read_json(Path(f"{name}.json")) for name in ("schedule", "size", "device")
+    }
+    data = artifacts.read_npz(Path("data/dataset.npz"))
+    outputs = artifacts.read_npz(Path("outputs.npz"))
+    found = metrics(
+        graph, hardware, **reports, outputs=outputs,
+        images=data["test_images"], labels=data["test_labels"],
+    )  # fmt: skip
+    costs = cost(roomy(plan), graph, hardware)
+    origin = provenance(cfg, graph, plan, reports["size"])
+    html.write(Path("report.html"), graph, plan, costs, found, origin)
+    artifacts.write_json(Path("metrics.json"), found)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,22 @@
+"""Stage schedule: the graph -> plan.json and schedule.json. A plan that does not fit is kept."""
+
+from pathlib import Path
+
+from pipeline import artifacts, config, schedule
+from pipeline.graph.graph import Graph
+from pipeline.plan import serialize
+from stages._main import run
+
+
+def main() -> None:
+    cfg = config.load()
+    graph = Graph.load(Path())
+    hardware = config.hardware(cfg["hardware"])
+    plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
+    report = schedule.check(plan, graph, hardware)
+    serialize.save(plan, Path("plan.json"))
+    artifacts.write_json(Path("schedule.json"), report)
+
+
+if __name__ == "__main__":
+    run(main)
