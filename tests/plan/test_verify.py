@@ -183,7 +183,7 @@ def test_scratch_destroys_what_it_covers() -> None:
 def test_output_must_be_there() -> None:
     plan, graph = channel_partial(np.random.default_rng(0))
     rejects(
-        replace(plan, tracks=(Track("cpu", plan.tracks[0].steps[:-1]),)), graph, "end of the plan"
+        replace(plan, tracks=(Track("cpu", plan.tracks[0].steps[:-1]),)), graph, "the plan.s end"
     )
 
 
