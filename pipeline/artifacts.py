@@ -25,8 +25,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -59,8 +59,8 @@ def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             np.savez(stream, **{key: arrays[key] for key in sorted(arrays)})  # type: ignore[arg-type]
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -1,4 +1,4 @@
-"""The resolved config, as the stages read it: a plain ``params.yaml`` and its ``_target_`` nodes."""
+"""The resolved config, as the stages read it: a plain ``params.yaml``, its ``_target_`` nodes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
         raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
     module, _, name = target.rpartition(".")
     try:
-        cls: Any = getattr(importlib.import_module(module), name)
+        cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
         raise ThimbleError(f"_target_ {target!r} does not exist") from None
     if not dataclasses.is_dataclass(cls):
         raise ThimbleError(f"_target_ {target!r} is not one of the project's config classes")
     known = {field.name for field in dataclasses.fields(cls) if field.init}
     values = {key: _frozen(item) for key, item in node.items() if key in known}
-    return cls(**values, **extra)
+    make: Any = cls
+    return make(**values, **extra)
 
 
 def hardware(node: Mapping[str, Any]) -> Hardware:

@@ -1,0 +1,55 @@
+"""``python -m pipeline.runner.deps``: bring the code that dvc.yaml lists up to date with imports.
+
+Of each stage in dvc.yaml, the lines of ``deps`` that name a file of the project are replaced by
+the import closure of its program, and of every ``_target_`` an option of the groups in its
+``${code.GROUP}`` lines may name. The chosen ``_target_`` file itself is that template line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from pipeline.artifacts import write_text
+from pipeline.runner.closure import PACKAGES, closure, target_file
+from pipeline.runner.home import ROOT
+
+TEMPLATE = re.compile(r"\$\{code\.(\w+)\}")
+
+
+def targets(root: Path, group: str) -> set[str]:
+    """The files that ``_target_`` of the options of ``group`` name."""
+    nodes = [yaml.safe_load(path.read_text()) for path in (root / "conf" / group).glob("*.yaml")]
+    return {target_file(node["_target_"]) for node in nodes if node and "_target_" in node}
+
+
+def code(root: Path, stage: str, groups: list[str]) -> list[str]:
+    """The project's files that ``stage`` depends on, whatever the options of ``groups``."""
+    chosen = set().union(*(targets(root, group) for group in groups))
+    static = closure(root, [f"stages/{stage}.py"])
+    return sorted(static | (closure(root, sorted(chosen)) - chosen))
+
+
+def updated(root: Path) -> str:
+    """The text that dvc.yaml should have."""
+    text = (root / "dvc.yaml").read_text()
+    for name, stage in yaml.safe_load(text)["stages"].items():
+        groups = TEMPLATE.findall("\n".join(stage["deps"]))
+        listed = "".join(f"      - {file}\n" for file in code(root, name, groups))
+        block = re.compile(rf"(?m)(^  {name}:\n(?:^    .*\n)*?^    deps:\n)((?:^      - .*\n)+)")
+        found = block.search(text)
+        assert found, f"dvc.yaml: no deps of {name} in the usual form"
+        lines = found[2].splitlines(keepends=True)
+        kept = [line for line in lines if not line.strip(" -").startswith(_prefixes())]
+        text = text[: found.start()] + found[1] + "".join(kept) + listed + text[found.end() :]
+    return text
+
+
+def _prefixes() -> tuple[str, ...]:
+    return tuple(f"{package}/" for package in PACKAGES)
+
+
+if __name__ == "__main__":
+    write_text(ROOT / "dvc.yaml", updated(ROOT))
