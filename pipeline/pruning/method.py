@@ -1,0 +1,51 @@
+"""What every pruning method answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.artifacts import Arrays
+from pipeline.models.network import Model
+from pipeline.training.environment import Run
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of ``pruning.csv``: a layer's output channels and weights before and after."""
+
+    layer: str
+    channels_before: int
+    channels_after: int
+    weights_before: int
+    weights_after: int
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The content of ``pruned.npz`` and a row for each layer that got smaller."""
+
+    weights: Arrays
+    rows: Sequence[Row]
+
+
+class Pruning(ABC):
+    """``changes`` is False for the method that leaves everything as it is."""
+
+    changes: bool = True
+
+    @abstractmethod
+    def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
+        """Smaller tensors under the same names; equal arguments give equal weights."""
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """``pruning.csv``; only its header when nothing was pruned."""
+    lines = [
+        f"{row.layer},{row.channels_before},{row.channels_after},"
+        f"{row.weights_before},{row.weights_after}"
+        for row in rows
+    ]
+    header = "layer,channels_before,channels_after,weights_before,weights_after"
+    return "\n".join([header, *lines]) + "\n"

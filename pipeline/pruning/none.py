@@ -1,0 +1,18 @@
+"""No pruning: the default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.artifacts import Arrays
+from pipeline.models.network import Model
+from pipeline.pruning.method import Pruned, Pruning
+from pipeline.training.environment import Run
+
+
+@dataclass(frozen=True)
+class NoPruning(Pruning):
+    changes: bool = False
+
+    def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
+        return Pruned(weights, [])

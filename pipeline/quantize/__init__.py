@@ -1,0 +1,1 @@
+"""From real parameters to the integer graph."""

@@ -1,0 +1,169 @@
+"""A trained network with thresholds to the integer graph, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.models.network import Shape
+from pipeline.quantize.range_check import check_sums
+from pipeline.quantize.simulated import (
+    ACTIVATION,
+    BIAS,
+    LOGIT,
+    PIXEL_EXPONENT,
+    WEIGHT,
+    QuantizedLayer,
+    QuantizedNetwork,
+)
+
+IMAGE, POOLED, LOGITS = "image", "pooled", "logits"
+PIXEL = DType.parse("uint8")
+
+
+@dataclass
+class _Builder:
+    """Collects tensors, constants and operators; ``last`` is the newest activation."""
+
+    tensors: dict[str, Tensor]
+    last: str
+    constants: dict[str, IntArray] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+
+    def constant(self, name: str, values: IntArray, dtype: DType, exponent: int) -> None:
+        self.tensors[name] = Tensor(name, values.shape, dtype, (2.0**exponent,))
+        self.constants[name] = values
+
+    def append(self, op: Operator, dtype: DType, scale: float) -> None:
+        self.tensors[op.output] = Tensor(op.output, op.infer(self.tensors), dtype, (scale,))
+        self.operators.append(op)
+        self.last = op.output
+
+
+@torch.no_grad()
+def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
+    """The integer graph whose logits are ``network``'s, integer for integer.
+
+    Args:
+        name: of the graph.
+        network: thresholds set; shapes as large as its weights.
+        input_shape: of the u8 image, (h, w, c).
+
+    Raises:
+        ThimbleError: shapes that do not go together, or sums that int16 cannot hold.
+    """
+    builder = _Builder({IMAGE: Tensor(IMAGE, input_shape, PIXEL, (1 / 256,))}, IMAGE)
+    size = network.pool.size
+    shift = 2 * (size.bit_length() - 1) + PIXEL.bits - ACTIVATION.dtype.bits
+    builder.append(
+        AveragePool2d(
+            network.pool_name,
+            (IMAGE,),
+            POOLED,
+            kernel=(size, size),
+            stride=(size, size),
+            requant=PowerOfTwo(0, shift, "floor"),
+        ),
+        ACTIVATION.dtype,
+        2.0**PIXEL_EXPONENT,
+    )
+    exponent = PIXEL_EXPONENT
+    for layer_name, layer in network.layers.items():
+        if isinstance(layer, QuantizedLayer):
+            exponent = _weighted(builder, layer_name, layer, exponent)
+        elif isinstance(layer, nn.MaxPool2d):
+            scale = builder.tensors[builder.last].scale[0]
+            builder.append(
+                MaxPool2d(
+                    layer_name,
+                    (builder.last,),
+                    layer_name.removeprefix("max"),
+                    kernel=_pair(layer.kernel_size),
+                    stride=_pair(layer.stride),
+                ),
+                ACTIVATION.dtype,
+                scale,
+            )
+    return Graph(
+        name, builder.tensors, tuple(builder.operators), builder.constants, IMAGE, builder.last
+    )
+
+
+def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int) -> int:
+    """Append a convolution or dense layer; returns log2 of its output's step."""
+    steps = layer.exponents(float(incoming))
+    acc, weight, bias = (
+        round(float(steps.acc)),
+        round(float(steps.weight)),
+        round(float(steps.bias)),
+    )
+    out = bias if steps.out is None else round(float(steps.out))
+    dtype = LOGIT if steps.out is None else ACTIVATION.dtype
+    requant = PowerOfTwo(left_shift=acc - bias, right_shift=out - bias)
+    parameters = (f"{name}.weight", f"{name}.bias")
+    values = WEIGHT.integers(layer.layer.weight, weight).numpy()
+    shape = builder.tensors[builder.last].shape
+    if isinstance(layer.layer, nn.Conv2d):
+        values = values.transpose(0, 2, 3, 1)  # (out, in, kh, kw) -> (out, kh, kw, in)
+    elif len(shape) == 3:
+        # flattened (c, h, w) -> (h, w, c)
+        if values.shape[1] != np.prod(shape):
+            raise ThimbleError(
+                f"{name} has {values.shape[1]} inputs, but {builder.last} has {np.prod(shape)} "
+                "elements: the weights and the model do not belong together"
+            )
+        height, width, channels = shape
+        values = values.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
+    builder.constant(parameters[0], np.ascontiguousarray(values), WEIGHT.dtype, weight)
+    biases = BIAS.integers(layer.bias, bias).numpy()
+    builder.constant(parameters[1], biases, BIAS.dtype, bias)
+    source = builder.tensors[builder.last]
+    check_sums(name, values, biases, source.dtype, requant)
+    builder.append(_operator(name, layer, source.name, parameters, requant), dtype, 2.0**out)
+    return out
+
+
+def _operator(
+    name: str,
+    layer: QuantizedLayer,
+    source: str,
+    parameters: tuple[str, str],
+    requant: PowerOfTwo,
+) -> Operator:
+    inner, activated = layer.layer, layer.out_log2 is not None
+    if isinstance(inner, nn.Linear):
+        output = name if activated else LOGITS
+        return Dense(name, (source,), output, parameters, relu=activated, requant=requant)
+    rows, columns = _pair(inner.padding)
+    return Conv2d(
+        name,
+        (source,),
+        name if activated else LOGITS,
+        parameters,
+        stride=_pair(inner.stride),
+        dilation=_pair(inner.dilation),
+        padding=(rows, rows, columns, columns),
+        groups=inner.groups,
+        relu=activated,
+        requant=requant,
+    )
+
+
+def _pair(value: object) -> tuple[int, int]:
+    """PyTorch's sizes are one number or two."""
+    if isinstance(value, int):
+        return value, value
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return int(value[0]), int(value[1])
+    raise ThimbleError(f"quantize: {value!r} is not a size in rows and columns")

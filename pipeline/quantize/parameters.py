@@ -1,0 +1,42 @@
+"""The names under which parameters and thresholds travel in ``weights.npz``."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+from pipeline.models.network import Model, resized
+from pipeline.quantize.simulated import QuantizedNetwork
+
+THRESHOLDS = ("weight_log2", "bias_log2", "out_log2")
+
+
+def to_arrays(network: QuantizedNetwork) -> Arrays:
+    """``<layer>.weight``, ``.bias`` and log2 thresholds ``.weight_log2``, ``.bias_log2``,
+    ``.out_log2`` (not for logits), all float32."""
+    arrays: Arrays = {}
+    for name, layer in network.quantized.items():
+        arrays[f"{name}.weight"] = layer.layer.weight.detach().numpy().copy()
+        arrays[f"{name}.bias"] = layer.bias.detach().numpy().copy()
+        for kind in THRESHOLDS:
+            if (threshold := getattr(layer, kind)) is not None:
+                arrays[f"{name}.{kind}"] = threshold.detach().numpy().copy()
+    return arrays
+
+
+def from_arrays(model: Model, arrays: Arrays) -> QuantizedNetwork:
+    """The network whose parameters ``arrays`` hold; its layers are as large as they are."""
+    network = QuantizedNetwork(resized(model.build(), arrays))
+    for name, layer in network.quantized.items():
+        for kind in THRESHOLDS:
+            if (threshold := getattr(layer, kind)) is None:
+                continue
+            value = arrays.get(f"{name}.{kind}")
+            if value is None or value.shape != () or not np.isfinite(value):
+                raise ThimbleError(
+                    f"the weights lack the threshold {name}.{kind}: run the train stage again"
+                )
+            threshold.data.copy_(torch.from_numpy(value))
+    return network

@@ -1,0 +1,152 @@
+"""A network computed as the firmware will, in float32 and bit for bit, and still trainable.
+
+Integers are real multiples of a power of two: weights of 2**ew, activations of 2**ea, the
+accumulator of 2**(ew + ea), the bias of 2**eb <= 2**(ew + ea), the result of 2**eo. Then
+``acc << (ew + ea - eb)`` and the bias share one grid and the result is their sum divided by
+2**(eo - eb): the shifts that ``PowerOfTwo`` carries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import DType
+from pipeline.models.network import PixelPool
+from pipeline.quantize.power_of_two import Format
+
+WEIGHT, BIAS, ACTIVATION = (Format(DType.parse(name)) for name in ("int4", "int8", "uint4"))
+LOGIT = DType.parse("int16")
+PIXEL_EXPONENT = -4
+"""Of the pooled image: 0…15 stand for 0…15/16."""
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """log2 of the grid steps of one layer; ``out`` is None where the sum itself is the result."""
+
+    acc: Tensor
+    weight: Tensor
+    bias: Tensor
+    out: Tensor | None
+
+
+class QuantizedLayer(nn.Module):
+    """A convolution or dense layer with thresholds; ReLU is the clip to unsigned activations."""
+
+    def __init__(self, layer: nn.Conv2d | nn.Linear, activated: bool) -> None:
+        super().__init__()
+        if layer.bias is None:
+            layer.bias = nn.Parameter(torch.zeros(len(layer.weight)))
+        self.layer = layer
+        self.weight_log2 = nn.Parameter(torch.zeros(()))
+        self.bias_log2 = nn.Parameter(torch.zeros(()))
+        self.out_log2 = nn.Parameter(torch.zeros(())) if activated else None
+
+    @property
+    def bias(self) -> Tensor:
+        assert self.layer.bias is not None
+        return self.layer.bias
+
+    @property
+    def left_shift_limit(self) -> int:
+        """The largest left shift at which any weights whatever keep int16 sums from overflow."""
+        worst = self.layer.weight[0].numel() * ACTIVATION.dtype.maximum * -WEIGHT.dtype.minimum
+        room = LOGIT.maximum - BIAS.dtype.maximum - 1
+        return max(0, math.floor(math.log2(room / worst)))
+
+    def exponents(self, incoming: Tensor | float) -> Exponents:
+        weight = WEIGHT.exponent(self.weight_log2)
+        acc = weight + incoming
+        lowest = acc.detach() - self.left_shift_limit
+        highest = acc.detach()
+        out = None
+        if self.out_log2 is not None:
+            # at least one bit goes, as in the published format: 2**(sR + 1), sR >= 0
+            out = torch.maximum(ACTIVATION.exponent(self.out_log2), lowest + 1)
+            highest = torch.minimum(highest, out.detach() - 1)
+        bias = torch.clamp(BIAS.exponent(self.bias_log2), lowest, highest)
+        return Exponents(acc, weight, bias, out)
+
+    def accumulate(self, x: Tensor, steps: Exponents) -> Tensor:
+        """Real value of (acc << left) + bias: (n, c, h, w) -> (n, c', h', w') or (n, c')."""
+        weight = WEIGHT.quantize(self.layer.weight, steps.weight)
+        bias = BIAS.quantize(self.bias, steps.bias)
+        if isinstance(self.layer, nn.Linear):
+            return nn.functional.linear(x, weight, bias)
+        result: Tensor = self.layer._conv_forward(x, weight, bias)
+        return result
+
+    def forward(self, x: Tensor, incoming: Tensor | float) -> tuple[Tensor, Tensor]:
+        steps = self.exponents(incoming)
+        value = self.accumulate(x, steps)
+        if steps.out is None:
+            return value, steps.bias
+        return ACTIVATION.quantize(value, steps.out), steps.out
+
+
+class QuantizedNetwork(nn.Module):
+    """The layers of an ``nn.Sequential`` after its pixel pool, quantized; shares its parameters."""
+
+    def __init__(self, network: nn.Sequential) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict()
+        children = list(network.named_children())
+        first = children[0][1] if children else None
+        if not isinstance(first, PixelPool):
+            raise ThimbleError("quantize: the network must start with a PixelPool of its image")
+        self.pool_name, self.pool = children[0][0], first
+        for (name, layer), (_, after) in zip(
+            children[1:], [*children[2:], ("", None)], strict=True
+        ):
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                self.layers[name] = QuantizedLayer(layer, isinstance(after, nn.ReLU))
+            elif isinstance(layer, (nn.MaxPool2d, nn.Flatten)):
+                self.layers[name] = layer
+            elif not isinstance(layer, nn.ReLU):
+                raise ThimbleError(
+                    f"quantize: {name} is a {type(layer).__name__}; Conv2d, Linear, ReLU, "
+                    "MaxPool2d and Flatten are supported"
+                )
+
+    @property
+    def quantized(self) -> dict[str, QuantizedLayer]:
+        return {n: m for n, m in self.layers.items() if isinstance(m, QuantizedLayer)}
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """(n, c, h, w) pooled pixels in 0…15/16 -> (n, classes) real logits."""
+        x, exponent = pooled, torch.tensor(float(PIXEL_EXPONENT))
+        for layer in self.layers.values():
+            if isinstance(layer, QuantizedLayer):
+                x, exponent = layer(x, exponent)
+            else:
+                x = layer(x)
+        return x
+
+    @torch.no_grad()
+    def calibrate(self, pooled: Tensor) -> None:
+        """Set every threshold to the one of least squared error, from the inputs onwards."""
+        x, exponent = pooled, torch.tensor(float(PIXEL_EXPONENT))
+        for layer in self.layers.values():
+            if not isinstance(layer, QuantizedLayer):
+                x = layer(x)
+                continue
+            layer.weight_log2.fill_(WEIGHT.best_log2(layer.layer.weight))
+            layer.bias_log2.fill_(BIAS.best_log2(layer.bias))
+            if layer.out_log2 is not None:
+                layer.out_log2.fill_(100.0)
+                value = layer.accumulate(x, layer.exponents(exponent))
+                layer.out_log2.fill_(ACTIVATION.best_log2(value.clamp(min=0)))
+            x, exponent = layer(x, exponent)
+
+    def freeze(self) -> None:
+        """Thresholds to their powers of two, no longer trained."""
+        for layer in self.quantized.values():
+            for threshold in (layer.weight_log2, layer.bias_log2, layer.out_log2):
+                if threshold is not None:
+                    threshold.data.ceil_()
+                    threshold.requires_grad_(False)

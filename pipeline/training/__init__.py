@@ -1,0 +1,1 @@
+"""Training: float, then quantization-aware, repeatable and resumable."""

@@ -1,0 +1,68 @@
+"""Small random distortions of whole image sets, made anew for each epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample, interpolate
+
+PART = 5_000
+"""Images distorted at once, so that the grids stay in the cache."""
+KNOTS = 5
+"""Of the coarse grid that elastic displacements are drawn on."""
+
+
+@dataclass(frozen=True)
+class Distortion:
+    """Bounds of uniformly drawn distortions; ``elastic_pixels`` is a standard deviation.
+
+    Attributes:
+        rotation_degrees, shift_pixels: at most this much either way.
+        scale, shear: at most this fraction either way.
+        elastic_pixels: displacement of 5x5 knots, interpolated bicubically in between (a cheap
+            form of Simard et al. 2003, "Best practices for convolutional neural networks").
+        flip: mirror half of the images left to right.
+    """
+
+    rotation_degrees: float = 0.0
+    scale: float = 0.0
+    shear: float = 0.0
+    shift_pixels: float = 0.0
+    elastic_pixels: float = 0.0
+    flip: bool = False
+
+    def apply(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """(n, c, h, w) -> the same shape; pixels from outside are 0."""
+        if self == Distortion():
+            return images
+        parts = torch.split(images, PART)
+        return torch.cat([self._part(part, generator) for part in parts])
+
+    def _part(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        count, _, height, width = images.shape
+
+        def uniform(bound: float) -> Tensor:
+            return (torch.rand(count, generator=generator) * 2 - 1) * bound
+
+        angle = uniform(math.radians(self.rotation_degrees))
+        scale_x, scale_y, shear = (
+            1 + uniform(self.scale),
+            1 + uniform(self.scale),
+            uniform(self.shear),
+        )
+        if self.flip:
+            scale_x = scale_x * torch.sign(torch.rand(count, generator=generator) - 0.5)
+        to_x, to_y = uniform(self.shift_pixels * 2 / width), uniform(self.shift_pixels * 2 / height)
+        cos, sin = torch.cos(angle), torch.sin(angle)
+        rows = (cos * scale_x, shear - sin * scale_y, to_x), (sin * scale_x, cos * scale_y, to_y)
+        matrix = torch.stack([torch.stack(row, 1) for row in rows], 1)  # (n, 2, 3)
+        grid = affine_grid(matrix, list(images.shape), align_corners=False)
+        if self.elastic_pixels:
+            knots = torch.randn(count, 2, KNOTS, KNOTS, generator=generator)
+            knots *= torch.tensor([2 / width, 2 / height])[:, None, None] * self.elastic_pixels
+            field = interpolate(knots, (height, width), mode="bicubic", align_corners=True)
+            grid = grid + field.permute(0, 2, 3, 1)
+        return grid_sample(images, grid, align_corners=False)

@@ -1,0 +1,58 @@
+"""What a run depends on besides its recipe, and how repeatability is switched on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+
+@dataclass(frozen=True)
+class Run:
+    """Two runs with equal ``seed`` and ``threads`` on one machine give equal weights.
+
+    ``checkpoints`` is the folder an interrupted training resumes from; ``None`` keeps none.
+    """
+
+    seed: int = 0
+    threads: int = 2
+    checkpoints: Path | None = None
+
+    @classmethod
+    def from_environment(cls, seed: int, threads: int) -> Run:
+        """Checkpoints go to the folder that ``THIMBLE_CHECKPOINTS`` names, if any."""
+        folder = os.environ.get("THIMBLE_CHECKPOINTS")
+        return cls(seed, threads, Path(folder) if folder else None)
+
+    def generator(self, *counters: int) -> torch.Generator:
+        """Random numbers for one purpose: equal counters, equal numbers, whatever came before.
+
+        So that an epoch can be repeated without those before it.
+        """
+        mixed = self.seed
+        for counter in counters:
+            mixed = (mixed * 1_000_003 + counter + 1) % (1 << 62)
+        return torch.Generator().manual_seed(mixed)
+
+
+@contextmanager
+def repeatable(run: Run) -> Iterator[None]:
+    """Fix threads, algorithms and PyTorch's global generator; put all back afterwards.
+
+    The number of threads decides how sums are split, and with it their last bits.
+    """
+    threads = torch.get_num_threads()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        torch.set_num_threads(run.threads)
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(deterministic)
+            torch.set_num_threads(threads)

@@ -1,0 +1,53 @@
+"""A data set as tensors, in the form the loop wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.artifacts import Arrays
+from pipeline.training.augment import Distortion
+from pipeline.training.environment import Run
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Pixels (n, c, h, w) in 0…255 as float32, and labels (n,)."""
+
+    pixels: Tensor
+    labels: Tensor
+
+    @classmethod
+    def of(cls, data: Arrays, part: str) -> Examples:
+        """``part`` is train, validation or test."""
+        pixels = torch.from_numpy(data[f"{part}_images"]).permute(0, 3, 1, 2)
+        return cls(
+            pixels.to(torch.float32, memory_format=torch.contiguous_format),
+            torch.from_numpy(data[f"{part}_labels"]).to(torch.int64),
+        )
+
+    def pooled(self, pool: nn.Module) -> Tensor:
+        """The 4-bit image the firmware keeps."""
+        result: Tensor = pool(self.pixels)
+        return result
+
+    def epoch(
+        self, pool: nn.Module, distortion: Distortion, run: Run, index: int
+    ) -> tuple[Tensor, Tensor]:
+        """Distorted, pooled and shuffled images with their labels, the same for the same index."""
+        generator = run.generator(index)
+        images = pool(distortion.apply(self.pixels, generator).clamp(0, 255))
+        order = torch.randperm(len(images), generator=generator)
+        return images[order], self.labels[order]
+
+
+@torch.no_grad()
+def accuracy(network: nn.Module, pooled: Tensor, labels: Tensor, batch: int = 2_000) -> float:
+    """The share of images whose greatest output is the label's."""
+    right = 0
+    for start in range(0, len(labels), batch):
+        part = slice(start, start + batch)
+        right += int((network(pooled[part]).argmax(1) == labels[part]).sum())
+    return right / len(labels)

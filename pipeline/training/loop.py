@@ -1,0 +1,131 @@
+"""One phase of training with selection by validation; may be killed and resumed at any moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.examples import accuracy
+from pipeline.training.progress import Reporter
+
+WARM_UP = 0.2
+"""The share of a phase in which the learning rate rises."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of ``training.csv``: an epoch's mean loss and the accuracy after it."""
+
+    epoch: int
+    phase: str
+    loss: float
+    validation_accuracy: float
+
+
+@dataclass
+class Place:
+    """``epoch`` comes next; ``best`` is the state the phase would hand on now."""
+
+    epoch: int = 0
+    best_accuracy: float = -1.0
+    best: dict[str, Tensor] = field(default_factory=dict)
+    rows: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """``epochs`` of Adam, ``batch`` images a step; ``first`` epochs of other phases went before."""
+
+    name: str
+    first: int
+    epochs: int
+    learning_rate: float
+    batch: int
+
+    def rate(self, share: float) -> float:
+        """One cycle (Smith 2018) at ``share`` of the phase: a cosine up, then one down to 0."""
+        rising = share < WARM_UP
+        height = share / WARM_UP if rising else (1 - share) / (1 - WARM_UP)
+        return self.learning_rate * (1 - math.cos(math.pi * height)) / 2
+
+    def run(
+        self,
+        network: nn.Module,
+        batches: Callable[[int], tuple[Tensor, Tensor]],
+        validation: tuple[Tensor, Tensor],
+        checkpoint: Checkpoint,
+        reporter: Reporter,
+    ) -> list[Row]:
+        """Train what ``network`` lets be trained; it is left in its best state.
+
+        Args:
+            network: from pooled images (n, c, h, w) to logits (n, classes).
+            batches: from an epoch's number to its shuffled images and labels, always the same.
+            validation: pooled images and labels; the epoch best on them is kept.
+            checkpoint: written after every epoch; a phase that was finished is not trained again.
+            reporter: told of every epoch.
+        """
+        optimizer = torch.optim.Adam([p for p in network.parameters() if p.requires_grad])
+        place = Place()
+        if (state := checkpoint.load()) is not None:
+            network.load_state_dict(state["network"])
+            optimizer.load_state_dict(state["optimizer"])
+            place = Place(**state["place"])
+        while place.epoch < self.epochs:
+            images, labels = batches(self.first + place.epoch)
+            loss = self._epoch(network, optimizer, images, labels, place.epoch)
+            place.epoch += 1
+            score = accuracy(network, *validation)
+            if score >= place.best_accuracy:
+                place.best_accuracy = score
+                place.best = {k: v.detach().clone() for k, v in network.state_dict().items()}
+            row = Row(self.first + place.epoch, self.name, loss, score)
+            place.rows.append(asdict(row))
+            checkpoint.save(
+                {
+                    "network": network.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "place": asdict(place),
+                }
+            )
+            reporter.epoch(row.epoch, self.name, score)
+        if place.best:
+            network.load_state_dict(place.best)
+        return [Row(**row) for row in place.rows]
+
+    def _epoch(
+        self,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        images: Tensor,
+        labels: Tensor,
+        index: int,
+    ) -> float:
+        """Whole batches only, unless there is just an incomplete one; returns the mean loss."""
+        steps = max(1, len(images) // self.batch)
+        total = 0.0
+        for step in range(steps):
+            part = slice(step * self.batch, (step + 1) * self.batch)
+            for group in optimizer.param_groups:
+                group["lr"] = self.rate((index * steps + step + 0.5) / (self.epochs * steps))
+            optimizer.zero_grad()
+            loss = cross_entropy(network(images[part]), labels[part])
+            torch.autograd.backward(loss)
+            optimizer.step()
+            total += float(loss.detach())
+        return total / steps
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """``training.csv``; no times, so that equal trainings give equal bytes."""
+    lines = [
+        f"{row.epoch},{row.phase},{row.loss:.6f},{row.validation_accuracy:.6f}" for row in rows
+    ]
+    return "\n".join(["epoch,phase,loss,validation_accuracy", *lines]) + "\n"
