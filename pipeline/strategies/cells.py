@@ -49,11 +49,11 @@ class Cells:
     def take(self, pixel: Pixels) -> IntArray:
         """Addresses of a pixel's elements, now taken: shape (channels,).
 
-        Goes round the arena, so that outputs follow the trail of dying inputs: first an aligned
-        run, then any run, then pieces.
+        Goes round the arena, so that outputs follow the trail of dying inputs: first a run that
+        starts on a byte (unless pixels of odd size would leave holes), then any run, then pieces.
         """
         width = pixel.nibbles_per_element
-        for align in (max(2, width), width) if pixel.each % 2 == 0 else (width,):
+        for align in (width,) if pixel.each % 2 else (max(2, width), width):
             for start in (self.next, 0):
                 found = self.run(pixel.each, align, start)
                 if found is not None:

@@ -89,7 +89,9 @@ def single_transposes(height: int, width: int) -> Iterator[Peels]:
 
 def ranks(height: int, width: int, peels: Peels) -> IntArray:
     """The place of every output pixel in the traversal, shape (height, width)."""
-    rank = np.full((height, width), -1, dtype=np.int64)
-    for n, pixel in enumerate(pixel for line in peels for pixel in line.pixels()):
-        rank[pixel] = n
+    rank, done = np.full((height, width), -1, dtype=np.int64), 0
+    for line in peels:
+        side = rank[line.index] if line.axis == "row" else rank[:, line.index]
+        side[line.start : line.stop] = np.arange(done, done + len(line))
+        done += len(line)
     return rank

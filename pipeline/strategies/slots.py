@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.plan.vocabulary import Buffer, Step
+from pipeline.plan.vocabulary import Step
 from pipeline.strategies import maps
 from pipeline.strategies.arrangement import WORD, Arrangement, Traversal, fits_beside, round_up
 from pipeline.strategies.cells import Cells, Full
@@ -34,28 +34,23 @@ def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangeme
 
 def _place(nibbles: int, start: Tensor, above: int, chain: Sequence[Traversal]) -> Arrangement:
     arena = Cells(nibbles)
+    arena.next = Pixels.of(start).total
     buffers, steps = [maps.at(start, 0)], list[Step]()
     elements = buffers[0].addresses(start.box)
-    arena.next = Pixels.of(start).total
     for n, (layer, peels) in enumerate(chain):
+        following = [item for item in chain[n + 1 : n + 2] if not fits_beside(item[0], nibbles)]
+        row_major = rows(*layer.outputs[:2])
         arena.only(elements, layer.inputs.nibbles_per_element)
-        block = arena.block(layer.outputs)
-        if block is None:
-            elements = _follow(arena, layer, peels, elements)
+        if following and (base := arena.block(layer.outputs)) is not None:
+            peels, elements = row_major, _packed(layer, base, _deaths(*following[0]))
+        elif not following and (base := _room(nibbles, layer, elements)) is not None:
+            peels, elements = row_major, _packed(layer, base, np.arange(layer.outputs.number))
         else:
-            elements, peels = _pack(block, layer, chain[n + 1 :], nibbles), rows(*layer.outputs[:2])
+            elements = _follow(arena, layer, peels, elements)
         buffers.append(maps.buffer(layer.target, elements))
-        steps.append(compute_all(layer, buffers[-2], buffers[-1], peels))
+        order = () if peels == row_major else [p for line in peels for p in line.pixels()]
+        steps.append(layer.compute(buffers[-2], buffers[-1], layer.outputs.box, order))
     return Arrangement(nibbles, tuple(buffers), above, tuple(steps), buffers[-1].name)
-
-
-def compute_all(layer: Layer, source: Buffer, target: Buffer, peels: Peels) -> Step:
-    """The whole layer in one step."""
-    box = layer.outputs.box
-    order = (pixel for line in peels for pixel in line.pixels())
-    return layer.compute(
-        source, target, box, () if peels == rows(*layer.outputs[:2]) else tuple(order)
-    )
 
 
 def _follow(arena: Cells, layer: Layer, peels: Peels, elements: IntArray) -> IntArray:
@@ -63,27 +58,46 @@ def _follow(arena: Cells, layer: Layer, peels: Peels, elements: IntArray) -> Int
     pixels, width = layer.outputs, layer.inputs.nibbles_per_element
     last = layer.last_use(ranks(pixels.rows, pixels.columns, peels)).reshape(-1)
     held = elements.reshape(layer.inputs.number, -1)
-    dying = np.split(
-        np.argsort(last, kind="stable"), np.searchsorted(np.sort(last), range(pixels.number))
-    )
-    arena.release(held[dying[0]], width)
+    bounds = np.searchsorted(np.sort(last), np.arange(pixels.number))
+    never, *dying = np.split(np.argsort(last, kind="stable"), bounds)
+    arena.release(held[never], width)
     result = np.zeros((pixels.rows, pixels.columns, pixels.channels), dtype=np.int64)
     order = (pixel for line in peels for pixel in line.pixels())
-    for pixel, dead in zip(order, dying[1:], strict=True):
+    for pixel, dead in zip(order, dying, strict=True):
         arena.release(held[dead], width)
         result[pixel] = arena.take(pixels)
     return result.reshape(layer.target.shape)
 
 
-def _pack(base: int, layer: Layer, rest: Sequence[Traversal], nibbles: int) -> IntArray:
-    """One piece from ``base``: row-major, or, if the next layer has to overwrite it, in the order
-    in which that layer lets its pixels die, so that what gets free is in one piece too."""
+def _deaths(layer: Layer, peels: Peels) -> IntArray:
+    """The place of each of ``layer``'s inputs in the order in which they die.
+
+    An input laid out so leaves free cells in one piece when the layer overwrites it.
+    """
+    last = layer.last_use(ranks(*layer.outputs[:2], peels)).reshape(-1)
+    return np.argsort(np.argsort(last, kind="stable"))
+
+
+def _packed(layer: Layer, base: int, place: IntArray) -> IntArray:
+    """Outputs in one piece from ``base``, pixel n as number ``place[n]``."""
     pixels = layer.outputs
-    place = np.arange(pixels.number)
-    if rest and not fits_beside(rest[0][0], nibbles):
-        following, peels = rest[0]
-        last = following.last_use(ranks(*following.outputs[:2], peels)).reshape(-1)
-        place[np.argsort(last, kind="stable")] = np.arange(pixels.number)
-    width = pixels.nibbles_per_element
-    elements = base + place[:, None] * pixels.each + np.arange(0, pixels.each, width)
-    return elements.reshape(layer.target.shape)
+    inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
+    return (base + place[:, None] * pixels.each + inside).reshape(layer.target.shape)
+
+
+def _room(nibbles: int, layer: Layer, elements: IntArray) -> int | None:
+    """The lowest byte from which the outputs can be written row-major in one piece, every cell
+    after its input has died."""
+    pixels, width = layer.outputs, layer.inputs.nibbles_per_element
+    dies = layer.last_use(ranks(*pixels[:2], rows(*pixels[:2]))).reshape(-1, 1)
+    # cell c is free for unit n, from offset n * each on: the base is at most c - n * each
+    highest = np.full(nibbles, nibbles)
+    taken = elements.reshape(layer.inputs.number, -1, 1) + np.arange(width)
+    highest[taken] = taken - dies[..., None] * pixels.each
+    base, align = 0, max(2, pixels.nibbles_per_element)
+    while base + pixels.total <= nibbles:
+        early = np.flatnonzero(highest[base : base + pixels.total] < base)
+        if not early.size:
+            return base
+        base = round_up(base + int(early[-1]) + 1, align)
+    return None

@@ -1,0 +1,163 @@
+"""Every strategy's plan of any chain is proved and computes the reference, in both layouts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import config
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.strategies.base import LAYOUTS
+from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from tests.strategies.chains import STRATEGIES, Chain, board, mnist
+from tests.strategies.peaks import arena_nibbles, pmu_nibbles
+
+CONF = Path(__file__).parents[2] / "conf" / "strategy"
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Chain:
+    """An image, up to three convolutions or poolings of any geometry, and mostly a dense layer."""
+    narrow = st.sampled_from(["uint4", "uint4", "uint4", "int8", "uint8"])
+    first = draw(st.sampled_from(["uint4", "uint8", "int8"]))
+    height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    chain = Chain((height, width, draw(st.integers(1, 3))), first, draw(st.integers(0, 99)))
+    for n in range(draw(st.integers(0, 3))):
+        height, width, channels = chain.tensors[chain.last].shape
+        kind = draw(st.sampled_from(["conv", "conv", "conv", "any conv", "average", "maximum"]))
+        kernel = (draw(st.integers(1, min(3, height))), draw(st.integers(1, min(3, width))))
+        stride = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+        if kind == "conv":
+            side = draw(st.integers(1, min(4, height, width)))
+            chain.conv(f"t{n}", draw(st.integers(1, 7)), side, draw(narrow))
+        elif kind == "any conv":
+            groups = draw(st.sampled_from([1, channels]))
+            padding = tuple(draw(st.integers(0, 2)) for _ in range(4))
+            options = {"stride": stride, "padding": padding, "groups": groups}
+            chain.conv(f"t{n}", groups * draw(st.integers(1, 3)), kernel, draw(narrow), **options)
+        elif kind == "average":
+            if draw(st.booleans()):
+                stride = kernel
+            chain.average(f"t{n}", 2, draw(narrow), kernel=kernel, stride=stride)
+        else:
+            chain.maximum(f"t{n}", kernel=kernel, stride=stride)
+    if not chain.operators or draw(st.integers(0, 3)):
+        chain.dense("dense", draw(st.integers(1, 5)), draw(st.sampled_from(["int16", "uint4"])))
+    if draw(st.integers(0, 3)) == 0:
+        chain.dense("second", draw(st.integers(1, 5)), "int8")
+    return chain
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(chains(), st.booleans())
+def test_any_chain_is_proved_and_computes_the_reference(chain: Chain, streams: bool) -> None:
+    graph, frame = chain.graph(), chain.frame()
+    expected = graph.outputs(frame[None])[0]
+    for strategy in STRATEGIES:
+        for layout in LAYOUTS:
+            plan = strategy(layout).plan(graph, board(streams, sram_bytes=1 << 16))
+            report = verify(plan, graph)
+            assert report.recomputed == {}
+            assert np.array_equal(interpret(plan, graph, frame).output, expected)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(chains())
+def test_better_strategies_never_need_more(chain: Chain) -> None:
+    graph = chain.graph()
+    for layout in LAYOUTS:
+        needs = [pmu_nibbles(s(layout).plan(graph, board(streams=False))) for s in STRATEGIES]
+        ordinary, by_rows, transposed, greedy = needs
+        assert by_rows <= ordinary
+        assert greedy <= transposed or any(t.dtype.bits > 4 for t in chain.tensors.values())
+
+
+def test_average_pooling_streams_with_channels() -> None:
+    chain = Chain((6, 4, 3), "uint8").average("pooled", 6, kernel=(3, 2), stride=(3, 2))
+    graph, frame = chain.graph(), chain.frame()
+    for layout in LAYOUTS:
+        plan = Herringbone(layout).plan(graph, board())
+        assert plan.buffer["pooled.sums"].bits == 16
+        verify(plan, graph)
+        assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+        assert plan.output == "pooled"
+        assert arena_nibbles(plan) <= 2 * 2 * 3 + 8 + 2 * 3 * 4
+
+
+def test_windows_with_gaps_do_not_stream() -> None:
+    """A stream is read without gaps: the image is moved to SRAM, and counted, instead."""
+    chain = Chain((5, 4, 1), "uint8").average("pooled", 6)
+    graph, frame = chain.graph(), chain.frame()
+    plan = Herringbone().plan(graph, board())
+    assert plan.buffer["image"].memory == "sram"
+    verify(plan, graph)
+    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+
+
+def test_image_in_memory_counts() -> None:
+    graph = Chain((4, 4, 2)).conv("y", 2).graph()
+    held, streamed = (Ordinary().plan(graph, board(streams)) for streams in (False, True))
+    assert "image" in held.resident and "stream" not in held.memory
+    assert streamed.buffer["image.stream"].memory == "stream"
+    assert pmu_nibbles(held) == pmu_nibbles(streamed) == 32 + 8
+
+
+def test_a_plan_too_large_is_still_a_plan() -> None:
+    plan = Ordinary().plan(mnist().graph(), board(sram_bytes=64))
+    assert arena_nibbles(plan) / 2 == 760 > plan.memory["sram"].bytes
+
+
+def replaced(graph: Graph, *operators: Operator, output: str | None = None) -> Graph:
+    return replace(graph, operators=operators, output=output or operators[-1].output)
+
+
+def test_branch_is_refused_in_one_line() -> None:
+    graph = Chain((5, 5, 2)).conv("a", 2, 1).conv("b", 2, 1).graph()
+    first, second = graph.operators
+    branch = replaced(graph, first, replace(second, inputs=("image",)))
+    for strategy in STRATEGIES:
+        with pytest.raises(ThimbleError, match=r"b \(Conv2d\).*reads image .* with a") as error:
+            strategy().plan(branch, board())
+        assert "\n" not in str(error.value)
+
+
+def test_output_inside_the_chain_is_refused() -> None:
+    graph = Chain((5, 5, 2)).conv("a", 2).conv("b", 2).graph()
+    with pytest.raises(ThimbleError, match=r"ends in b and its output is a"):
+        Herringbone().plan(replaced(graph, *graph.operators, output="a"), board())
+
+
+def test_unknown_operator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Chain((5, 5, 2)).conv("a", 2).dense("b", 2).graph()
+    monkeypatch.setattr("pipeline.strategies.chain.SUPPORTED", (Conv2d,))
+    with pytest.raises(ThimbleError, match=r"cannot plan b \(Dense\).*chains of Conv2d"):
+        Herringbone().plan(graph, board())
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_config_makes_the_strategy_it_names(path: Path) -> None:
+    node = yaml.safe_load(path.read_text())
+    assert node["name"] == path.stem
+    strategy = config.instantiate(node)
+    assert isinstance(strategy, ChainStrategy)
+    assert strategy.layout == "slots"
+    assert type(strategy).name == {"naive": "ordinary"}.get(path.stem, path.stem)
+    assert config.instantiate({**node, "layout": "contiguous"}).layout == "contiguous"
+
+
+def test_every_strategy_has_a_config() -> None:
+    names = {path.stem for path in CONF.glob("*.yaml")}
+    assert {strategy.name for strategy in STRATEGIES} | {"naive"} <= names
