@@ -1,8 +1,8 @@
 """The paper's peak memory formulas, corrected, for layout ``contiguous`` in the restricted case.
 
-A *debt* is what a layer needs beyond its input, in the unit of ``fin`` and ``fout`` (channels in the
-paper, nibbles of a pixel elsewhere here). h, w are the output's height and width, k the kernel's
-side. Strategies do not use these: they count what is live. The tests compare the two.
+A *debt* is what a layer needs beyond its input, in the unit of ``fin`` and ``fout`` (channels in
+the paper, nibbles of a pixel elsewhere here). h, w are the output's height and width, k the
+kernel's side. Strategies do not use these: they count what is live. The tests compare the two.
 
 Source: Gural and Murmann, Memory-Optimal Direct Convolutions, ICML 2019, sections 3.3 and 3.4.
 """
@@ -26,8 +26,8 @@ def remainder(k: int, fin: int, fout: int) -> int:
 
 
 def same_depth_debt(fout: int) -> int:
-    """Section 3.3: a pixel's outputs, even where fout <= fin, since they are written while the inputs
-    that die with them are still counted. (The authors' program charges nothing here.)"""
+    """Section 3.3: a pixel's outputs, even where fout <= fin, since they are written while the
+    inputs that die with them are still counted. (The authors' program charges nothing here.)"""
     return fout
 
 
