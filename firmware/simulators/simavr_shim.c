@@ -33,7 +33,7 @@ enum { LIMIT_SECONDS = 60 }; /* of the chip's time without an answer */
 struct record {
     uint32_t state;         /* 0 waiting for input, 1 silent for LIMIT_SECONDS, 2 crashed, 3 asleep */
     uint32_t reply_bytes;   /* that follow */
-    uint32_t overruns;      /* bytes the line lost because the firmware was late, so far */
+    uint32_t overruns;      /* bytes the line lost because the firmware was late */
     uint32_t stack_bytes;   /* end of SRAM to the lowest stack pointer since reset */
     uint32_t overlap_bytes; /* of that in the statics */
     uint32_t stray_stores;  /* into guarded memory, so far */
@@ -269,7 +269,7 @@ int main(int argc, char **argv) {
         }
         line_next = 0;
         line_start = avr->cycle;
-        record.reply_bytes = 0;
+        record.reply_bytes = record.overruns = 0;
         record.latency_cycles = 0;
         memset(spent, 0, sizeof spent);
         phase_since = avr->cycle;

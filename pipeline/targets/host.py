@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
-from pipeline.targets import protocol
+from pipeline.targets import protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Images, check_images, in_parallel, shares
@@ -25,9 +25,8 @@ def talk(program: Path, stream: bytes) -> bytes:
     except OSError as error:
         raise ThimbleError(f"{program} does not start ({error}): run stage build again") from None
     if done.returncode:
-        said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        what = next((line for line in said if "error" in line), said[-1] if said else "no message")
-        raise ThimbleError(f"{program} ended with {done.returncode}: {what.strip()}")
+        said = tools.telling(done.stderr.decode(errors="replace"))
+        raise ThimbleError(f"{program} ended with {done.returncode}: {said}")
     return done.stdout
 
 

@@ -22,11 +22,14 @@ from pipeline.targets import protocol, tools
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command, Identity
-from pipeline.targets.runs import Images, Runs, check_images, cores, in_parallel, shares
+from pipeline.targets.runs import Images, Runs, check_images, in_parallel, shares
 
 SHIM = FIRMWARE / "simulators" / "simavr_shim.c"
 PACKAGES = "libsimavr-dev libelf-dev"
 SEED = 2048
+IMAGES_A_CHIP = 20
+"""A second of work: so long an interrupted run goes on."""
+
 RECORD = struct.Struct("<8I3Q")
 STATES = ("waits for input", "gave no answer for 60 s of its own time", "crashed", "sleeps")
 
@@ -37,7 +40,7 @@ class Exchange:
 
     Attributes:
         reply: every byte the firmware sent.
-        overruns: bytes lost because the firmware read too late, since reset.
+        overruns: bytes lost because the firmware read too late.
         stack_bytes: deepest stack since reset, by the lowest stack pointer.
         overlap_bytes: how far that reached into the statics.
         stray_stores, stray_address: stores into constants or below the stack since reset, and
@@ -140,8 +143,9 @@ class Chip:
         return Exchange(records.read(count), *values)
 
     def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
-        """One request and its reply."""
+        """One request and its reply. Raises ThimbleError also for what ``check`` finds."""
         done = self.exchange(protocol.encode(command, payload))
+        check(done)
         answers = protocol.replies(done.reply)
         if len(answers) != 1:
             raise protocol.FrameError(f"the chip gave {len(answers)} answers to one request")
@@ -149,14 +153,13 @@ class Chip:
 
 
 def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
-    """Inferences of ``images`` on simulated chips, one a core; see Runs.
+    """Inferences of ``images`` on simulated chips, one a core at a time; see Runs.
 
     Raises:
         ThimbleError: simavr is missing, the firmware crashes, refuses an image, is late for the
             line, or writes where it must not.
     """
     elf = build / "firmware.elf"
-    share = max(1, -(-len(images) // cores()))
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
 
@@ -165,7 +168,7 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
                 return _infer(chip, hardware, images[part], advance)
 
         with counted("simulated chip", len(images)) as advance:
-            parts = in_parallel(one_chip, list(shares(len(images), share)) or [slice(0, 0)])
+            parts = in_parallel(one_chip, list(shares(len(images), IMAGES_A_CHIP)) or [slice(0, 0)])
     return Runs(
         np.concatenate([p.outputs for p in parts]),
         np.concatenate([p.latency_cycles for p in parts]),
@@ -189,11 +192,10 @@ def _infer(chip: Chip, hardware: Hardware, images: Images, advance: Any) -> Runs
         advance(1)
     reply, done = chip.ask(Command.REPORT)
     told = protocol.report(protocol.accept(reply, Command.REPORT))
-    _check(done)
     return Runs(outputs, latency, compute, done.stack_bytes, told.stack_bytes)
 
 
-def _check(done: Exchange) -> None:
+def check(done: Exchange) -> None:
     """Raises ThimbleError for anything a chip may do once but a firmware must not."""
     if done.overlap_bytes:
         raise ThimbleError(
@@ -201,8 +203,8 @@ def _check(done: Exchange) -> None:
         )
     if done.stray_stores:
         raise ThimbleError(
-            f"the firmware stored {done.stray_stores} times where it must not (constants or below "
-            f"the stack), first at {done.stray_address:#x}"
+            f"the firmware wrote to its constants or below its stack {done.stray_stores} times, "
+            f"first at {done.stray_address:#x}"
         )
     if done.overruns:
         raise ThimbleError(

@@ -24,13 +24,19 @@ def run(command: Sequence[str], folder: Path, doing: str) -> str:
     """The standard output of ``command`` run in ``folder``.
 
     Raises:
-        ThimbleError: when it fails, with its first line that says "error", else its last line.
+        ThimbleError: when it fails, with the most telling line of its standard error.
     """
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
-        said = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise ThimbleError(f"{doing} failed: {Path(command[0]).name}: {said.strip()}")
+        said = telling(done.stderr)
+        raise ThimbleError(f"{doing} failed: {Path(command[0]).name}: {said}")
     return done.stdout
+
+
+def telling(text: str) -> str:
+    """The first line that says "error" (of itself, not that a step before failed), or the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    own = [line for line in lines if not line.startswith("collect2:")] or lines or ["no message"]
+    return next((line for line in own if "error" in line.lower()), own[-1])

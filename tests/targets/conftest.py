@@ -18,6 +18,38 @@ from pipeline.targets.toolchain import Size
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path(__file__).parent / "fixture"
 
+TEMPLATE = """
+#include "model.h"
+#ifdef __AVR__
+#include <avr/io.h>
+#include <avr/pgmspace.h>
+#endif
+static uint8_t nn_arena[NN_ARENA_BYTES];
+%(globals)s
+nn_status_t nn_init(void) { return NN_OK; }
+nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
+    nn_arena[0] = bytes[count - 1];
+    %(feed)s
+    return NN_OK;
+}
+nn_status_t nn_invoke(void) {
+    %(invoke)s
+    return NN_OK;
+}
+const nn_output_t *nn_output(void) { return (const nn_output_t *)(void *)nn_arena; }
+"""
+
+
+def model(globals: str = "", feed: str = "", invoke: str = "") -> str:
+    """A model.c whose functions do what is given: outputs are the arena's first bytes."""
+    return TEMPLATE % {"globals": globals, "feed": feed, "invoke": invoke}
+
+
+def on_avr(code: str) -> str:
+    """Code that the native build of the same sources leaves out."""
+    return f"\n#ifdef __AVR__\n{code}\n#endif\n"
+
+
 needs_avr = pytest.mark.skipif(
     shutil.which("avr-gcc") is None or shutil.which("avr-objdump") is None,
     reason="avr-gcc is not installed: make setup",

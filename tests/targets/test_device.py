@@ -1,0 +1,127 @@
+"""Stages build and simulate as they are run: what they write, and that it is always the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from pipeline import artifacts
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import device
+from pipeline.targets.toolchain import Size
+from tests.targets.conftest import ROOT, generate, load_hardware, needs_avr
+from tests.targets.test_host import expected
+
+TEST_SET = np.random.default_rng(3).integers(0, 256, (300, 4, 4, 1)).astype(np.uint8)
+
+
+def measure(built: tuple[Path, Size], hardware: Hardware, **target: Any) -> Any:
+    return device.measure(target, built[0], asdict(built[1]), hardware, TEST_SET)
+
+
+@needs_avr
+def test_every_output_on_the_chip_and_on_the_host_is_exact(
+    built: tuple[Path, Size], arduino: Hardware, shim: Path
+) -> None:
+    report, arrays = measure(built, arduino, name="simulate", images=25)
+    np.testing.assert_array_equal(arrays["host_outputs"], expected(TEST_SET))
+    np.testing.assert_array_equal(arrays["device_outputs"], expected(TEST_SET)[:25])
+    assert report["images"] == len(arrays["latency_cycles"]) == len(arrays["compute_cycles"]) == 25
+    assert report["host"] == {"images": 300}
+    assert report["sram_bytes"] == report["statics_bytes"] + report["stack_bytes"]
+    assert report["statics_bytes"] == built[1].statics_bytes
+    assert report["canary_ok"] is True
+    spread = report["latency_cycles"]
+    assert 0 < spread["min"] <= spread["median"] <= spread["max"]
+    assert spread["max"] == arrays["latency_cycles"].max()
+
+
+@needs_avr
+def test_the_host_and_no_images_are_targets_too(
+    built: tuple[Path, Size], arduino: Hardware, shim: Path
+) -> None:
+    report, arrays = measure(built, arduino, name="host", images=40)
+    assert report["images"] == len(arrays["device_outputs"]) == 40
+    assert "latency_cycles" not in report and "stack_bytes" not in report
+    report, arrays = measure(built, arduino, name="simulate", images=0)
+    assert arrays["device_outputs"].shape == (0, 3)
+    assert report["stack_bytes"] > 0
+
+
+@needs_avr
+def test_more_images_than_there_are_run_all(built: tuple[Path, Size], arduino: Hardware) -> None:
+    report, _ = measure(built, arduino, name="host", images=99_999)
+    assert report["images"] == 300
+    with pytest.raises(ThimbleError, match=r"target\.images=-1"):
+        measure(built, arduino, name="host", images=-1)
+
+
+@needs_avr
+def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path, Size]) -> None:
+    with pytest.raises(ThimbleError, match=r"no simulator 'spice'; have simavr; try target=host"):
+        measure(built, load_hardware(simulator="spice"), name="simulate", images=1)
+    with pytest.raises(ThimbleError, match=r"needs target.port"):
+        measure(built, load_hardware(), name="flash", images=0, port="")
+
+
+def workspace(folder: Path, hardware: Hardware) -> Path:
+    """What the stages before build leave."""
+    generate(folder / "generated", hardware)
+    group = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
+    content = OmegaConf.to_container(OmegaConf.create({"hardware": group}), resolve=True)
+    assert isinstance(content, dict)
+    params = {**content, "target": {"name": "simulate", "images": 7}}
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
+    return folder
+
+
+def stage(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "stages" / f"{name}.py")],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@needs_avr
+def test_the_stages_write_the_same_bytes_twice(
+    tmp_path: Path, arduino: Hardware, shim: Path
+) -> None:
+    written = []
+    for name in ("one", "two"):
+        folder = workspace(tmp_path / name, arduino)
+        for program in ("build", "simulate"):
+            done = stage(program, folder)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        files = ("size.json", "device.json", "outputs.npz", "build/firmware.elf", "build/host")
+        written.append({file: (folder / file).read_bytes() for file in files})
+    assert written[0] == written[1]
+    assert artifacts.read_json(tmp_path / "one" / "device.json")["images"] == 7
+
+
+@needs_avr
+def test_a_stage_that_fails_says_one_line_and_writes_nothing(
+    tmp_path: Path, arduino: Hardware, shim: Path
+) -> None:
+    folder = workspace(tmp_path / "w", arduino)
+    done = stage("simulate", folder)
+    assert done.returncode == 1
+    assert "size.json is missing" in done.stderr
+    assert stage("build", folder).returncode == 0
+    artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET[:, :2]})
+    done = stage("simulate", folder)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "the firmware takes 16 B an image, the test set has 8 values" in done.stderr
+    assert not (folder / "device.json").exists() and not (folder / "outputs.npz").exists()

@@ -1,0 +1,69 @@
+"""Flashing without a board: the exact command, and what is checked before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import flash
+from tests.targets.conftest import load_hardware
+
+HEX = ":0400000001020304F2\n:00000001FF\n"
+BEYOND = ":017E00005C25\n:00000001FF\n"  # one byte at 32256, where the boot loader begins
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    (tmp_path / "firmware.hex").write_text(HEX)
+    return tmp_path
+
+
+def test_the_command_is_the_flashers_own(build: Path, arduino: Hardware) -> None:
+    words = flash.command(build, arduino, "/dev/ttyACM0")
+    assert " ".join(words) == (
+        f"avrdude -p atmega328p -c arduino -P /dev/ttyACM0 -b 115200 -D "
+        f"-U flash:w:{build}/firmware.hex:i"
+    )
+
+
+def test_without_a_port_it_says_what_it_would_run(build: Path, arduino: Hardware) -> None:
+    with pytest.raises(ThimbleError, match=r"needs target.port.*avrdude -p atmega328p .*hex:i"):
+        flash.write(build, arduino, "")
+    with pytest.raises(ThimbleError, match="no board at /dev/nothing-here"):
+        flash.write(build, arduino, "/dev/nothing-here")
+
+
+def test_the_boot_loader_is_not_overwritten(build: Path, arduino: Hardware) -> None:
+    (build / "firmware.hex").write_text(BEYOND)
+    with pytest.raises(ThimbleError, match=r"writes 1 B beyond the 32256 B .*first at 0x7e00"):
+        flash.write(build, arduino, "/dev/null")
+
+
+def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
+    with pytest.raises(ThimbleError, match="has no flasher"):
+        flash.command(build, load_hardware(flasher=""), "/dev/null")
+
+
+def test_the_flasher_runs_and_its_failure_is_one_line(
+    build: Path, arduino: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = build / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
+    avrdude = folder / "avrdude"
+    avrdude.write_text(f'#!/bin/sh\necho "$@" > {build}/said\n')
+    avrdude.chmod(0o755)
+    text = flash.write(build, arduino, "/dev/null")
+    assert text == f"avrdude {(build / 'said').read_text().strip()}"
+    avrdude.write_text(
+        "#!/bin/sh\necho 'avrdude: error: programmer is not responding' >&2; exit 1\n"
+    )
+    with pytest.raises(ThimbleError, match=r"flashing failed: avrdude: .*not responding"):
+        flash.write(build, arduino, "/dev/null")
+    avrdude.unlink()
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(ThimbleError, match="apt-get install avrdude"):
+        flash.write(build, arduino, "/dev/null")

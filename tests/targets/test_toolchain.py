@@ -1,0 +1,177 @@
+"""Builds: what they take, what is refused, and equal bytes from equal sources."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import elf, ihex, toolchain
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.toolchain import Size
+from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr
+
+FIXTURE = (MODEL / "model.c").read_text()
+
+
+@needs_avr
+def test_the_harness_has_no_variable_of_its_own(built: tuple[Path, Size]) -> None:
+    _, size = built
+    assert size.status == "ok"
+    assert size.ram_objects == {"nn_arena": 32, "nn_position": 1, "nn_weights": 48}
+    assert size.statics_bytes == sum(size.ram_objects.values())
+    assert size.sram_bytes == size.statics_bytes + size.stack_bound_bytes
+    assert size.stack_bound_bytes <= 12
+    assert size.flash_bytes < 2048
+
+
+@needs_avr
+def test_sizes_are_those_of_avr_size(built: tuple[Path, Size]) -> None:
+    folder, size = built
+    command = ["avr-size", "firmware.elf"]
+    out = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    text, data, bss = (int(word) for word in out.splitlines()[1].split()[:3])
+    assert (size.flash_bytes, size.statics_bytes) == (text + data, data + bss)
+    assert len(ihex.flash_image(folder / "firmware.hex")) == size.flash_bytes
+
+
+@needs_avr
+def test_two_folders_give_the_same_bytes(tmp_path: Path, arduino: Hardware) -> None:
+    hashes = []
+    for name in ("here", "somewhere/quite/else"):
+        folder = generate(tmp_path / name / "generated", arduino)
+        toolchain.build(folder, tmp_path / name / "build", arduino)
+        files = sorted((tmp_path / name / "build").iterdir())
+        assert {"firmware.elf", "firmware.hex", "host"} <= {f.name for f in files}
+        hashes.append({f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files})
+    assert hashes[0] == hashes[1]
+
+
+@needs_avr
+def test_too_little_sram_is_a_result(tmp_path: Path, generated: Path) -> None:
+    size = toolchain.build(generated, tmp_path, load_hardware(sram_bytes=80))
+    assert (size.status, size.resource) == ("infeasible", "SRAM")
+    assert size.needed_bytes == size.statics_bytes + size.stack_bound_bytes > 80
+    assert size.available_bytes == 80
+    assert "nn_weights" in size.where and "main" in size.where
+    assert "weights_in=flash" in size.advice
+
+
+@needs_avr
+def test_an_arena_beyond_the_chips_sram_still_links(tmp_path: Path, arduino: Hardware) -> None:
+    folder = generate(tmp_path / "g", arduino, model())
+    header = (folder / "model.h").read_text()
+    (folder / "model.h").write_text(header.replace("NN_ARENA_BYTES 32", "NN_ARENA_BYTES 5000"))
+    size = toolchain.build(folder, tmp_path, arduino)
+    assert (size.status, size.statics_bytes) == ("infeasible", 5000)
+    assert size.where.startswith("nn_arena")
+
+
+@needs_avr
+@pytest.mark.parametrize(("tables", "table_bytes"), [(1, 31_200), (2, 20_000), (7, 30_000)])
+def test_too_little_flash_is_a_result(
+    tmp_path: Path, arduino: Hardware, tables: int, table_bytes: int
+) -> None:
+    names = [f"nn_table{i}" for i in range(tables)]
+    source = model(
+        "".join(f"const uint8_t {n}[{table_bytes}] PROGMEM = {{1}};\n" for n in names),
+        invoke="".join(f"nn_arena[1] += pgm_read_byte({n} + nn_arena[0]);\n" for n in names),
+    )
+    folder = generate(tmp_path / "g", arduino, f"#ifdef __AVR__\n{source}#else\n{model()}#endif\n")
+    size = toolchain.build(folder, tmp_path, arduino)
+    assert (size.status, size.resource) == ("infeasible", "flash")
+    assert size.needed_bytes > tables * table_bytes
+    assert size.available_bytes == 32256
+    assert size.where.startswith("nn_table")
+
+
+@needs_avr
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("static const volatile int8_t table[8] = {3, 1, 4, 1, 5, 9, 2, 6};", r"put table \(8 B\)"),
+        ('static const char *volatile table = "eight by";', r"table \(2 B\), 10 B without a name"),
+        ("static volatile uint8_t table[3];", r"put table \(3 B\)"),
+    ],
+)
+def test_tables_in_ram_are_named(
+    tmp_path: Path, arduino: Hardware, declared: str, said: str
+) -> None:
+    source = model(declared, invoke="nn_arena[1] = (uint8_t)table[nn_arena[0]];")
+    with pytest.raises(ThimbleError, match=said):
+        toolchain.build(generate(tmp_path / "g", arduino, source), tmp_path, arduino)
+
+
+@needs_avr
+def test_an_arena_of_another_size_is_refused(tmp_path: Path, arduino: Hardware) -> None:
+    folder = generate(tmp_path / "g", arduino)
+    header = (folder / "model.h").read_text()
+    (folder / "model.h").write_text(header.replace("NN_ARENA_BYTES 32", "NN_ARENA_BYTES 40"))
+    (folder / "model.c").write_text(FIXTURE.replace("NN_ARENA_BYTES", "32"))
+    with pytest.raises(ThimbleError, match=r"nn_arena has 32 B, .*model.h says 40"):
+        toolchain.build(folder, tmp_path, arduino)
+
+
+@needs_avr
+def test_a_source_that_does_not_compile_is_one_line(tmp_path: Path, arduino: Hardware) -> None:
+    folder = generate(tmp_path / "g", arduino, '#include "model.h"\nint unused(void) { x; }\n')
+    with pytest.raises(ThimbleError) as caught:
+        toolchain.build(folder, tmp_path / "build", arduino)
+    assert "compiling model.c failed: avr-gcc: model.c:2:" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_a_missing_compiler_names_its_package(
+    tmp_path: Path, arduino: Hardware, generated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ThimbleError, match=r"avr-gcc is not installed .*apt-get install gcc-avr"):
+        toolchain.build(generated, tmp_path / "build", arduino)
+    with pytest.raises(ThimbleError, match=r"cc is not installed .* gcc$"):
+        toolchain.build_host(generated, tmp_path / "host")
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_folder_without_sources_is_refused(tmp_path: Path, arduino: Hardware) -> None:
+    with pytest.raises(ThimbleError, match="no C sources"):
+        toolchain.compile_program(tmp_path, tmp_path / "out", arduino.toolchain)
+
+
+def test_the_harness_is_self_contained(arduino: Hardware) -> None:
+    files = harness_sources(arduino)
+    assert set(files) == {"main.c", "frame.h", "port.h", "port_avr.h", "port_host.h"}
+    with pytest.raises(ThimbleError, match="no firmware port for core 'z80'; have avr, host"):
+        harness_sources(load_hardware(core="z80"))
+
+
+@needs_avr
+def test_symbols_are_read_with_the_chips_own_addresses(built: tuple[Path, Size]) -> None:
+    program = elf.read(built[0] / "firmware.elf", "avr-objdump")
+    arena = next(s for s in program.ram_objects if s.name == "nn_arena")
+    assert 0x100 <= arena.address < 0x900
+    assert program.sections[".data"].address == 0x100
+    assert program.statics_end == 0x100 + program.statics_bytes
+    assert "main" in program.labels.values()
+
+
+def test_a_damaged_hex_file_is_noticed(tmp_path: Path) -> None:
+    good = ":0400000001020304F2\n:00000001FF\n"
+    file = tmp_path / "x.hex"
+    file.write_text(good)
+    assert ihex.flash_image(file) == bytes([1, 2, 3, 4])
+    file.write_text(":020000040001F9\n:0100000055AA\n:00000001FF\n")
+    assert ihex.load(file) == {0x10000: 0x55}
+    for text, said in (
+        (good.replace("F2", "F3"), "checksum"),
+        (good.replace("0304", "03"), "no Intel HEX"),
+        (good[:19], "ends too early"),
+        ("garbage\n", "no Intel HEX"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ThimbleError, match=said):
+            ihex.load(file)
