@@ -32,7 +32,7 @@ def command(build: Path, hardware: Hardware, port: str) -> list[str]:
             f"{hexfile} writes {len(beyond)} B beyond the {hardware.flash_bytes} B of flash of "
             f"{hardware.title}, first at {min(beyond):#x}: the boot loader lies there"
         )
-    values = {"part": hardware.part, "port": port, "baud": hardware.baud, "hex": str(hexfile)}
+    values = {"part": hardware.part, "port": port, "hex": str(hexfile)}
     return [word.format_map(values) for word in shlex.split(hardware.flasher)]
 
 
