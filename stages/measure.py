@@ -25,6 +25,9 @@ def main() -> None:
         graph, hardware, **reports, outputs=outputs,
         images=data["test_images"], labels=data["test_labels"],
     )  # fmt: skip
+    weights = artifacts.read_npz(Path("weights.npz"))
+    if "accuracy_float" in weights:  # random weights have none
+        found["accuracy_float"] = float(weights["accuracy_float"])
     costs = cost(roomy(plan), graph, hardware)
     origin = provenance(cfg, graph, plan, reports["size"])
     html.write(Path("report.html"), graph, plan, costs, found, origin)

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from pipeline.artifacts import write_text
-from pipeline.runner.closure import PACKAGES, closure, target_file
+from pipeline.runner.closure import closure, target_file
 from pipeline.runner.home import ROOT
 
 TEMPLATE = re.compile(r"\$\{code\.(\w+)\}")
@@ -42,13 +42,9 @@ def updated(root: Path) -> str:
         found = block.search(text)
         assert found, f"dvc.yaml: no deps of {name} in the usual form"
         lines = found[2].splitlines(keepends=True)
-        kept = [line for line in lines if not line.strip(" -").startswith(_prefixes())]
+        kept = [line for line in lines if not line.strip(" -\n").endswith(".py")]
         text = text[: found.start()] + found[1] + "".join(kept) + listed + text[found.end() :]
     return text
-
-
-def _prefixes() -> tuple[str, ...]:
-    return tuple(f"{package}/" for package in PACKAGES)
 
 
 if __name__ == "__main__":

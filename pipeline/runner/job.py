@@ -96,7 +96,18 @@ PATIENCE_SECONDS = 20
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:
-    """The config as plain values: what params.yaml holds. Paths are made absolute from here."""
+    """The config as plain values, without those that are None: what params.yaml holds.
+
+    ``data.path`` is made absolute: stages run elsewhere than where the command was typed.
+    """
     content = OmegaConf.to_container(config, resolve=True, enum_to_str=True, throw_on_missing=True)
-    assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}
+    plain: dict[str, Any] = _without_none(content)
+    if path := plain["data"].get("path"):
+        plain["data"]["path"] = str(Path(path).expanduser().absolute())
+    return plain
+
+
+def _without_none(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {str(k): _without_none(v) for k, v in item.items() if v is not None}
+    return [_without_none(v) for v in item] if isinstance(item, list) else item

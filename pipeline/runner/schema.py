@@ -1,6 +1,7 @@
-"""The types of the config. Every option of a group has its group's keys, so typos are noticed.
+"""The types of the config: all options of a group share one dataclass, so typos are noticed.
 
-``???`` is a value that each option must give; other defaults are what an option may leave out.
+``MISSING`` is a value that each option must give. ``None`` is a key of some options only; it is
+left out of params.yaml, so that a key added here leaves the cache of other options valid.
 """
 
 from __future__ import annotations
@@ -19,6 +20,59 @@ WeightsIn = Enum("WeightsIn", "sram flash stream")
 MemoryKind = Enum("MemoryKind", "ram rom stream block")
 Layout = Enum("Layout", "slots contiguous")
 TargetName = Enum("TargetName", "simulate host flash")
+
+
+@dataclass
+class Model:
+    _target_: str = MISSING
+    name: str = MISSING
+    input_shape: list[int] | None = None
+    classes: int | None = None
+    channels: list[int] | None = None
+    kernel: int | None = None
+    input_pool: int | None = None
+
+
+@dataclass
+class Data:
+    """``path``: a folder that holds the files already; relative to where the command is typed."""
+
+    _target_: str = MISSING
+    name: str = MISSING
+    path: str = ""
+    validation: int | None = None
+
+
+@dataclass
+class Train:
+    _target_: str = MISSING
+    name: str = MISSING
+    float_epochs: int | None = None
+    quantized_epochs: int | None = None
+    frozen_epochs: int | None = None
+    float_rate: float | None = None
+    quantized_rate: float | None = None
+    frozen_rate: float | None = None
+    batch: int | None = None
+    rotation_degrees: float | None = None
+    scale: float | None = None
+    shear: float | None = None
+    shift_pixels: float | None = None
+    elastic_pixels: float | None = None
+    flip: bool | None = None
+    images: int | None = None
+
+
+@dataclass
+class Prune:
+    _target_: str = MISSING
+    name: str = MISSING
+
+
+@dataclass
+class Quantize:
+    _target_: str = MISSING
+    name: str = MISSING
 
 
 @dataclass
@@ -79,10 +133,11 @@ class Strategy:
 
 @dataclass
 class Target:
-    """``images``: how many of the first test images the device runs."""
+    """``images``: how many of the first test images the device runs; ``port``: of the board."""
 
     name: TargetName = MISSING
     images: int = 100
+    port: str = ""
 
 
 @dataclass
@@ -90,11 +145,11 @@ class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
     published table that an experiment is compared with: {name, metric, paper}."""
 
-    model: Any = MISSING
-    data: Any = MISSING
-    train: Any = MISSING
-    prune: Any = MISSING
-    quantize: Any = MISSING
+    model: Model = field(default_factory=Model)
+    data: Data = field(default_factory=Data)
+    train: Train = field(default_factory=Train)
+    prune: Prune = field(default_factory=Prune)
+    quantize: Quantize = field(default_factory=Quantize)
     hardware: Hardware = field(default_factory=Hardware)
     strategy: Strategy = field(default_factory=Strategy)
     target: Target = field(default_factory=Target)

@@ -20,7 +20,7 @@ from pipeline.runner import home
 from pipeline.runner.closure import closure, target_file
 
 CODE = ("stages", "pipeline", "firmware")
-CODE_GROUPS = ("model", "data", "train", "strategy")
+CODE_GROUPS = ("data", "model", "train", "prune", "quantize", "strategy")
 """Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
 
 DVC_CONFIG = """\
