@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import load, save
 from pipeline.plan.verify import verify
@@ -15,7 +16,7 @@ from pipeline.plan.vocabulary import Affine, Loop, Plan
 from pipeline.strategies.base import LAYOUTS, Layout
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
-from tests.strategies.chains import STRATEGIES, board, mnist
+from tests.strategies.chains import STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles, runs
 
 PUBLISHED = dict(zip(STRATEGIES, (760, 467.5, 437.5, 434.5), strict=True))
@@ -50,6 +51,16 @@ def test_plan_is_proved_and_computes_the_reference(
     result = interpret(plan, graph, frame)
     assert np.array_equal(result.output, graph.outputs(frame[None])[0])
     assert result.high_water_bytes["sram"] >= 1512
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cost_says_the_same(strategy: type[ChainStrategy], layout: Layout) -> None:
+    graph = mnist().graph()
+    plan = strategy(layout).plan(graph, board())
+    found = cost(plan, graph, board())
+    assert found.pmu_bytes == pmu_nibbles(plan) / 2
+    assert found.arena_bytes == -(-arena_nibbles(plan) // 2)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -128,6 +139,16 @@ def test_slots_keep_pixels_together() -> None:
             assert (pixels[:, 0] % 2 == 0).sum() >= 99
     assert split == {"conv1": 0, "conv2": 1, "conv3": 0}
     assert isinstance(plan.buffer["pool"].map, Affine)
+
+
+def test_slots_lay_inputs_out_in_the_order_they_die() -> None:
+    """Where a layer must overwrite an input that had room to be laid out freely, it is laid out so
+    that the layer finds its free cells in one piece."""
+    graph = Chain((14, 14, 1)).conv("a", 4).conv("b", 8).conv("c", 12).graph()
+    plan = Herringbone().plan(graph, board(streams=False))
+    for name in "bc":
+        pixels = plan.buffer[name].addresses(plan.buffer[name].box)
+        assert all(runs(pixel, 1) == 1 for pixel in pixels.reshape(-1, pixels.shape[-1])), name
 
 
 def test_contiguous_tables_are_only_the_herringbone_order() -> None:

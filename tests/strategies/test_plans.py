@@ -22,6 +22,7 @@ from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.replace import Replace
 from tests.strategies.chains import STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles
 
@@ -95,6 +96,31 @@ def test_average_pooling_streams_with_channels() -> None:
         assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
         assert plan.output == "pooled"
         assert arena_nibbles(plan) <= 2 * 2 * 3 + 8 + 2 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kernel", "bits"),
+    [("uint4", 2, 8), ("uint4", 3, 16), ("uint8", 2, 16), ("uint8", 12, 32), ("int8", 1, 16)],
+)
+def test_sums_are_wide_enough_for_the_brightest_image(dtype: str, kernel: int, bits: int) -> None:
+    size = (kernel, kernel)
+    chain = Chain((2 * kernel, kernel, 1), dtype).average("y", 0, "int32", kernel=size, stride=size)
+    graph, kind = chain.graph(), chain.tensors["image"].dtype
+    plan = Herringbone().plan(graph, board())
+    assert plan.buffer["y.sums"].bits == bits
+    for level in (kind.minimum, kind.maximum):
+        frame = np.full((2 * kernel, kernel, 1), level)
+        assert (interpret(plan, graph, frame).output == level * kernel**2).all()
+
+
+def test_maximum_pooling_streams() -> None:
+    chain = Chain((4, 6, 2), "uint8").maximum("y")
+    graph = chain.graph()
+    plan = Replace().plan(graph, board())
+    verify(plan, graph)
+    for frame in (chain.frame(), np.full((4, 6, 2), 255)):
+        expected = graph.outputs(frame[None])[0]
+        assert np.array_equal(interpret(plan, graph, frame).output, expected)
 
 
 def test_windows_with_gaps_do_not_stream() -> None:
