@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,18 +98,18 @@ class DebianPackage:
         options = ["-o", "Acquire::Retries=0", "-o", "APT::Sandbox::User="]
         run_client(self, ["apt-get", *options, "download", self.name], folder)
         for path in folder.glob("*.deb"):
-            run_client(self, ["dpkg-deb", "-x", str(path), str(folder / "unpacked")], folder)
+            run_client(self, ["dpkg-deb", "-x", path.name, "unpacked"], folder, quiet=True)
 
 
-def run_client(source: object, command: Sequence[str], folder: Path) -> None:
-    """Run a package manager's own client in ``folder``.
+def run_client(source: object, command: Sequence[str], folder: Path, quiet: bool = False) -> None:
+    """Run a package manager's own client in ``folder``, saying so unless ``quiet``.
 
     Raises:
         SourceError: it is not installed, or its last line of complaint.
     """
     if shutil.which(command[0]) is None:
         raise SourceError(f"{command[0]} is not installed")
-    with busy(f"fetching {source}"):
+    with nullcontext() if quiet else busy(f"fetching {source}"):
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=PACKAGE_SECONDS

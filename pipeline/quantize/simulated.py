@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import DType
 from pipeline.models.network import PixelPool
+from pipeline.quantize.layers import check_layers
 from pipeline.quantize.power_of_two import Format
 
 WEIGHT, BIAS, ACTIVATION = (Format(DType.parse(name)) for name in ("int4", "int8", "uint4"))
@@ -94,24 +94,16 @@ class QuantizedNetwork(nn.Module):
 
     def __init__(self, network: nn.Sequential) -> None:
         super().__init__()
+        check_layers(network)
+        names, layers = zip(*network.named_children(), strict=True)
+        self.pool_name: str = names[0]
+        self.pool: PixelPool = layers[0]
         self.layers = nn.ModuleDict()
-        children = list(network.named_children())
-        first = children[0][1] if children else None
-        if not isinstance(first, PixelPool):
-            raise ThimbleError("quantize: the network must start with a PixelPool of its image")
-        self.pool_name, self.pool = children[0][0], first
-        for (name, layer), (_, after) in zip(
-            children[1:], [*children[2:], ("", None)], strict=True
-        ):
+        for name, layer, after in zip(names[1:], layers[1:], [*layers[2:], None], strict=True):
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
                 self.layers[name] = QuantizedLayer(layer, isinstance(after, nn.ReLU))
-            elif isinstance(layer, (nn.MaxPool2d, nn.Flatten)):
-                self.layers[name] = layer
             elif not isinstance(layer, nn.ReLU):
-                raise ThimbleError(
-                    f"quantize: {name} is a {type(layer).__name__}; Conv2d, Linear, ReLU, "
-                    "MaxPool2d and Flatten are supported"
-                )
+                self.layers[name] = layer
 
     @property
     def quantized(self) -> dict[str, QuantizedLayer]:
@@ -138,9 +130,7 @@ class QuantizedNetwork(nn.Module):
             layer.weight_log2.fill_(WEIGHT.best_log2(layer.layer.weight))
             layer.bias_log2.fill_(BIAS.best_log2(layer.bias))
             if layer.out_log2 is not None:
-                layer.out_log2.fill_(100.0)
-                value = layer.accumulate(x, layer.exponents(exponent))
-                layer.out_log2.fill_(ACTIVATION.best_log2(value.clamp(min=0)))
+                layer.out_log2.fill_(ACTIVATION.best_log2(layer.layer(x).clamp(min=0)))
             x, exponent = layer(x, exponent)
 
     def freeze(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -63,6 +64,14 @@ class Distortion:
         if self.elastic_pixels:
             knots = torch.randn(count, 2, KNOTS, KNOTS, generator=generator)
             knots *= torch.tensor([2 / width, 2 / height])[:, None, None] * self.elastic_pixels
-            field = interpolate(knots, (height, width), mode="bicubic", align_corners=True)
-            grid = grid + field.permute(0, 2, 3, 1)
+            field = knots.reshape(count, 2, KNOTS * KNOTS) @ _basis(height, width)
+            grid = grid + field.reshape(count, 2, height, width).permute(0, 2, 3, 1)
         return grid_sample(images, grid, align_corners=False)
+
+
+@cache
+def _basis(height: int, width: int) -> Tensor:
+    """(knots, pixels): bicubic interpolation is linear in the knots, so a product with this."""
+    each = torch.eye(KNOTS * KNOTS).reshape(-1, 1, KNOTS, KNOTS)
+    fields = interpolate(each, (height, width), mode="bicubic", align_corners=True)
+    return fields.reshape(KNOTS * KNOTS, height * width)

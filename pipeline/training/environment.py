@@ -15,6 +15,10 @@ import torch
 class Run:
     """Two runs with equal ``seed`` and ``threads`` on one machine give equal weights.
 
+    Of several ``threads`` one distorts the next epoch's images. The networks are so small that
+    PyTorch gains little from sharing an operator among threads, and loses a hundredfold while
+    another process wants the cores: each operator then waits for a thread that is not running.
+
     ``checkpoints`` is the folder an interrupted training resumes from; ``None`` keeps none.
     """
 
@@ -43,13 +47,13 @@ class Run:
 def repeatable(run: Run) -> Iterator[None]:
     """Fix threads, algorithms and PyTorch's global generator; put all back afterwards.
 
-    The number of threads decides how sums are split, and with it their last bits.
+    The threads an operator is shared among decide how sums are split, and so their last bits.
     """
     threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        torch.set_num_threads(run.threads)
+        torch.set_num_threads(max(1, run.threads - 1))
         torch.use_deterministic_algorithms(True)
         try:
             yield

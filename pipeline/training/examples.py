@@ -20,12 +20,12 @@ class Examples:
     labels: Tensor
 
     @classmethod
-    def of(cls, data: Arrays, part: str) -> Examples:
-        """``part`` is train, validation or test."""
-        pixels = torch.from_numpy(data[f"{part}_images"]).permute(0, 3, 1, 2)
+    def of(cls, data: Arrays, part: str, count: int | None = None) -> Examples:
+        """``part`` is train, validation or test; ``count`` takes only its first images."""
+        pixels = torch.from_numpy(data[f"{part}_images"][:count]).permute(0, 3, 1, 2)
         return cls(
             pixels.to(torch.float32, memory_format=torch.contiguous_format),
-            torch.from_numpy(data[f"{part}_labels"]).to(torch.int64),
+            torch.from_numpy(data[f"{part}_labels"][:count]).to(torch.int64),
         )
 
     def pooled(self, pool: nn.Module) -> Tensor:
@@ -38,7 +38,7 @@ class Examples:
     ) -> tuple[Tensor, Tensor]:
         """Distorted, pooled and shuffled images with their labels, the same for the same index."""
         generator = run.generator(index)
-        images = pool(distortion.apply(self.pixels, generator).clamp(0, 255))
+        images = pool(distortion.apply(self.pixels, generator))
         order = torch.randperm(len(images), generator=generator)
         return images[order], self.labels[order]
 

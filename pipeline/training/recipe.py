@@ -17,8 +17,7 @@ from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
 from pipeline.training.loop import Row
-from pipeline.training.progress import reporting
-from pipeline.training.session import Session
+from pipeline.training.session import session
 
 CALIBRATION_IMAGES = 2_000
 ACCURACY_FLOAT = "accuracy_float"
@@ -49,7 +48,8 @@ class ThreePhases(Recipe):
     """The published order of phases (Gural & Murmann 2019), in minutes instead of days.
 
     Phases with 0 epochs are left out; without any quantization-aware ones the thresholds are
-    those of least squared error on some training images.
+    those of least squared error on some training images. ``images``: how many are trained on;
+    0 is all.
     """
 
     float_epochs: int
@@ -59,6 +59,7 @@ class ThreePhases(Recipe):
     quantized_rate: float = 0.005
     frozen_rate: float = 0.002
     batch: int = 256
+    images: int = 0
     rotation_degrees: float = 0.0
     scale: float = 0.0
     shear: float = 0.0
@@ -80,25 +81,20 @@ class ThreePhases(Recipe):
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)
         total = self.float_epochs + self.quantized_epochs + self.frozen_epochs
-        with repeatable(run), reporting(total) as reporter:
+        train = Examples.of(data, "train", self.images or None)
+        validation, test = (Examples.of(data, part) for part in ("validation", "test"))
+        key = fingerprint(self, model, run.seed, run.threads, *data.values())
+        with repeatable(run):
             network = model.build()
             quantized = QuantizedNetwork(network)
-            session = Session(
-                quantized.pool,
-                Examples.of(data, "train"),
-                Examples.of(data, "validation"),
-                self.distortion,
-                run,
-                fingerprint(self, model, run.seed, run.threads, *data.values()),
-                self.batch,
-                reporter,
-            )
-            session.phase("float", network[1:], self.float_epochs, self.float_rate)
-            test = Examples.of(data, "test")
-            reached = accuracy(network, test.pixels, test.labels)
-            quantized.calibrate(session.train.pooled(quantized.pool)[:CALIBRATION_IMAGES])
-            session.phase("quantized", quantized, self.quantized_epochs, self.quantized_rate)
-            quantized.freeze()
-            session.phase("frozen", quantized, self.frozen_epochs, self.frozen_rate)
-        weights = to_arrays(quantized) | {ACCURACY_FLOAT: np.array(reached)}
-        return Trained(weights, session.rows)
+            pool = quantized.pool
+            with session(
+                pool, train, validation, self.distortion, run, key, self.batch, total
+            ) as phases:
+                phases.phase("float", network[1:], self.float_epochs, self.float_rate)
+                reached = accuracy(network, test.pixels, test.labels)
+                quantized.calibrate(pool(train.pixels[:CALIBRATION_IMAGES]))
+                phases.phase("quantized", quantized, self.quantized_epochs, self.quantized_rate)
+                quantized.freeze()
+                phases.phase("frozen", quantized, self.frozen_epochs, self.frozen_rate)
+        return Trained(to_arrays(quantized) | {ACCURACY_FLOAT: np.array(reached)}, phases.rows)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.loop import Phase, Row
-from pipeline.training.progress import Reporter
+from pipeline.training.progress import Reporter, reporting
 
 
 @dataclass
@@ -19,16 +22,15 @@ class Session:
     """What the phases of one training share.
 
     Attributes:
-        pool: makes the network's input from pixels.
+        batches: from an epoch's number to its shuffled images and labels.
+        validation: pooled images and labels that epochs are selected by.
         key: tells this training's checkpoints from any other's.
         batch: images a step.
         rows: of all epochs so far.
     """
 
-    pool: nn.Module
-    train: Examples
-    validation: Examples
-    distortion: Distortion
+    batches: Callable[[int], tuple[Tensor, Tensor]]
+    validation: tuple[Tensor, Tensor]
     run: Run
     key: str
     batch: int
@@ -40,13 +42,27 @@ class Session:
         if not epochs:
             return
         phase = Phase(name, len(self.rows), epochs, rate, self.batch)
-        self.rows += phase.run(
-            network,
-            self._batches,
-            (self.validation.pooled(self.pool), self.validation.labels),
-            Checkpoint(self.run.checkpoints, fingerprint(self.key, phase)),
-            self.reporter,
-        )
+        checkpoint = Checkpoint(self.run.checkpoints, fingerprint(self.key, phase))
+        self.rows += phase.run(network, self.batches, self.validation, checkpoint, self.reporter)
 
-    def _batches(self, epoch: int) -> tuple[Tensor, Tensor]:
-        return self.train.epoch(self.pool, self.distortion, self.run, epoch)
+
+@contextmanager
+def session(
+    pool: nn.Module,
+    train: Examples,
+    validation: Examples,
+    distortion: Distortion,
+    run: Run,
+    key: str,
+    batch: int,
+    epochs: int,
+) -> Iterator[Session]:
+    """A session of ``epochs`` in all phases together; progress is shown while it is open."""
+
+    def images(epoch: int) -> tuple[Tensor, Tensor]:
+        return train.epoch(pool, distortion, run, epoch)
+
+    held = validation.pooled(pool), validation.labels
+    ahead = one_ahead(images, epochs) if run.threads > 1 else nullcontext(images)
+    with reporting(epochs) as reporter, ahead as batches:
+        yield Session(batches, held, run, key, batch, reporter)
