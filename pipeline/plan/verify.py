@@ -277,10 +277,10 @@ class _Verifier:
         """Count the multiply–accumulates of a step: each element's share of its whole sum."""
         tensors = self.graph.tensors
         whole = op.macs(tensors) / tensors[op.output].size
-        pairs, counts = np.unique(
-            np.stack([added.reshape(-1), full.reshape(-1)]), axis=1, return_counts=True
-        )
-        for (some, all_), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        base = int(full.max()) + 1
+        pairs, counts = np.unique(added.reshape(-1) * base + full.reshape(-1), return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            some, all_ = divmod(pair, base)
             atoms = self.masks[all_].bit_count()
             share = self.masks[some].bit_count() / atoms if atoms else 1.0  # only padding
             self.macs[op.name] += count * share * whole
