@@ -1,0 +1,192 @@
+"""From a graph and its plan to C. Only the plan decides orders and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from pipeline.codegen.operators import conv2d, dense, feed, move, pool2d
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render, static_source
+from pipeline.codegen.views import SCATTERED, as_pixels
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.hardware import Hardware
+from pipeline.plan.cost import high_water_nibbles
+from pipeline.plan.vocabulary import Compute, Move, Plan, Step
+from pipeline.plan.walk import Env, walk
+
+CORES = ("avr", "host")
+"""Cores that generated code compiles for. The host's compiler takes the code of any of them."""
+
+OPERATORS = (Conv2d, Dense, Pool2d)
+"""Operators that have an emitter: what a support table shows."""
+
+MAX_STATEMENTS = 2000
+
+
+def generate(
+    graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str]
+) -> dict[str, str]:
+    """``model.h``, ``model.c`` and ``nn_cells.h``: self-contained, and a function of the arguments.
+
+    Args:
+        provenance: what the code was made of, as (name, hash) for a comment.
+
+    Raises:
+        ThimbleError: for a plan, an operator or a type that generated code cannot express.
+    """
+    _check(graph, plan, hardware)
+    program = Program(graph, plan, hardware)
+    events = [(event.step, event.env) for event in walk(plan)]
+    feeding, rest = feed.split(program, events)
+    for step, env in rest:
+        _emit(program, step, env)
+    if len(program.statements) > MAX_STATEMENTS:
+        raise ThimbleError(f"the plan has {len(program.statements)} steps, too many to generate")
+    kernels = [kernel.code(program) for kernel in program.kernels.values()]
+    if program.cycles:
+        kernels.insert(0, _permutation(program))
+    statements = [statement() for statement in program.statements]
+    arena_bytes = ceil(high_water_nibbles(plan, _arena_memory(plan), constants=False) / 2)
+    output_byte = _output_byte(graph, plan)
+    source = render(
+        "model.c.j2",
+        graph=graph,
+        pixels=program.tables.pixels,
+        scatter=program.tables.scatter,
+        cycles=program.cycles,
+        cycle_type=_cycle_type(program),
+        lines=_line_rows(program),
+        edges=program.edges,
+        shared=_declarations(program.shared),
+        kernels=kernels,
+        feed=feeding,
+        statements=statements,
+        output_byte=output_byte,
+        aligned=graph.tensors[graph.output].dtype.bits > 8,
+    )
+    header = render(
+        "model.h.j2",
+        graph=graph,
+        provenance=sorted(provenance.items()),
+        input=graph.tensors[graph.input],
+        output=graph.tensors[graph.output],
+        output_type=_c_type(graph),
+        hardware=hardware,
+        arena_bytes=arena_bytes,
+        weight_bytes=sum(ceil(graph.tensors[name].bytes) for name in graph.constants),
+        weights_in_flash=any(
+            program.in_flash(buffer) for buffer in plan.buffers if buffer.role == "constant"
+        ),
+    )
+    return {"model.h": header, "model.c": source, "nn_cells.h": static_source("nn_cells.h")}
+
+
+def _check(graph: Graph, plan: Plan, hardware: Hardware) -> None:
+    if hardware.core not in CORES:
+        raise ThimbleError(
+            f"no code generator for core {hardware.core} ({hardware.name}); have {', '.join(CORES)}"
+        )
+    if hardware.weights_in == "stream":
+        raise ThimbleError("weights_in=stream has no code generator yet; use sram or flash")
+    if plan.graph != graph.name:
+        raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
+    if plan.frames != 1 or sum(bool(track.steps) for track in plan.tracks) != 1:
+        raise ThimbleError("generated code runs one track of steps on one frame")
+    for buffer in plan.buffers:
+        kind = plan.memory[buffer.memory].kind
+        if kind == "ram" and buffer.role != "constant":
+            cells = buffer.addresses(buffer.box)
+            if int(cells.max()) >= SCATTERED:
+                raise ThimbleError(f"{buffer.name}: generated code addresses an arena of 16 KiB")
+            if buffer.bits >= 8 and (cells % 2).any():
+                raise ThimbleError(f"{buffer.name}: {buffer.bits}-bit elements must begin at bytes")
+
+
+def _arena_memory(plan: Plan) -> str:
+    """The one memory that activations live in."""
+    names = {
+        b.memory
+        for b in plan.buffers
+        if plan.memory[b.memory].kind == "ram" and b.role != "constant"
+    }
+    if len(names) != 1:
+        raise ThimbleError(
+            f"generated code has one arena, the plan uses {', '.join(sorted(names))}"
+        )
+    return names.pop()
+
+
+def _emit(program: Program, step: Step, env: Env) -> None:
+    if isinstance(step, Move):
+        return move.emit(program, step, env)
+    if not isinstance(step, Compute):
+        raise ThimbleError(
+            f"generated code cannot express {type(step).__name__} after the input has arrived"
+        )
+    match program.graph.operator(step.op):
+        case Conv2d() as op:
+            return conv2d.emit(program, op, step, env)
+        case Dense() as op:
+            return dense.emit(program, op, step, env)
+        case Pool2d() as op:
+            return pool2d.emit(program, op, step, env)
+        case op:
+            known = ", ".join(kind.__name__ for kind in OPERATORS)
+            raise ThimbleError(f"{op.name}: no code for {type(op).__name__}; have {known}")
+
+
+def _line_rows(program: Program) -> list[str]:
+    rows = []
+    for line in program.lines:
+        numbers = [line.start[0] & 0xFFFF, line.start[1], line.step[0], line.step[1]]
+        if program.edges:
+            numbers += [*line.start[2:], *line.step[2:]]
+        rows.append(f"{{{', '.join(map(str, (*numbers, line.count)))}}}")
+    return rows
+
+
+def _cycle_type(program: Program) -> str:
+    return "uint8_t" if max(program.cycles, default=0) < 256 else "uint16_t"
+
+
+def _permutation(program: Program) -> str:
+    wide = _cycle_type(program) == "uint16_t"
+    return render(
+        "portable/permute.c.j2",
+        type=_cycle_type(program),
+        read="nn_flash16" if wide else "nn_flash8",
+        unit=program.largest_unit,
+    )
+
+
+def _declarations(shared: set[str]) -> list[str]:
+    """Variables that assembly uses; of buffers the largest."""
+    sizes = [int(name.split(":")[1]) for name in shared if name.startswith("nn_gather:")]
+    words = [f"uint16_t {name}" for name in sorted(shared) if ":" not in name]
+    return words + ([f"uint8_t nn_gather[{max(sizes)}]"] if sizes else [])
+
+
+def _c_type(graph: Graph) -> str:
+    dtype = graph.tensors[graph.output].dtype
+    if dtype.bits < 8:
+        raise ThimbleError(f"the output {graph.output} is {dtype}; generated code returns bytes")
+    return f"{dtype}_t"
+
+
+def _output_byte(graph: Graph, plan: Plan) -> int:
+    buffer = plan.buffer[plan.output]
+    elements = as_pixels(buffer).reshape(-1)
+    if [int(e - elements[0]) for e in elements] != [
+        n * buffer.nibbles for n in range(len(elements))
+    ]:
+        raise ThimbleError(f"{buffer.name}: the output must lie in one piece")
+    byte = int(elements[0]) // 2
+    width = graph.tensors[graph.output].dtype.bits // 8
+    if byte % min(width, 4):
+        raise ThimbleError(f"{buffer.name}: the output must be aligned to {width} bytes")
+    return byte

@@ -1,0 +1,1 @@
+"""One file an operator: from a step of the plan to C."""

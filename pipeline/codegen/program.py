@@ -1,0 +1,84 @@
+"""What is gathered while a plan is read: tables, kernels, and the statements of ``nn_invoke``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pipeline.codegen.lines import Line
+from pipeline.codegen.views import PixelTables
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Buffer, Plan, Slice
+
+if TYPE_CHECKING:
+    from pipeline.codegen.window import WindowKernel
+
+
+@dataclass(frozen=True)
+class Array:
+    """A constant array in C: in flash, or in RAM as initialised data."""
+
+    type: str
+    name: str
+    values: tuple[int, ...]
+    in_flash: bool
+
+
+@dataclass
+class Program:
+    """
+    Attributes:
+        lines: every line of every call, one after the other: ``nn_lines``.
+        edges: whether a kernel has to know where padding begins; lines then carry coordinates.
+        arrays: names of weights and biases already defined.
+        kernels: by operator and kinds of view, in the order they are first called.
+        statements: the body of ``nn_invoke``, said once all calls of a kernel are known.
+        cycles: permutations of all moves: ``nn_cycles``; ``largest_unit`` in nibbles.
+        shared: C variables that several kernels need.
+    """
+
+    graph: Graph
+    plan: Plan
+    hardware: Hardware
+    tables: PixelTables = field(default_factory=PixelTables)
+    lines: list[Line] = field(default_factory=list)
+    edges: bool = False
+    arrays: set[str] = field(default_factory=set)
+    kernels: dict[str, WindowKernel] = field(default_factory=dict)
+    statements: list[Callable[[], str]] = field(default_factory=list)
+    cycles: list[int] = field(default_factory=list)
+    largest_unit: int = 0
+    shared: set[str] = field(default_factory=set)
+
+    def add_lines(self, lines: tuple[Line, ...]) -> int:
+        """Where in ``nn_lines`` they begin; equal stretches are stored once."""
+        size = len(lines)
+        for at in range(len(self.lines) - size + 1):
+            if tuple(self.lines[at : at + size]) == lines:
+                return at
+        self.lines.extend(lines)
+        return len(self.lines) - size
+
+    def once(self, array: Array) -> Array:
+        """The array; without values if another kernel has defined it already."""
+        defined = array.name in self.arrays
+        self.arrays.add(array.name)
+        return replace(array, values=()) if defined else array
+
+    def buffer(self, piece: Slice) -> Buffer:
+        return self.plan.buffer[piece.buffer]
+
+    def in_flash(self, buffer: Buffer) -> bool:
+        return self.plan.memory[buffer.memory].kind == "rom"
+
+    @property
+    def has_assembly(self) -> bool:
+        return self.hardware.core == "avr"
+
+
+def identifier(name: str) -> str:
+    """A C identifier from the name of an operator or tensor."""
+    return re.sub(r"\W", "_", name)

@@ -1,0 +1,62 @@
+"""Jinja2 over ``firmware/kernels``: the templates, and the few filters that make C readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+KERNELS = Path(__file__).resolve().parents[2] / "firmware" / "kernels"
+WIDTH = 100
+
+
+def render(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+def static_source(name: str) -> str:
+    """A C file that is copied as it is."""
+    return (KERNELS / name).read_text()
+
+
+def rows(values: Iterable[int | str], indent: int = 4) -> str:
+    """Initialisers, comma separated, in lines of at most ``WIDTH`` characters."""
+    lines, line = [], ""
+    for text in (f"{value}," for value in values):
+        if line and indent + len(line) + 1 + len(text) > WIDTH:
+            lines.append(line)
+            line = text
+        else:
+            line = f"{line} {text}" if line else text
+    return "\n".join(" " * indent + row for row in (*lines, line))
+
+
+def asm(block: str) -> str:
+    """Assembly as the strings of an ``__asm__``: one a line; what follows ``;`` is a comment."""
+    lines = []
+    for raw in block.splitlines():
+        code, _, remark = raw.partition(";")
+        comment = f" /* {remark.strip()} */" if remark.strip() else ""
+        if code.strip():
+            label = code.strip().endswith(":")
+            lines.append(f'        "{"" if label else "    "}{code.strip()}\\n"{comment}')
+        elif comment:
+            lines.append(f"       {comment}")
+    return "\n".join(lines)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(KERNELS),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters |= {"rows": rows, "asm": asm}
+    return environment

@@ -1,0 +1,36 @@
+"""Stage generate: graph and plan -> generated/, self-contained C for the board and the host."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from pipeline import artifacts, config
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.plan import serialize
+from pipeline.targets.harness import harness_sources
+from stages._main import run
+
+OUTPUT = Path("generated")
+
+
+def main() -> None:
+    cfg = config.load()
+    graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
+    hardware = config.hardware(cfg["hardware"])
+    # what of the config reaches the C beside graph and plan
+    settings = json.dumps(cfg["hardware"], sort_keys=True).encode()
+    provenance = {
+        "graph": graph.hash,
+        "plan": serialize.plan_hash(plan),
+        "config": hashlib.sha256(settings).hexdigest()[:16],
+    }
+    files = {**generate(graph, plan, hardware, provenance), **harness_sources(hardware)}
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    for name, content in files.items():
+        artifacts.write_text(OUTPUT / name, content)
+
+
+if __name__ == "__main__":
+    run(main)
