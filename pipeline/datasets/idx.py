@@ -22,9 +22,11 @@ def parse(content: bytes, name: str) -> U8:
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
         raise ThimbleError(f"{name} is not an IDX file of unsigned bytes")
     header = 4 + 4 * content[3]
+    if len(content) < header:
+        raise ThimbleError(f"{name} is cut off in its header")
     shape = struct.unpack(f">{content[3]}I", content[4:header])
     if len(content) != header + prod(shape):
-        raise ThimbleError(f"{name} is cut off: {len(content) - header} of {prod(shape)} elements")
+        raise ThimbleError(f"{name} has {len(content) - header} of {prod(shape)} elements")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 

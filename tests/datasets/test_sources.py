@@ -1,0 +1,158 @@
+import gzip
+import http.server
+import io
+import os
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
+from pipeline.datasets.store import SourceError
+from tests.datasets.standins import program, write_all
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    content: dict[str, bytes]
+
+    def do_GET(self) -> None:
+        body = self.content.get(self.path)
+        if body is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + 50 * self.path.endswith("cut.gz")))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def archive(contents: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    handler = type(
+        "Here",
+        (Handler,),
+        {
+            "content": {
+                "/good.gz": gzip.compress(b"content"),
+                "/cut.gz": b"half",
+                "/all.tar.gz": archive({"inner/good": b"content"}),
+                "/bad.tar.gz": archive({"inner/good": b"content" * 1000})[:-40],
+            }
+        },
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of stand-in package managers that is looked into first."""
+    folder = tmp_path / "bin"
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def test_a_mirror_serves_compressed_files(server: str, tmp_path: Path) -> None:
+    Mirror(server).download(tmp_path, ["good"])
+    assert gzip.decompress((tmp_path / "good.gz").read_bytes()) == b"content"
+
+
+def test_a_mirror_serves_an_archive(server: str, tmp_path: Path) -> None:
+    Mirror(server, archive="all.tar.gz").download(tmp_path, ["good"])
+    assert (tmp_path / "inner" / "good").read_bytes() == b"content"
+
+
+def test_a_mirror_says_what_is_wrong(server: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="HTTP 404"):
+        Mirror(server).download(tmp_path, ["absent"])
+    with pytest.raises(SourceError, match="cut off"):
+        Mirror(server).download(tmp_path, ["cut"])
+    with pytest.raises(SourceError, match=r"bad\.tar\.gz is damaged"):
+        Mirror(server, archive="bad.tar.gz").download(tmp_path, ["good"])
+
+
+def test_a_mirror_out_of_reach_is_given_up_fast(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="no connection"):
+        Mirror("https://mirror.invalid").download(tmp_path, ["a", "b", "c", "d"])
+    assert time.monotonic() - begin < 10
+
+
+def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:
+    source = write_all(tmp_path / "source", {"a": b"plain", "b.gz": b"packed", "c": b"other"})
+    (tmp_path / "into").mkdir()
+    Folder(str(source)).download(tmp_path / "into", ["a", "b"])
+    assert sorted(path.name for path in (tmp_path / "into").iterdir()) == ["a", "b.gz"]
+    with pytest.raises(SourceError, match="no such folder"):
+        Folder(str(tmp_path / "absent")).download(tmp_path, ["a"])
+
+
+def test_npm_packs_and_runs_no_scripts(clients: Path, tmp_path: Path) -> None:
+    (tmp_path / "made.tgz").write_bytes(archive({"package/data/a": b"from npm"}))
+    program(clients, "npm", f'echo "$@" > called; cp {tmp_path}/made.tgz set-1.tgz')
+    into = tmp_path / "into"
+    into.mkdir()
+    NpmPackage("set@1").download(into, ["a"])
+    assert (into / "package" / "data" / "a").read_bytes() == b"from npm"
+    called = (into / "called").read_text().split()
+    assert called[:2] == ["pack", "set@1"]
+    assert "--ignore-scripts" in called
+
+
+def test_npm_refuses_an_archive_that_leaves_its_folder(clients: Path, tmp_path: Path) -> None:
+    (tmp_path / "made.tgz").write_bytes(archive({"../../escaped": b"outside"}))
+    program(clients, "npm", f"cp {tmp_path}/made.tgz set-1.tgz")
+    into = tmp_path / "in" / "to"
+    into.mkdir(parents=True)
+    with pytest.raises(SourceError, match="damaged"):
+        NpmPackage("set@1").download(into, ["a"])
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_debian_unpacks_without_installing(clients: Path, tmp_path: Path) -> None:
+    program(clients, "apt-get", "echo deb > set_1_all.deb")
+    program(clients, "dpkg-deb", 'test "$1" = -x && mkdir -p "$3/usr" && cp "$2" "$3/usr/a"')
+    into = tmp_path / "into"
+    into.mkdir()
+    DebianPackage("set").download(into, ["a"])
+    assert (into / "unpacked" / "usr" / "a").read_text() == "deb\n"
+
+
+def test_a_client_that_fails_or_is_missing_says_so(
+    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(clients, "npm", "echo noise >&2; echo 'no such package' >&2; exit 1")
+    with pytest.raises(SourceError, match="no such package"):
+        NpmPackage("absent@1").download(tmp_path, ["a"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SourceError, match="apt-get is not installed"):
+        DebianPackage("set").download(tmp_path, ["a"])
+
+
+def test_what_is_fetched_is_said_in_one_line(
+    clients: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program(clients, "apt-get", "echo deb > set_1_all.deb")
+    program(clients, "dpkg-deb", "true")
+    DebianPackage("set").download(tmp_path, ["a"])
+    assert capsys.readouterr().err == "fetching Debian package set\n"

@@ -1,0 +1,137 @@
+import gzip
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pipeline.datasets.store import File, ensure, home, is_good
+from pipeline.errors import ThimbleError
+from tests.datasets.standins import Failing, Given, pinned, write_all
+
+CONTENTS = {"a": b"first file" * 100, "b": b"second file" * 50}
+FILES = pinned(CONTENTS)
+
+
+def test_files_are_fetched_once_and_then_offline(store_home: Path) -> None:
+    source = Given(CONTENTS)
+    folder = ensure("set", FILES, [source])
+    assert {n: (folder / n).read_bytes() for n in CONTENTS} == CONTENTS
+    assert ensure("set", FILES, [source]) == folder == store_home / "set"
+    assert source.asked == 1
+    assert ensure("set", FILES, []) == folder
+
+
+@pytest.mark.parametrize("damage", [b"", CONTENTS["a"][:-1], b"x" + CONTENTS["a"][1:]])
+def test_a_damaged_or_cut_off_file_is_fetched_again(store_home: Path, damage: bytes) -> None:
+    source = Given(CONTENTS)
+    folder = ensure("set", FILES, [source])
+    (folder / "a").write_bytes(damage)
+    ensure("set", FILES, [source])
+    assert (folder / "a").read_bytes() == CONTENTS["a"]
+    assert source.asked == 2
+
+
+def test_compressed_files_are_unpacked(store_home: Path) -> None:
+    packed = {f"{name}.gz": gzip.compress(content) for name, content in CONTENTS.items()}
+    folder = ensure("set", FILES, [Given(packed)])
+    assert (folder / "b").read_bytes() == CONTENTS["b"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"a": b"other", "b": CONTENTS["b"]},
+        {"a.gz": gzip.compress(CONTENTS["a"])[:-9], "b": CONTENTS["b"]},
+        {"a.gz": b"no gzip at all", "b": CONTENTS["b"]},
+        {"b": CONTENTS["b"]},
+    ],
+)
+def test_the_next_source_fills_in_what_one_lacks(store_home: Path, bad: dict[str, bytes]) -> None:
+    good = Given({"a": CONTENTS["a"]}, "good")
+    folder = ensure("set", FILES, [Failing(), Given(bad, "bad"), good])
+    assert good.asked == 1
+    assert (folder / "a").read_bytes() == CONTENTS["a"]
+    assert (folder / "b").read_bytes() == CONTENTS["b"]
+
+
+def test_sources_after_the_first_good_one_are_not_asked(store_home: Path) -> None:
+    later = Given(CONTENTS)
+    ensure("set", FILES, [Given(CONTENTS), later])
+    assert later.asked == 0
+
+
+def test_the_error_names_every_source_and_why(store_home: Path) -> None:
+    with pytest.raises(ThimbleError) as caught:
+        ensure("set", FILES, [Failing(), Given({"a": b"wrong"}, "the wrong one"), Given({}, "nil")])
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in (
+        "cannot get set",
+        "the failing one (no luck)",
+        "the wrong one (a has another SHA-256)",
+        "nil (no a in it)",
+        "data.path",
+    ):
+        assert part in message
+
+
+def test_nothing_half_written_is_left(store_home: Path) -> None:
+    with pytest.raises(ThimbleError):
+        ensure("set", FILES, [Failing(), Given({"a": b"wrong"})])
+    assert [path.name for path in (store_home / "set").iterdir()] == [".lock"]
+
+
+def test_concurrent_fetches_download_once(store_home: Path) -> None:
+    source = Given(CONTENTS)
+    threads = [threading.Thread(target=ensure, args=("set", FILES, [source])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert source.asked == 1
+    assert all(is_good(store_home / "set" / file.name, file.sha256) for file in FILES)
+
+
+def test_a_process_killed_while_fetching_leaves_the_set_usable(store_home: Path) -> None:
+    killed = """
+import os
+from pipeline.datasets.store import ensure
+from tests.datasets.standins import Given, pinned
+class Dying(Given):
+    def download(self, folder, names):
+        super().download(folder, names)
+        os._exit(9)
+contents = {"a": b"x" * 1000}
+ensure("set", pinned(contents), [Dying(contents)])
+"""
+    done = subprocess.run([sys.executable, "-c", killed], cwd=Path.cwd())
+    assert done.returncode == 9
+    source = Given(CONTENTS)
+    folder = ensure("set", FILES, [source])
+    assert source.asked == 1
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "a", "b"]
+
+
+def test_a_store_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "file"))
+    with pytest.raises(ThimbleError, match="THIMBLE_DATA"):
+        ensure("set", FILES, [Given(CONTENTS)])
+
+
+def test_home_is_the_users_cache_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THIMBLE_DATA", raising=False)
+    assert home().name == "thimble"
+    monkeypatch.setenv("THIMBLE_DATA", "/somewhere")
+    assert home() == Path("/somewhere")
+
+
+def test_a_hash_is_of_the_whole_content(tmp_path: Path) -> None:
+    write_all(tmp_path, CONTENTS)
+    assert is_good(tmp_path / "a", FILES[0].sha256)
+    assert not is_good(tmp_path / "b", FILES[0].sha256)
+    assert not is_good(tmp_path / "absent", File("absent", "").sha256)
