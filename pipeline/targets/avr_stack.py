@@ -10,7 +10,7 @@ Opcodes: Atmel-0856, AVR Instruction Set Manual.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import ThimbleError
 
@@ -33,18 +33,38 @@ class Bound:
 
 @dataclass(frozen=True)
 class State:
-    """At an instruction: bytes pushed since entry; the depths Y's halves point at, if known."""
+    """At an instruction: bytes pushed since entry; the depths Y's halves point at, if known; and
+    the halves that have been pushed, as (depth, what it points at)."""
 
     depth: int = 0
     y_low: int | None = None
     y_high: int | None = None
+    saved: frozenset[tuple[int, int | None]] = frozenset()
 
     def join(self, other: State) -> State:
         return State(
             max(self.depth, other.depth),
             self.y_low if self.y_low == other.y_low else None,
             self.y_high if self.y_high == other.y_high else None,
+            self.saved & other.saved,
         )
+
+    def cut(self, depth: int) -> State:
+        kept = frozenset(entry for entry in self.saved if entry[0] <= depth)
+        return replace(self, depth=depth, saved=kept)
+
+    def pushed(self, register: int) -> State:
+        depth = self.depth + 1
+        y = {Y_LOW: self.y_low, Y_HIGH: self.y_high}
+        saved = self.saved | {(depth, y[register])} if register in y else self.saved
+        return replace(self, depth=depth, saved=saved)
+
+    def popped(self, register: int) -> State:
+        value = dict(self.saved).get(self.depth)
+        state = self.cut(self.depth - 1)
+        if register == Y_LOW:
+            return replace(state, y_low=value)
+        return replace(state, y_high=value) if register == Y_HIGH else state
 
 
 def bound(flash: bytes, labels: Mapping[int, str]) -> Bound:
@@ -140,35 +160,31 @@ class _Walk:
         if not is_call:
             return state, None, iter((target,))
         if target == after:  # gcc's way to take two bytes of stack
-            return State(state.depth + 2, state.y_low, state.y_high), None, iter((after,))
+            return replace(state, depth=state.depth + 2), None, iter((after,))
         return state, target, iter((after,))
 
     def _moved(self, op: int, state: State) -> State:
         """Pushes, pops, and what avr-gcc's frames do to SP and Y."""
-        depth, low, high = state.depth, state.y_low, state.y_high
         register = op >> 4 & 0x1F
-        if op & 0xFE0F == 0x920F:  # push
-            return State(depth + 1, low, high)
-        if op & 0xFE0F == 0x900F:  # pop
-            depth -= 1
+        if op & 0xFE0F == 0x920F:
+            return state.pushed(register)
+        if op & 0xFE0F == 0x900F:
+            return state.popped(register)
         if op & 0xF800 == 0xB000 and register in (Y_LOW, Y_HIGH):  # in
             io = op >> 5 & 0x30 | op & 0xF
-            is_low = register == Y_LOW
-            return State(
-                depth,
-                (depth if io == SPL else None) if is_low else low,
-                high if is_low else (depth if io == SPH else None),
-            )
+            if register == Y_LOW:
+                return replace(state, y_low=state.depth if io == SPL else None)
+            return replace(state, y_high=state.depth if io == SPH else None)
         if op & 0xF800 == 0xB800 and op >> 5 & 0x30 | op & 0xF == SPL:  # out SPL
-            return State(self._frame(state, register), low, high)
+            return state.cut(self._frame(state, register))
         if op & 0xFE30 == 0x9620:  # adiw sbiw r28
             by = (op >> 2 & 0x30 | op & 0xF) * (1 if op & 0x100 else -1)
-            return State(depth, _add(low, by), _add(high, by))
+            return replace(state, y_low=_add(state.y_low, by), y_high=_add(state.y_high, by))
         if op & 0xF000 in (0x4000, 0x5000) and register & 0xF in (Y_LOW & 0xF, Y_HIGH & 0xF):
             return _subtract_immediate(op, state)
         if _writes(op) & {Y_LOW, Y_HIGH}:
-            return State(depth, None, None)
-        return State(depth, low, high)
+            return replace(state, y_low=None, y_high=None)
+        return state
 
     def _frame(self, state: State, register: int) -> int:
         if register == Y_LOW and state.y_low is not None and state.y_low == state.y_high:
@@ -193,11 +209,11 @@ def _subtract_immediate(op: int, state: State) -> State:
     value = op >> 4 & 0xF0 | op & 0xF
     is_low_half = op & 0xF0 == 0xC0
     if op & 0xF000 == 0x5000 and is_low_half:
-        return State(state.depth, _add(state.y_low, value), state.y_high)
+        return replace(state, y_low=_add(state.y_low, value))
     if op & 0xF000 == 0x4000 and not is_low_half and state.y_low is not None:
         low = state.y_low + _signed(value, 8) * 256
-        return State(state.depth, low, low)
-    return State(state.depth, None, None)
+        return replace(state, y_low=low, y_high=low)
+    return replace(state, y_low=None, y_high=None)
 
 
 def _writes(op: int) -> set[int]:

@@ -20,6 +20,9 @@ IJMP, ICALL, SEI = 0x9409, 0x9509, 0x9478
 FRAME = (0xB7CD, 0xB7DE)  # in r28, SPL; in r29, SPH
 SET_SP = (0xBFDE, 0xBFCD)  # out SPH, r29; out SPL, r28
 
+SAVE_Y = (0x93CF, 0x93DF)  # push r28; push r29
+RESTORE_Y = (0x91DF, 0x91CF)
+
 
 def rjmp(words: int) -> int:
     return 0xC000 | words & 0xFFF
@@ -55,6 +58,23 @@ END = rjmp(-1)
         ((*FRAME, sbiw_y(20), *SET_SP, PUSH, END), 21),
         ((*FRAME, 0x52CC, 0x40D1, *SET_SP, END), 0x12C),  # subi sbci: Y -= 300
         ((PUSH, *FRAME, sbiw_y(8), *SET_SP, 0x9628, *SET_SP, POP, PUSH, END), 9),
+        (
+            # Y is saved, used for something else and restored inside a frame, as assembly may
+            (
+                *FRAME,
+                sbiw_y(6),
+                *SET_SP,
+                *SAVE_Y,
+                0xE0C0,
+                0xE0D0,
+                *RESTORE_Y,
+                0x9626,
+                *SET_SP,
+                PUSH,
+                END,
+            ),
+            8,
+        ),
         ((0xE0C0, 0xE0D0, *SET_SP, PUSH, END), 1),  # start-up code sets SP from constants
     ],
 )
@@ -78,6 +98,7 @@ def test_the_path_names_the_calls() -> None:
         ((PUSH, rjmp(-2)), "pushes in a loop"),
         ((PUSH, *SET_SP, END), "sets SP to what is not known"),
         ((*FRAME, 0xE0C0, PUSH, *SET_SP, END), "sets SP to what is not known"),  # ldi r28
+        ((*FRAME, *SAVE_Y, POP, POP, 0xE0C0, PUSH, PUSH, *RESTORE_Y, PUSH, *SET_SP, END), "SP to"),
         ((NOP,), "runs out of its flash"),
     ],
 )
