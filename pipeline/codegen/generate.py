@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
+import numpy as np
+
 from pipeline.codegen.operators import conv2d, dense, feed, move, pool2d
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render, static_source
@@ -45,6 +47,7 @@ def generate(
     feeding, rest = feed.split(program, events)
     for step, env in rest:
         _emit(program, step, env)
+    output_byte = _output_byte(program)
     if len(program.statements) > MAX_STATEMENTS:
         raise ThimbleError(f"the plan has {len(program.statements)} steps, too many to generate")
     kernels = [kernel.code(program) for kernel in program.kernels.values()]
@@ -52,7 +55,6 @@ def generate(
         kernels.insert(0, _permutation(program))
     statements = [statement() for statement in program.statements]
     arena_bytes = ceil(high_water_nibbles(plan, _arena_memory(plan), constants=False) / 2)
-    output_byte = _output_byte(graph, plan)
     source = render(
         "model.c.j2",
         graph=graph,
@@ -178,15 +180,14 @@ def _c_type(graph: Graph) -> str:
     return f"{dtype}_t"
 
 
-def _output_byte(graph: Graph, plan: Plan) -> int:
-    buffer = plan.buffer[plan.output]
-    elements = as_pixels(buffer).reshape(-1)
-    if [int(e - elements[0]) for e in elements] != [
-        n * buffer.nibbles for n in range(len(elements))
-    ]:
-        raise ThimbleError(f"{buffer.name}: the output must lie in one piece")
-    byte = int(elements[0]) // 2
-    width = graph.tensors[graph.output].dtype.bits // 8
-    if byte % min(width, 4):
-        raise ThimbleError(f"{buffer.name}: the output must be aligned to {width} bytes")
-    return byte
+def _output_byte(program: Program) -> int:
+    """Where the result begins. One that is torn apart is put together at byte 0, in place: nothing
+    else lives in the arena once it is computed."""
+    buffer = program.plan.buffer[program.plan.output]
+    elements = as_pixels(buffer).reshape(1, -1)
+    packed = np.arange(elements.size).reshape(1, -1) * buffer.nibbles
+    byte, width = int(elements[0, 0]) // 2, buffer.bits // 8
+    if (elements - elements[0, 0] == packed).all() and byte % min(width, 4) == 0:
+        return byte
+    move.permute(program, elements, packed, buffer.nibbles)
+    return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.codegen.lines import are_disjoint
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -140,7 +142,8 @@ def _pooled(
         bits=target_tensor.dtype.bits,
         minimum=target_tensor.dtype.minimum,
         maximum=target_tensor.dtype.maximum,
-        largest=_largest(op, image) >> requant.right_shift,
+        clips_low=_extreme(op, requant, image.dtype.minimum) < target_tensor.dtype.minimum,
+        clips_high=_extreme(op, requant, image.dtype.maximum) > target_tensor.dtype.maximum,
         requant=requant,
         scattered=bool(program.tables.scatter),
     )
@@ -152,8 +155,10 @@ def _pooled(
     )
 
 
-def _largest(op: Pool2d, image: Tensor) -> int:
-    return image.dtype.maximum * (op.kernel[0] * op.kernel[1] if op.combine == "add" else 1)
+def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:
+    """What a window full of ``pixel`` becomes before it is clipped."""
+    total = pixel * (op.kernel[0] * op.kernel[1] if op.combine == "add" else 1)
+    return int(requant.apply(np.array(total)))
 
 
 def _signature(

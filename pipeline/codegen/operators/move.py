@@ -30,11 +30,14 @@ def emit(program: Program, step: Move, env: Env) -> None:
         )
     if source.nibbles != target.nibbles:
         raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
-    box = step.src.box(source.shape, env)
-    base, unit, sources, targets = _units(
-        _elements(source, box), _elements(target, step.dst.box(target.shape, env)), source.nibbles
-    )
-    cycles, chains = decompose(sources, targets)
+    sources = _elements(source, step.src.box(source.shape, env))
+    permute(program, sources, _elements(target, step.dst.box(target.shape, env)), source.nibbles)
+
+
+def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int) -> None:
+    """Elements ``nibbles`` wide from ``sources`` to ``targets`` (pixels, channels)."""
+    base, unit, taken, given = _units(sources, targets, nibbles)
+    cycles, chains = decompose(taken, given)
     if not cycles and not chains:
         return
     at = len(program.cycles)

@@ -1,0 +1,95 @@
+"""Generated C, compiled natively and run on frames; graphs and boards to generate for."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware, Memory
+from pipeline.plan.vocabulary import Plan
+from tests.strategies.chains import board
+
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
+
+MAIN = r"""
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+/* frames on stdin, fed in chunks of argv[1] bytes; outputs on stdout */
+int main(int argc, char **argv) {
+    uint8_t frame[NN_INPUT_BYTES];
+    const uint16_t chunk = argc > 1 ? (uint16_t)atoi(argv[1]) : NN_INPUT_BYTES;
+    while (fread(frame, 1, sizeof frame, stdin) == sizeof frame) {
+        if (nn_init() != NN_OK) return 2;
+        for (uint16_t at = 0; at < NN_INPUT_BYTES; at += chunk) {
+            if (nn_invoke() != NN_INCOMPLETE) return 3;
+            const uint16_t left = NN_INPUT_BYTES - at;
+            if (nn_feed(frame + at, left < chunk ? left : chunk) != NN_OK) return 4;
+        }
+        if (nn_feed(frame, 1) != NN_CORRUPT) return 5;
+        if (nn_invoke() != NN_OK) return 6;
+        fwrite(nn_output(), sizeof(nn_output_t), NN_OUTPUT_COUNT, stdout);
+        if (nn_invoke() != NN_INCOMPLETE) return 7;
+    }
+    return 0;
+}
+"""
+
+
+def uno(weights_in: str = "sram", streams: bool = True) -> Hardware:
+    """An Arduino Uno with room for any test's activations."""
+    stream = (Memory("stream", 1 << 20, "stream"),) if streams else ()
+    return replace(board(streams, weights_in), core="avr", part="atmega328p", extra_memories=stream)
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    return folder
+
+
+class Native:
+    """``graph`` as generated for ``plan``, compiled natively; a crash is an error."""
+
+    def __init__(
+        self, folder: Path, graph: Graph, plan: Plan, hardware: Hardware, *, sanitize: bool = True
+    ) -> None:
+        self.graph = graph
+        write(folder, {**generate(graph, plan, hardware, {}), "main.c": MAIN})
+        self.program = folder / "program"
+        flags = SANITIZERS if sanitize else ("-O1",)
+        command = ["cc", *WARNINGS, *flags, "model.c", "main.c", "-o", "program"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+
+    def __call__(self, frames: IntArray, chunk: int | None = None) -> IntArray:
+        """(n, *input shape) -> (n, *output shape)."""
+        dtype = self.graph.tensors[self.graph.input].dtype
+        output = self.graph.tensors[self.graph.output]
+        data = frames.astype(np.int8 if dtype.signed else np.uint8).tobytes()
+        command = [str(self.program), *([str(chunk)] if chunk else [])]
+        done = subprocess.run(command, input=data, capture_output=True, check=False)
+        assert done.returncode == 0, (done.returncode, done.stderr.decode()[-2000:])
+        values = np.frombuffer(done.stdout, np.dtype(str(output.dtype)))
+        return values.astype(np.int64).reshape(-1, *output.shape)
+
+
+def frames(graph: Graph, count: int, seed: int = 0) -> IntArray:
+    """Random frames, the darkest and the brightest one first."""
+    tensor = graph.tensors[graph.input]
+    low, high = tensor.dtype.minimum, tensor.dtype.maximum
+    random = np.random.default_rng(seed).integers(low, high + 1, (count, *tensor.shape))
+    random[0], random[1] = low, high
+    return random
+
+
+def agrees(native: Native, count: int = 8, chunk: int | None = None) -> bool:
+    given = frames(native.graph, count)
+    return bool((native(given, chunk) == native.graph.outputs(given)).all())
