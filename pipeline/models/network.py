@@ -70,7 +70,7 @@ def resized(network: nn.Sequential, arrays: Arrays) -> nn.Sequential:
             continue
         try:
             weight, bias = (
-                torch.from_numpy(arrays[f"{name}.{part}"]) for part in ("weight", "bias")
+                torch.from_numpy(arrays[f"{name}.{part}"].copy()) for part in ("weight", "bias")
             )
         except KeyError as error:
             raise ThimbleError(f"the weights lack {error}: they belong to another model") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,10 +38,8 @@ class Run:
 
         So that an epoch can be repeated without those before it.
         """
-        mixed = self.seed
-        for counter in counters:
-            mixed = (mixed * 1_000_003 + counter + 1) % (1 << 62)
-        return torch.Generator().manual_seed(mixed)
+        digest = hashlib.sha256(repr((self.seed, *counters)).encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:7]))
 
 
 @contextmanager

@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from pipeline import config
+from pipeline.artifacts import Arrays
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.pruning.magnitude import Magnitude
+from pipeline.pruning.method import to_csv
+from pipeline.quantize.int4 import Int4
+from pipeline.quantize.parameters import from_arrays
+from pipeline.training.environment import Run
+from pipeline.training.recipe import ThreePhases
+
+MODEL = Mnist2kb(channels=(4, 6, 8))
+DATA = Synthetic().arrays()
+WEIGHTS = ThreePhases(3, 1, 1, batch=32).train(MODEL, DATA, Run(1)).weights
+
+
+def cut(weights: Arrays, ratio: float) -> Arrays:
+    return Magnitude(ratio=ratio).cut(from_arrays(MODEL, weights), weights)[0]
+
+
+def test_the_yaml_names_it() -> None:
+    node = yaml.safe_load(Path("conf/prune/magnitude.yaml").read_text())
+    assert config.instantiate(node) == Magnitude()
+
+
+def test_channels_go_in_every_layer_that_touches_them() -> None:
+    smaller = cut(WEIGHTS, 0.5)
+    shapes = {name: smaller[f"{name}.weight"].shape for name in ("conv1", "conv2", "conv3")}
+    assert shapes == {"conv1": (2, 1, 3, 3), "conv2": (3, 2, 3, 3), "conv3": (4, 3, 3, 3)}
+    assert smaller["dense.weight"].shape == (10, 4 * 16)
+    assert [smaller[f"conv{i}.bias"].shape for i in (1, 2, 3)] == [(2,), (3,), (4,)]
+    assert smaller["dense.bias"].shape == (10,)
+
+
+def test_the_weakest_go_and_the_order_stays() -> None:
+    weight = np.array([[3, -1], [0.5, 0.5], [-9, 0], [2, 2.5]], np.float32)
+    assert Magnitude(ratio=0.25).strongest(weight).tolist() == [True, False, True, True]
+    assert Magnitude(ratio=0.5).strongest(weight).tolist() == [False, False, True, True]
+    assert Magnitude(ratio=0.99).strongest(weight).tolist() == [False, False, True, False]
+    assert Magnitude(ratio=0.0).strongest(weight).all()
+
+
+def test_channels_that_do_nothing_go_without_a_trace() -> None:
+    """With two dead channels a layer, the smaller network gives the same real logits."""
+    weights = {name: value.copy() for name, value in WEIGHTS.items()}
+    for layer, dead in (("conv1", [1]), ("conv2", [0, 4]), ("conv3", [3, 7])):
+        weights[f"{layer}.weight"][dead] = 0
+        weights[f"{layer}.bias"][dead] = 0
+    whole = from_arrays(MODEL, weights)
+    small = from_arrays(MODEL, cut(weights, 0.25))
+    pooled = whole.pool(torch.from_numpy(DATA["test_images"]).permute(0, 3, 1, 2).float())
+    with torch.no_grad():
+        assert torch.equal(whole(pooled), small(pooled))
+    assert len(small.quantized["conv3"].bias) == 6
+
+
+def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> None:
+    pruned = Magnitude(ratio=0.25, epochs=3, batch=32).prune(MODEL, WEIGHTS, DATA, Run(1))
+    whole, small = (Int4().graph("net", MODEL, w) for w in (WEIGHTS, pruned.weights))
+    assert small.macs < 0.7 * whole.macs
+    assert small.weight_bytes < 0.8 * whole.weight_bytes
+    found = small.outputs(DATA["test_images"].astype(np.int64)).argmax(1)
+    assert (found == DATA["test_labels"]).mean() > 0.8
+
+
+def test_fine_tuning_is_repeatable_and_does_something() -> None:
+    method = Magnitude(ratio=0.5, epochs=1, batch=32)
+    first, again = (method.prune(MODEL, WEIGHTS, DATA, Run(1)).weights for _ in range(2))
+    assert all((first[key] == again[key]).all() for key in first)
+    assert not (first["dense.weight"] == cut(WEIGHTS, 0.5)["dense.weight"]).all()
+
+
+def test_the_table_says_what_went() -> None:
+    rows = Magnitude(ratio=0.5, epochs=0).prune(MODEL, WEIGHTS, DATA, Run(1)).rows
+    assert to_csv(rows).splitlines() == [
+        "layer,channels_before,channels_after,weights_before,weights_after",
+        "conv1,4,2,36,18",
+        "conv2,6,3,216,54",
+        "conv3,8,4,432,108",
+        "dense,10,10,1280,640",
+    ]
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.0, 1.5])
+def test_an_impossible_ratio_is_one_line(ratio: float) -> None:
+    with pytest.raises(ThimbleError, match=rf"prune\.ratio={ratio:g}"):
+        Magnitude(ratio=ratio).prune(MODEL, WEIGHTS, DATA, Run(1))

@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.environment import Run
+from pipeline.training.loop import Phase, Row, to_csv
+from pipeline.training.progress import Reporter
+
+PHASE = Phase("float", first=3, epochs=5, learning_rate=0.1, batch=8)
+
+
+class Killed(Exception):
+    pass
+
+
+class Quiet(Reporter):
+    """Says nothing; ``kill_after`` epochs of this process it dies."""
+
+    def __init__(self, kill_after: int = 99) -> None:
+        super().__init__(99)
+        self.left = kill_after
+
+    def epoch(self, done: int, phase: str, accuracy: float) -> None:
+        self.left -= 1
+        if not self.left:
+            raise Killed
+
+
+def batches(epoch: int) -> tuple[Tensor, Tensor]:
+    """Points of the plane, labelled by the side of a line; different ones each epoch."""
+    points = torch.randn(60, 2, generator=Run(0).generator(epoch))
+    return points, (points.sum(1) > 0.3).long()
+
+
+VALIDATION = batches(1000)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+def train(
+    folder: Path | None, kill_after: int = 99, phase: Phase = PHASE
+) -> tuple[nn.Module, list[Row]]:
+    net = network()
+    checkpoint = Checkpoint(folder, "test")
+    return net, phase.run(net, batches, VALIDATION, checkpoint, Quiet(kill_after))
+
+
+def same(a: nn.Module, b: nn.Module) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def test_it_learns() -> None:
+    _, rows = train(None)
+    assert [row.epoch for row in rows] == [4, 5, 6, 7, 8]
+    assert rows[-1].loss < rows[0].loss
+    assert max(row.validation_accuracy for row in rows) > 0.9
+
+
+@pytest.mark.parametrize("epochs_done", [1, 2, 4, 5])
+def test_killed_and_resumed_is_the_same_as_undisturbed(tmp_path: Path, epochs_done: int) -> None:
+    expected, expected_rows = train(None)
+    with pytest.raises(Killed):
+        train(tmp_path, kill_after=epochs_done)
+    resumed, rows = train(tmp_path)
+    assert same(resumed, expected)
+    assert rows == expected_rows
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    expected, expected_rows = train(None)
+    for _ in range(4):
+        with pytest.raises(Killed):
+            train(tmp_path, kill_after=1)
+    resumed, rows = train(tmp_path)
+    assert same(resumed, expected) and rows == expected_rows
+
+
+def test_a_finished_phase_is_not_trained_again(tmp_path: Path) -> None:
+    expected, rows = train(tmp_path)
+    again, again_rows = train(tmp_path, kill_after=1)  # would die in its first epoch
+    assert same(again, expected) and again_rows == rows
+
+
+def test_the_epoch_that_is_best_on_validation_is_kept() -> None:
+    """With a rate so large that it gets worse, the result is still the best epoch's."""
+    wild = Phase("float", 0, 6, 30.0, 8)
+    net, rows = train(None, phase=wild)
+    best = max(row.validation_accuracy for row in rows)
+    right = (net(VALIDATION[0]).argmax(1) == VALIDATION[1]).float().mean()
+    assert float(right) == pytest.approx(best)
+    assert rows[-1].validation_accuracy <= best
+
+
+def test_frozen_parameters_stay() -> None:
+    net = network()
+    first = next(net.parameters())
+    first.requires_grad_(False)
+    before = first.clone()
+    PHASE.run(net, batches, VALIDATION, Checkpoint(None, ""), Quiet())
+    assert torch.equal(first, before)
+    assert not same(net, network())
+
+
+def test_the_rate_rises_and_falls_once() -> None:
+    rates = [PHASE.rate(share / 100) for share in range(101)]
+    assert rates[0] == pytest.approx(0) and rates[100] == pytest.approx(0)
+    assert max(rates) == rates[20] == pytest.approx(0.1)
+    assert rates[:21] == sorted(rates[:21])
+    assert rates[20:] == sorted(rates[20:], reverse=True)
+
+
+def test_a_batch_larger_than_the_set_is_the_whole_set() -> None:
+    net, rows = train(None, phase=Phase("float", 0, 2, 0.1, 1000))
+    assert len(rows) == 2
+    assert not same(net, network())
+
+
+def test_the_table_has_no_times() -> None:
+    table = to_csv([Row(1, "float", 0.5, 0.25), Row(2, "frozen", 1 / 3, 1)])
+    assert table == (
+        "epoch,phase,loss,validation_accuracy\n"
+        "1,float,0.500000,0.250000\n"
+        "2,frozen,0.333333,1.000000\n"
+    )
