@@ -14,7 +14,8 @@ MAX_LANES = 11
 """Sums that fit r2…r25 beside the sum of activations."""
 MAX_REDUCED_LANES = 20
 """Bytes that fit r2…r21 beside the counter r23 and the cursor."""
-MAX_UNROLLED_TAPS = 64
+MAX_UNROLLED_SUMS = 1200
+"""Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
 
@@ -74,6 +75,10 @@ class Assembly:
     @property
     def cursor_in_ram(self) -> bool:
         return self.mac and self.lanes == MAX_LANES
+
+    def run_begins(self, run: int) -> int:
+        """The byte that holds the first weight of a run."""
+        return run * self.taps * self.lanes // 2
 
     @property
     def cleared(self) -> int:
@@ -208,7 +213,7 @@ def _taps(mac: bool, lanes: int, taps: int, run: int, parity: int, runs: int) ->
             Tap(
                 number,
                 tap + parity,
-                number * lanes // 2,
+                number * lanes // 2 - run * taps * lanes // 2,
                 "high" if odd else "low",
                 closes,
                 lanes // 2 + int(odd or closes),
@@ -231,8 +236,8 @@ def _fits(a: Assembly) -> bool:
     """Displacements, and marks that differ in their low byte from all other runs' ends."""
     runs = a.grid[0] * a.grid[1]
     if a.unrolled:
-        weights = runs * a.taps * a.lanes // 2
-        return runs * a.taps <= MAX_UNROLLED_TAPS and weights < 64 and not a.scattered
+        sums = runs * a.taps * a.lanes * len(a.parities)
+        return sums <= MAX_UNROLLED_SUMS and not a.scattered and a.run_bytes < 63
     if a.taps > MAX_TAPS or (a.mac and not a.flash and a.run_bytes > 63):
         return False
     ends = {run * a.run_bytes % 256 for run in range(1, runs + 1)}

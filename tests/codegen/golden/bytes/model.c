@@ -1,0 +1,172 @@
+/* chain: tables, kernels and the order of steps, all fixed when this was generated.
+ * One pixel is computed at a time: its inputs are read before it is written, and may lie where it
+ * goes. Addresses are counted in cells of 4 bits; see nn_cells.h. */
+#include "model.h"
+#include "nn_cells.h"
+
+#define NN_NOINLINE __attribute__((noinline))
+#define NN_CANARY 0x5AA5u
+
+static uint8_t nn_arena[NN_ARENA_BYTES] NN_KEEP;
+static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
+
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room. */
+static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
+    64, 68, 72, 76, 80, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
+};
+
+/* Permutations: for each cycle its length and its places. */
+static const uint8_t nn_cycles[52] NN_FLASH = {
+    4, 22, 12, 2, 34, 4, 23, 13, 3, 35, 4, 24, 14, 4, 36, 4, 25, 15, 5, 37, 4, 26, 16, 6, 38, 4, 27,
+    17, 7, 39, 4, 28, 18, 8, 40, 4, 29, 19, 9, 41, 5, 30, 20, 10, 0, 32, 5, 31, 21, 11, 1, 33,
+};
+
+/* Pixels in the order they are computed: where the first one reads and writes, and the steps from
+ * one to the next. */
+typedef struct {
+    uint16_t in, out;
+    int16_t in_step, out_step;
+    int16_t y, x;
+    int8_t y_step, x_step;
+    uint8_t count;
+} nn_line_t;
+static const nn_line_t nn_lines[4] NN_FLASH = {
+    {65516, 0, 4, 1, -1, -1, 0, 1, 4}, {65532, 4, 4, 1, 0, -1, 0, 1, 4},
+    {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
+};
+
+/* A permutation in place: each place of a cycle takes over its successor. A chain's first place is
+ * lost, its last one only read. Places are counted in units of `unit` cells from `base` on. */
+static void nn_copy(uint16_t to, uint16_t from, uint8_t cells) {
+    for (; cells > 0; cells--, to++, from++) {
+        nn_put4(nn_arena, to, nn_get4(nn_arena, from));
+    }
+}
+
+static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base, uint8_t unit) {
+    uint8_t kept[1];
+    for (uint16_t n = (uint16_t)(cycles + chains); n > 0; n--) {
+        uint8_t left = nn_flash8(places++);
+        uint16_t place = (uint16_t)(base + nn_flash8(places++) * unit);
+        for (uint8_t i = 0; i < unit; i++) {
+            nn_put4(kept, i, nn_get4(nn_arena, (uint16_t)(place + i)));
+        }
+        for (; left > 1; left--) {
+            const uint16_t from = (uint16_t)(base + nn_flash8(places++) * unit);
+            nn_copy(place, from, unit);
+            place = from;
+        }
+        if (cycles > 0) {
+            cycles--;
+            for (uint8_t i = 0; i < unit; i++) {
+                nn_put4(nn_arena, (uint16_t)(place + i), nn_get4(kept, i));
+            }
+        } else {
+            chains--;
+        }
+    }
+}
+
+/* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1
+ * sum << 1 + bias then / 32 rounded half to even, clipped to int8 */
+static const uint8_t nn_channels_run_conv[2] NN_FLASH NN_KEEP = {
+    1, 0,
+};
+static int8_t nn_bias_conv[2] NN_KEEP = {
+    -52, -108,
+};
+static uint8_t nn_weights_conv[18] NN_KEEP = {
+    216, 174, 132, 77, 74, 0, 22, 13, 40, 208, 172, 235, 141, 146, 241, 189, 160, 136,
+};
+static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
+    int16_t sum[2];
+    uint16_t weight = 0;
+    for (uint16_t n = 0; n < 2; n++) {
+        sum[n] = 0;
+    }
+    for (uint8_t ky = 0; ky < 3; ky++) {
+        for (uint8_t kx = 0; kx < 3; kx++) {
+            const int16_t row = (int16_t)(y + 1 * ky), column = (int16_t)(x + 1 * kx);
+            if (row < 0 || row >= 4 || column < 0 || column >= 4) {
+                weight += 4;
+                continue;
+            }
+            const uint16_t position = (uint16_t)(in + ky * (16) + kx * (4));
+            const uint16_t pixel = position;
+            for (uint16_t tap = 0; tap < 2; tap++) {
+                const int16_t a = (int16_t)((int8_t)nn_get8(nn_arena, (uint16_t)(pixel + 2 * tap)));
+                for (uint16_t n = 0; n < 2; n++, weight++) {
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_conv[weight >> 1], weight) - 8));
+                }
+            }
+        }
+    }
+    for (uint16_t n = 0; n < 2; n++) {
+        int16_t value = (int16_t)(sum[n] * 2 + nn_bias_conv[n]);
+        const int16_t rest = value & 31; /* round half to even */
+        value >>= 5;
+        value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
+        value = value < 0 ? 0 : value;
+        value = value > 127 ? 127 : value;
+        sum[n] = value;
+    }
+    for (uint16_t n = 0; n < 2; n++) {
+        const uint16_t channel = nn_flash8(&nn_channels_run_conv[n]);
+        nn_put8(nn_arena, (uint16_t)(out + 2 * channel), (uint8_t)sum[n]);
+    }
+}
+
+
+static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+                        uint8_t count, int16_t y, int16_t x, int8_t y_step, int8_t x_step) {
+    do {
+        run_conv_pixel(in, nn_flash16(&nn_pixels[out]), y, x);
+        in = (uint16_t)(in + in_step);
+        out = (uint16_t)(out + out_step);
+        y = (int16_t)(y + y_step);
+        x = (int16_t)(x + x_step);
+    } while (--count);
+}
+
+static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
+    for (; lines > 0; lines--, line++) {
+        run_conv_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+            (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count), (int16_t)nn_flash16(&line->y), (int16_t)nn_flash16(&line->x), (int8_t)nn_flash8(&line->y_step), (int8_t)nn_flash8(&line->x_step));
+    }
+}
+
+static uint16_t nn_fed; /* bytes of the input that have arrived */
+
+nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
+    for (; count > 0; count--, bytes++, nn_fed++) {
+        if (nn_fed == NN_INPUT_BYTES) {
+            return NN_CORRUPT;
+        }
+        const uint16_t place = nn_fed / 2, channel = nn_fed % 2;
+        const uint16_t y = place / 4, x = place % 4;
+        const uint16_t position = (uint16_t)(0 + y * 16 + x * 4);
+        const uint16_t cell = (uint16_t)(position + channel * 2);
+        nn_put8(nn_arena, cell, *bytes);
+    }
+    return NN_OK;
+}
+
+nn_status_t nn_init(void) {
+    nn_canary = NN_CANARY;
+    nn_fed = 0;
+    return NN_OK;
+}
+
+nn_status_t nn_invoke(void) {
+    if (!(nn_fed == NN_INPUT_BYTES)) {
+        return NN_INCOMPLETE;
+    }
+    nn_fed = 0;
+    run_conv(&nn_lines[0], 4);
+    nn_permute(&nn_cycles[0], 0, 10, 0, 2);
+    return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
+}
+
+const nn_output_t *nn_output(void) {
+    return (const nn_output_t *)&nn_arena[0];
+}
