@@ -41,6 +41,11 @@ class Data:
     name: str = MISSING
     path: str = ""
     validation: int | None = None
+    shape: list[int] | None = None
+    classes: int | None = None
+    train: int | None = None
+    test: int | None = None
+    seed: int | None = None
 
 
 @dataclass
@@ -67,6 +72,10 @@ class Train:
 class Prune:
     _target_: str = MISSING
     name: str = MISSING
+    ratio: float | None = None
+    epochs: int | None = None
+    rate: float | None = None
+    batch: int | None = None
 
 
 @dataclass
