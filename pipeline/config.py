@@ -34,9 +34,7 @@ def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
 
     Keys that the class does not know, such as ``name``, are for people and are left out.
     """
-    target = str(node.get("_target_", ""))
-    if not target.startswith(PACKAGE):
-        raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
+    target = own_target(node)
     module, _, name = target.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -48,6 +46,14 @@ def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
     values = {key: _frozen(item) for key, item in node.items() if key in known}
     make: Any = cls
     return make(**values, **extra)
+
+
+def own_target(node: Mapping[str, Any]) -> str:
+    """``node["_target_"]``, refused when it is none of the project's own classes."""
+    target = str(node.get("_target_", ""))
+    if not target.startswith(PACKAGE):
+        raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
+    return target
 
 
 def hardware(node: Mapping[str, Any]) -> Hardware:

@@ -84,10 +84,10 @@ class Job:
         if self.result["status"] == "failed":
             fail(self.result["error"])
         self.screen.result(self.result)
-        tracked = spool.start_tracking()
-        took = sum(stage["seconds"] for stage in self._took.values())
-        if self.config["tracking"] == "wait" or took > PATIENCE_SECONDS:
-            tracked.wait()
+        if self.config["tracking"] != "none":
+            took = sum(stage["seconds"] for stage in self._took.values())
+            patient = self.config["tracking"] == "wait" or took > PATIENCE_SECONDS
+            spool.start_tracking(wait=patient)
         return results.EXIT[self.result["status"]]
 
 

@@ -31,7 +31,8 @@ def explain(error: BaseException) -> str | None:
         return f"{error.override}: not understood, write key=value ({_first(error)})"
     if isinstance(error, (HydraException, OmegaConfBaseException, ConfigCompositionException)):
         key = _unknown_key(error)
-        return _did_you_mean(key) if key else _invalid_value(error)
+        keys = known_keys() if key else []
+        return _did_you_mean(key, keys) if keys else _invalid_value(error)
     return None
 
 
@@ -57,8 +58,7 @@ def _unknown_key(error: BaseException) -> str:
     return ""
 
 
-def _did_you_mean(key: str) -> str:
-    keys = list(known_keys())
+def _did_you_mean(key: str, keys: list[str]) -> str:
     near = difflib.get_close_matches(key, keys, 1, cutoff=0.5)
     group = key.rpartition(".")[0]
     siblings = [k for k in keys if k.rpartition(".")[0] == group]
@@ -67,11 +67,14 @@ def _did_you_mean(key: str) -> str:
     return f"unknown key {key}: {hint}{listed if siblings else 'see python run.py --cfg job'}"
 
 
-def known_keys() -> Iterable[str]:
-    """Every key of the default composition, dotted, and the groups."""
+def known_keys() -> list[str]:
+    """Every key of the default composition, dotted, and the groups; empty if that is broken."""
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose("config", return_hydra_config=True)
+        try:
+            config = compose("config", return_hydra_config=True)
+        except (HydraException, OmegaConfBaseException):
+            return []
         HydraConfig.instance().set_config(config)
         groups = [str(g) for g in config.hydra.runtime.choices if "/" not in str(g)]
         del config.hydra

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -113,9 +114,9 @@ class Stages:
         for cause in causes:
             if isinstance(cause, OSError) and cause.errno is not None:
                 return ThimbleError(f"{name}: {cause.strerror}: {cause.filename or home.home()}")
-        returned = [code for cause in causes if (code := getattr(cause, "returncode", None))]
-        if returned and returned[0] < 0:
-            return ThimbleError(f"{name} was killed by signal {-returned[0]}: run it again")
+        for cause in causes:
+            if signal := _signal(str(cause)):
+                return ThimbleError(f"{name} was killed by signal {signal}: run it again")
         said = str(causes[-1]).splitlines()[0]
         return ThimbleError(f"{name}: {said}; log in {self.folder / LOG}")
 
@@ -162,6 +163,13 @@ def _files(out: Any) -> Iterator[tuple[Path, str]]:
 def _md5(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _signal(said: str) -> int:
+    """The signal that ended a stage, from DVC's ``exited with CODE``; 0 for none."""
+    found = re.search(r"exited with (-?\d+)$", said)
+    code = int(found[1]) if found else 0
+    return -code if code < 0 else max(0, code - 128)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

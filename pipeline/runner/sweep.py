@@ -28,6 +28,9 @@ COLUMNS = (
     ("accuracy_int", "accuracy %"),
 )
 
+FILE_WIDTH = 160
+"""Columns of the table where there is no terminal to say how many it has."""
+
 
 class Start(Callback):
     """Hydra calls this before a sweep's first job."""
@@ -75,14 +78,16 @@ def collect(folder: Path) -> list[dict[str, Any]]:
 
 
 def show(result: Mapping[str, Any]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
     table = Table(title=f"{len(result['jobs'])} jobs in {shown(Path(result['run_dir']))}")
-    table.add_column("job")
+    table.add_column("job", overflow="fold")
     for _, title in COLUMNS:
         table.add_column(title, justify="right")
     for job in result["jobs"]:
         name = " ".join(job.get("overrides", [])) or Path(job["run_dir"]).name
         table.add_row(name, *(cell(key, job.get(key)) for key, _ in COLUMNS))
-    console = Console(highlight=False)
     console.print(table)
     for job in result["jobs"]:
         if job.get("error"):

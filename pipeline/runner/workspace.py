@@ -15,6 +15,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from pipeline.artifacts import write_text
+from pipeline.config import own_target
 from pipeline.errors import ThimbleError
 from pipeline.runner import home
 from pipeline.runner.closure import closure, target_file
@@ -37,12 +38,16 @@ DVC_CONFIG = """\
 
 def params_text(config: Mapping[str, Any]) -> str:
     """The content of params.yaml: the resolved config, and the files of its ``_target_`` nodes."""
-    code = {
-        group: target_file(str(config[group]["_target_"]))
-        for group in CODE_GROUPS
-        if "_target_" in (config.get(group) or {})
-    }
+    code = {group: _target_file(config[group]) for group in CODE_GROUPS}
     return yaml.safe_dump({**config, "code": code}, sort_keys=True, default_flow_style=False)
+
+
+def _target_file(node: Mapping[str, Any]) -> str:
+    target = own_target(node)
+    name = target_file(target)
+    if not (home.ROOT / name).is_file():
+        raise ThimbleError(f"_target_ {target!r} does not exist: there is no {name}")
+    return name
 
 
 def create(folder: Path, config: Mapping[str, Any]) -> FileLock:

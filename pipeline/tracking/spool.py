@@ -53,19 +53,28 @@ def add_sweep(run: Path, result: Mapping[str, Any]) -> None:
     _add(Entry(_name(), str(run), dict(result), parent=True, begin=run.stat().st_ctime))
 
 
-def start_tracking() -> subprocess.Popen[bytes]:
-    """Have the spool emptied by a process that outlives this one and holds none of its pipes."""
-    folder().mkdir(parents=True, exist_ok=True)
-    with (folder() / "tracking.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", __package__],
-            cwd=home.ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={**os.environ, "THIMBLE_HOME": str(home.home())},
-        )
+def start_tracking(wait: bool = False) -> None:
+    """Have the spool emptied by a process that outlives this one and holds none of its pipes.
+
+    What cannot be started now, say for a full disk, is left to the next run.
+    """
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        with (folder() / "tracking.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", __package__],
+                cwd=home.ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "THIMBLE_HOME": str(home.home())},
+            )
+    except OSError as error:
+        print(f"tracking: {error.strerror}: {error.filename}", file=sys.stderr)
+        return
+    if wait:
+        process.wait()
 
 
 def drain() -> None:

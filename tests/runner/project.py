@@ -6,11 +6,13 @@ signals are the real ones.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,12 +35,13 @@ class {title}:
     def plan(self) -> str:
         return "{title}"
 '''
+UNUSED = "pipeline.fake.Unused"
 CONF = {
-    "model/mnist_2kb": {"name": "mnist_2kb"},
-    "data/mnist": {"name": "mnist", "size": 3},
-    "train/quick": {"name": "quick", "epochs": 2},
-    "prune/none": {"name": "none", "ratio": 0},
-    "quantize/int4": {"name": "int4", "bits": 4},
+    "model/mnist_2kb": {"name": "mnist_2kb", "_target_": UNUSED},
+    "data/mnist": {"name": "mnist", "_target_": UNUSED, "validation": 3},
+    "train/quick": {"name": "quick", "_target_": UNUSED, "batch": 2},
+    "prune/none": {"name": "none", "_target_": UNUSED},
+    "quantize/int4": {"name": "int4", "_target_": UNUSED},
     "target/simulate": {"name": "simulate", "images": 7},
     "strategy/naive": {"name": "naive", "_target_": "pipeline.strategies.big.Big"},
     "strategy/herringbone": {"name": "herringbone", "_target_": "pipeline.strategies.small.Small"},
@@ -150,12 +153,30 @@ class Project:
         out, err = process.communicate(timeout=120)
         return Run(process.returncode, out, err)
 
+    def wait_for(self, stage: str) -> None:
+        """Until a stage's process has started."""
+        log = self.root / "log"
+        deadline = time.monotonic() + 60
+        while not (log.exists() and stage in log.read_text()):
+            time.sleep(0.02)
+            assert time.monotonic() < deadline, f"{stage} did not start"
+
     def ran(self) -> list[str]:
         """The stages that really ran since the last call, in order."""
         log = self.root / "log"
         names = log.read_text().split() if log.exists() else []
         log.unlink(missing_ok=True)
         return names
+
+
+def processes_in(root: Path) -> list[str]:
+    """The processes whose working folder is in ``root``."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if str(place.readlink()).startswith(str(root)):
+                found.append(place.parent.name)
+    return found
 
 
 def clean_environment() -> dict[str, str]:

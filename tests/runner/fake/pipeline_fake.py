@@ -37,10 +37,10 @@ OUTPUTS = {
     "measure": ["metrics.json"],
 }
 PARAMS = {
-    "fetch": ("data", "size"),
-    "train": ("train", "epochs"),
-    "prune": ("prune", "ratio"),
-    "quantize": ("quantize", "bits"),
+    "fetch": ("data", "validation"),
+    "train": ("train", "batch"),
+    "prune": ("prune", "name"),
+    "quantize": ("quantize", "name"),
     "schedule": ("hardware", "sram_bytes"),
     "generate": ("hardware", "core"),
     "build": ("hardware", "part"),

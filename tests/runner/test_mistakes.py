@@ -1,0 +1,171 @@
+"""Each mistake is one line that says what to do, exit code 1, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.runner.project import Project, Run
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """For commands that end before they do anything."""
+    return Project(tmp_path_factory.mktemp("untouched") / "project")
+
+
+def one_line(run: Run, code: int = 1) -> str:
+    """The one line on standard error after the lines of stages that went well."""
+    assert run.code == code, run.err
+    assert "Traceback" not in run.err and "HYDRA_FULL_ERROR" not in run.err
+    (line,) = [line for line in run.err.splitlines() if line != "Killed"]  # a shell's own word
+    return line
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("hardware=arduin", "unknown hardware 'arduin': did you mean hardware=arduino? there are"),
+        ("strategy=herring", "did you mean strategy=herringbone? there are herringbone, naive"),
+        ("model=mnist", "unknown model 'mnist': did you mean model=mnist_2kb?"),
+        (
+            "hardware.sram_byte=1",
+            "unknown key hardware.sram_byte: did you mean hardware.sram_bytes",
+        ),
+        ("hardwre=arduino", "unknown key hardwre: did you mean hardware?"),
+        ("sed=3", "unknown key sed: did you mean seed?"),
+        ("target.image=3", "did you mean target.images? target has name, images, port"),
+        ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
+        ("until=never", "until: Invalid value 'never', expected one of [fetch, train,"),
+        ("strategy.layout=heap", "strategy.layout: Invalid value 'heap'"),
+        ("strategy", "strategy: not understood, write key=value"),
+        ("strategy=[", "not understood, write key=value"),
+        ("sweep=none_such", "unknown sweep 'none_such': there are strategies"),
+    ],
+)
+def test_mistyped_commands(untouched: Project, override: str, said: str) -> None:
+    run = untouched.run(override)
+    assert said in one_line(run)
+    assert run.out == "" and not (untouched.root / "outputs").exists()
+
+
+def test_mistakes_as_json(project: Project) -> None:
+    run = project.run("output=json", "hardware=arduin")
+    assert run.code == 1
+    assert run.json["status"] == "failed" and "arduino" in run.json["error"]
+
+
+def test_developers_get_the_trace(project: Project) -> None:
+    project.env = {"HYDRA_FULL_ERROR": "1"}
+    assert "Traceback" in project.run("sed=3").err
+    project.env["FAKE_ACT"] = "train:crash"
+    assert "Traceback" in project.run().err
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("train:fail", "the oven is cold: heat it"),
+        ("train:crash", "train: KeyError: 'surprise'"),
+        ("build:full", "build: the disk is full (No space left on device): free some space"),
+        ("simulate:kill", "simulate was killed by signal 9: run it again"),
+    ],
+)
+def test_a_failing_stage_says_why_once(project: Project, act: str, said: str) -> None:
+    project.env["FAKE_ACT"] = act
+    run = project.run()
+    assert said in one_line(run)
+    (folder,) = (project.root / "outputs").glob("*/*")
+    kept = json.loads((folder / "result.json").read_text())
+    assert kept["status"] == "failed" and said in kept["error"]
+    project.env.clear()
+    project.ran()
+    assert project.run().code == 0
+    assert project.ran()[0] == act.partition(":")[0], "it continues where it failed"
+
+
+def test_a_config_class_outside_the_project_is_refused(project: Project) -> None:
+    said = one_line(project.run("strategy._target_=os.system"))
+    assert "_target_ 'os.system' is outside pipeline.*: refused" in said
+    said = one_line(project.run("strategy._target_=pipeline.strategies.tiny.Tiny"))
+    assert "_target_ 'pipeline.strategies.tiny.Tiny' does not exist" in said
+
+
+@pytest.mark.parametrize("how", ["overwritten", "truncated", "deleted"])
+def test_a_damaged_cache_is_noticed_and_repaired(project: Project, how: str) -> None:
+    stages = {"fetch": "data/dataset.npz", "train": "weights.npz", "schedule": "plan.json"}
+    folder = Path(project.run("output=json", "until=schedule").json["run_dir"])
+    good = {name: (folder / name).read_bytes() for name in stages.values()}
+    project.ran()
+    for content in good.values():
+        for path in cached_files(project, content):
+            mode = path.stat().st_mode
+            path.chmod(0o644)
+            if how == "deleted":
+                path.unlink()
+            else:
+                path.write_bytes(b"x" * len(content) if how == "overwritten" else content[:-3])
+                path.chmod(mode)
+    run = project.run("output=json", "until=schedule")
+    assert run.code == 0, run.err
+    assert project.ran() == list(stages)
+    for name, content in good.items():
+        assert (Path(run.json["run_dir"]) / name).read_bytes() == content
+
+
+def cached_files(project: Project, content: bytes) -> list[Path]:
+    files = (project.root / ".thimble" / "cache" / "files").rglob("*")
+    found = [path for path in files if path.is_file() and path.read_bytes() == content]
+    assert found
+    return found
+
+
+def test_two_runs_do_not_share_a_folder(project: Project) -> None:
+    project.env["FAKE_SLEEP_fetch"] = "3"
+    with project.start("hydra.run.dir=here", "until=fetch") as first:
+        project.wait_for("fetch")
+        second = project.run("hydra.run.dir=here")
+        assert "here is in use by another run: wait for it" in one_line(second)
+        first.communicate()
+    assert first.returncode == 0
+    assert project.run("hydra.run.dir=here").code == 0, "afterwards it may be used again"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.system(f"mount -t tmpfs -o size=48k tmpfs {disk} 2>/dev/null"):
+        pytest.skip("mounting is not allowed here")
+    try:
+        project.env["THIMBLE_HOME"] = str(disk)
+        (disk / "filler").write_bytes(b"x" * 30000)
+        run = project.run()
+        said = one_line(run)
+        assert "No space left on device" in said or "disk is full" in said
+        (disk / "filler").unlink()
+        os.system(f"mount -o remount,size=8m {disk}")
+        assert project.run().code == 0
+    finally:
+        os.system(f"umount -l {disk}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's rights to be denied")
+def test_a_cache_that_cannot_be_written_is_one_line(project: Project, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("a file where the folder should be")
+    project.env["THIMBLE_HOME"] = str(home)
+    assert str(home) in one_line(project.run())
+
+
+def test_a_project_moved_elsewhere_still_works(project: Project, tmp_path: Path) -> None:
+    project.run()
+    project.ran()
+    moved = Project.__new__(Project)
+    moved.root, moved.env = tmp_path / "moved", {}
+    shutil.move(project.root, moved.root)
+    assert moved.run().code == 0 and moved.ran() == []
