@@ -72,7 +72,7 @@ class Screen:
         full = round(BAR * share)
         colour = "red" if has > of else "cyan"
         self.console.print(
-            f"  {title:<10} [{colour}]{'━' * full}[/{colour}][dim]{'━' * (BAR - full)}[/dim] "
+            f"  {title:<10} [{colour}]{'█' * full}[/{colour}][dim]{'░' * (BAR - full)}[/dim] "
             f"{number(has)} of {number(of)} B ({100 * has / of:.0f} %)"
         )
 

@@ -80,21 +80,21 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
 
 
 def pipeline_text(folder: Path) -> str:
-    """The project's dvc.yaml, with the helpers of this config's ``_target_`` files as deps.
+    """The project's dvc.yaml, with all the code that this config's stages import as deps.
 
-    dvc.yaml lists what the stages import. What a strategy or model of one's own imports besides is
-    added here, so that editing it reruns the stage.
+    dvc.yaml lists what the project's own stages import (``make deps``). What it lacks, say a helper
+    of one's own strategy, is added here, so that editing it reruns the stage.
     """
     text = (home.ROOT / "dvc.yaml").read_text()
-    code = yaml.safe_load((folder / "params.yaml").read_text())["code"]
-    content = yaml.safe_load(text)
+    code = yaml.load((folder / "params.yaml").read_text(), yaml.CSafeLoader)["code"]
+    content = yaml.load(text, yaml.CSafeLoader)
     grown = False
-    for stage in content["stages"].values():
+    for name, stage in content["stages"].items():
         listed = stage["deps"]
-        targets = [code[g] for g in CODE_GROUPS if f"${{code.{g}}}" in listed]
-        for name in sorted(closure(folder, targets)):
-            if name not in targets and not covered(name, listed):
-                listed.append(name)
+        targets = [code[group] for group in CODE_GROUPS if f"${{code.{group}}}" in listed]
+        for file in sorted(closure(folder, [f"stages/{name}.py", *targets])):
+            if file not in targets and not covered(file, listed):
+                listed.append(file)
                 grown = True
     return yaml.safe_dump(content, sort_keys=False) if grown else text
 
