@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import tarfile
+import threading
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pooch  # type: ignore[import-untyped]
 import requests
@@ -52,6 +55,8 @@ class Mirror:
         return self.url
 
     def download(self, folder: Path, names: Sequence[str]) -> None:
+        if not reachable(self.url):
+            raise SourceError("no connection")
         for name in [self.archive] if self.archive else [f"{name}.gz" for name in names]:
             with download_bar(name) as bar:
                 fetch = pooch.HTTPDownloader(
@@ -95,6 +100,31 @@ class DebianPackage:
         run_client(self, ["apt-get", *options, "download", self.name], folder)
         for path in folder.glob("*.deb"):
             run_client(self, ["dpkg-deb", "-x", path.name, "unpacked"], folder, quiet=True)
+
+
+def reachable(url: str) -> bool:
+    """Whether a connection comes about within ``CONNECT_SECONDS``, the name's look-up included.
+
+    ``requests`` bounds neither look-up nor the number of addresses it tries one after the other.
+    """
+    if requests.utils.get_environ_proxies(url):
+        return True  # only the proxy knows
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    connected = threading.Event()
+
+    def connect() -> None:
+        try:
+            with socket.create_connection((parts.hostname or "", port), CONNECT_SECONDS):
+                connected.set()
+        except OSError:
+            pass
+        finished.set()
+
+    finished = threading.Event()
+    threading.Thread(target=connect, daemon=True).start()
+    finished.wait(CONNECT_SECONDS)
+    return connected.is_set()
 
 
 def unpack(path: Path) -> None:

@@ -65,12 +65,14 @@ def is_good(path: Path, sha256: str) -> bool:
 def ensure(name: str, files: Sequence[File], sources: Sequence[Source]) -> Path:
     """The folder of set ``name`` with every file present and verified.
 
-    Processes that ask at once wait for the first to fetch.
+    Processes that ask at once wait for the first to fetch. A full store need not be writable.
 
     Raises:
         ThimbleError: no source had the files; the message names all of them and why.
     """
     folder = home() / name
+    if all(is_good(folder / file.name, file.sha256) for file in files):
+        return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):

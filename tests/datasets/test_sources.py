@@ -98,6 +98,26 @@ def test_a_mirror_out_of_reach_is_given_up_fast(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 10
 
 
+def test_a_name_server_that_never_answers_costs_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+
+    def silent(*arguments: object) -> None:
+        released.wait(30)
+        raise OSError
+
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setattr("socket.create_connection", silent)
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="no connection"):
+        Mirror("https://mirror.invalid").download(tmp_path, ["a"])
+    released.set()
+    assert time.monotonic() - begin < 8
+
+
 def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:
     source = write_all(tmp_path / "source", {"a": b"plain", "b.gz": b"packed", "c": b"other"})
     (tmp_path / "into").mkdir()

@@ -123,6 +123,16 @@ def test_a_store_that_cannot_be_written_is_one_line(
         ensure("set", FILES, [Given(CONTENTS)])
 
 
+def test_a_full_store_may_be_read_only(store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ensure("set", FILES, [Given(CONTENTS)])
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert ensure("set", FILES, []) == folder
+
+
 def test_home_is_the_users_cache_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("THIMBLE_DATA", raising=False)
     assert home().name == "thimble"
