@@ -22,6 +22,14 @@ class Mnist2kb(Model):
     kernel: int = 3
     input_pool: int = 2
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.channels or min(self.channels) < 1 or self.kernel < 1:
+            raise ThimbleError(
+                f"model.channels={list(self.channels)}, model.kernel={self.kernel}: at least one "
+                "convolution of at least one channel and pixel is needed"
+            )
+
     def build(self) -> nn.Sequential:
         height, width, depth = self.input_shape
         network = nn.Sequential()

@@ -40,6 +40,15 @@ class Model(ABC):
     input_shape: Shape = (28, 28, 1)
     classes: int = 10
 
+    def __post_init__(self) -> None:
+        if len(self.input_shape) != 3 or min(self.input_shape) < 1:
+            raise ThimbleError(
+                f"model.input_shape={list(self.input_shape)} must be height, width and channels, "
+                "such as [28,28,1]"
+            )
+        if self.classes < 1:
+            raise ThimbleError(f"model.classes={self.classes} must be at least 1")
+
     @abstractmethod
     def build(self) -> nn.Sequential:
         """The network with fresh weights, from PyTorch's global generator."""

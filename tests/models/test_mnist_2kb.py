@@ -43,6 +43,23 @@ def test_other_images(shape: tuple[int, int, int]) -> None:
     assert network(torch.zeros(2, channels, height, width)).shape == (2, 7)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"channels": ()}, "at least one convolution"),
+        ({"channels": (5, 0, 11)}, r"model\.channels=\[5, 0, 11\]"),
+        ({"kernel": 0}, r"model\.kernel=0"),
+        ({"classes": 0}, r"model\.classes=0"),
+        ({"input_shape": (28, 28)}, r"model\.input_shape=\[28, 28\]"),
+        ({"input_shape": (28, 0, 1)}, "height, width and channels"),
+        ({"input_pool": 3}, "input pool of 3"),
+    ],
+)
+def test_senseless_sizes_are_one_line(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ThimbleError, match=message):
+        Mnist2kb(**options).build()  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("options", [{"input_shape": (14, 14, 1)}, {"kernel": 7}])
 def test_images_that_are_used_up_are_one_line(options: dict[str, object]) -> None:
     with pytest.raises(ThimbleError, match="at least 2x2 are needed"):
