@@ -20,7 +20,8 @@ def main() -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware = config.hardware(cfg["hardware"])
     # what of the config reaches the C beside graph and plan
-    settings = json.dumps(cfg["hardware"], sort_keys=True).encode()
+    board = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
+    settings = json.dumps(board, sort_keys=True).encode()
     provenance = {
         "graph": graph.hash,
         "plan": serialize.plan_hash(plan),

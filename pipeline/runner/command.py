@@ -18,6 +18,7 @@ INTERRUPTED = "interrupted: nothing half-written is left, the same command conti
 
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
+    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
     as_json = "output=json" in sys.argv[1:]
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen

@@ -1,8 +1,9 @@
-"""``python -m pipeline.runner.deps``: bring the code that dvc.yaml lists up to date with imports.
+"""``make deps``: bring dvc.yaml up to date with what is imported, params.yaml with the config.
 
-Of each stage in dvc.yaml, the lines of ``deps`` that name a file of the project are replaced by
-the import closure of its program, and of every ``_target_`` an option of the groups in its
-``${code.GROUP}`` lines may name. The chosen ``_target_`` file itself is that template line.
+params.yaml is the default composition, resolved. Of each stage in dvc.yaml, the lines of ``deps``
+that name a Python file are replaced by the import closure of its program, and of every ``_target_``
+that an option of the groups in its ``${code.GROUP}`` lines may name; the chosen file itself is
+that template line.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import re
 from pathlib import Path
 
 import yaml
+from hydra import compose, initialize_config_dir
 
 from pipeline.artifacts import write_text
+from pipeline.runner import schema
 from pipeline.runner.closure import closure, target_file
 from pipeline.runner.home import ROOT
+from pipeline.runner.job import resolved
+from pipeline.runner.workspace import params_text
 
 TEMPLATE = re.compile(r"\$\{code\.(\w+)\}")
 
@@ -47,5 +52,13 @@ def updated(root: Path) -> str:
     return text
 
 
+def default_params(root: Path) -> str:
+    """The text that params.yaml should have."""
+    schema.register()
+    with initialize_config_dir(str(root / "conf"), version_base="1.3"):
+        return params_text(resolved(compose("config")))
+
+
 if __name__ == "__main__":
     write_text(ROOT / "dvc.yaml", updated(ROOT))
+    write_text(ROOT / "params.yaml", default_params(ROOT))

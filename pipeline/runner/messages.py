@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hydra import compose
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import (
@@ -16,7 +16,6 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from hydra.initialize import initialize_config_dir
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -80,7 +79,7 @@ def known_keys() -> list[str]:
         del config.hydra
         content = OmegaConf.to_container(config, resolve=False)
     assert isinstance(content, dict)
-    return [*_flat(content), *groups]
+    return list(dict.fromkeys([*_flat(content), *groups]))
 
 
 def _flat(content: Mapping[Any, Any], prefix: str = "") -> Iterable[str]:

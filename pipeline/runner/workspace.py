@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from pipeline.artifacts import write_text
 from pipeline.config import own_target
 from pipeline.errors import ThimbleError
-from pipeline.runner import home
+from pipeline.runner import home, versions
 from pipeline.runner.closure import closure, target_file
 
 CODE = ("stages", "pipeline", "firmware")
@@ -65,6 +65,9 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
             f"{folder} is in use by another run: wait for it, or choose another hydra.run.dir"
         ) from None
     write_text(folder / "params.yaml", params_text(config))
+    write_text(folder / VERSIONS, versions.text(config))
+    if not (home.ROOT / VERSIONS).exists():  # for `dvc repro` there
+        write_text(home.ROOT / VERSIONS, (folder / VERSIONS).read_text())
     write_text(folder / ".dvcignore", (home.ROOT / ".dvcignore").read_text())
     for name in CODE:
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -103,5 +106,6 @@ def covered(name: str, deps: list[str]) -> bool:
     return any(name == dep or name.startswith(f"{dep}/") for dep in deps)
 
 
+VERSIONS = "versions.yaml"
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

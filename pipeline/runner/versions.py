@@ -1,0 +1,41 @@
+"""The versions that results depend on besides code and config; part of the stages' keys."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import yaml
+
+
+def text(config: Mapping[str, Any]) -> str:
+    """versions.yaml: the cross compiler of ``config``, the native one, simavr, and PyTorch.
+
+    What is not installed is ``""``: the stage that needs it says so.
+    """
+    found = {
+        "compiler": _first_line(str(config["hardware"]["toolchain"]["compiler"]), "--version"),
+        "host": _first_line("gcc", "--version"),
+        "simulator": _first_line("pkg-config", "--modversion", "simavr"),
+        "torch": _package("torch"),
+    }
+    return yaml.safe_dump(found, sort_keys=True)
+
+
+def _first_line(program: str, *args: str) -> str:
+    if not shutil.which(program):
+        return ""
+    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    return lines[0].strip() if done.returncode == 0 and lines else ""
+
+
+def _package(name: str) -> str:
+    """Its public version: the same release built for another index is the same."""
+    try:
+        return metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
