@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pipeline.codegen.multiples import TapCode, tap_code
 from pipeline.codegen.program import identifier
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ MAX_REDUCED_LANES = 20
 """Bytes that fit r2…r21 beside the counter r23 and the cursor."""
 MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
+MAX_CODE_PRODUCTS = 1800
+"""Weights that become code, counted once for each parity: about 6 B each."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
 
@@ -28,6 +33,7 @@ class Tap:
         single: which nibble of a byte shared with a neighbour holds the last lane, if any.
         closes: no other tap shares the byte of a low single.
         bytes: by how far the weights go on.
+        code: the weights themselves, where they are code.
     """
 
     number: int
@@ -36,6 +42,7 @@ class Tap:
     single: str = ""
     closes: bool = False
     bytes: int = 0
+    code: TapCode | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Assembly:
     mac: bool
     table: bool
     flash: bool
+    code: bool
     wide: bool
     varies: bool
     lanes: int
@@ -76,13 +84,20 @@ class Assembly:
     def cursor_in_ram(self) -> bool:
         return self.mac and self.lanes == MAX_LANES
 
+    @property
+    def table_keeps_z(self) -> bool:
+        """Z holds the next weights while the cursor is followed."""
+        return self.mac and not self.code
+
     def run_begins(self, run: int) -> int:
         """The byte that holds the first weight of a run."""
         return run * self.taps * self.lanes // 2
 
     @property
     def cleared(self) -> int:
-        return 2 * self.lanes + 2 if self.mac else self.lanes + self.lanes % 2
+        if not self.mac:
+            return self.lanes + self.lanes % 2
+        return 2 * self.lanes + (0 if self.code else 2)
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -93,12 +108,22 @@ class Assembly:
 
     @property
     def used(self) -> set[int]:
-        extra = set() if self.cursor_in_ram else {24, 25}
-        return set(range(2, 2 + self.cleared)) | extra | (set() if self.mac else {23})
+        found = set(range(2, 2 + self.cleared)) | (set() if self.mac else {23})
+        if not self.cursor_in_ram:
+            found |= {24, 25}
+        codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
+        multiples = {register for code in codes if code for register, _, _ in code.formed}
+        return found | (multiples & set(range(2, 26)))
 
     @property
     def saved(self) -> tuple[int, ...]:
         return (*sorted(r for r in self.used if r >= 18), 28, 29)
+
+    @property
+    def twin_only(self) -> tuple[str, ...]:
+        """Arrays that the assembly does not read."""
+        channels = f"nn_channels_{self.name}"
+        return (channels, self.weights) if self.code else (channels,)
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -114,7 +139,7 @@ class Assembly:
 def window(kernel: WindowKernel) -> Assembly | None:
     """The assembly for ``kernel``, or None where it knows none and the portable C is compiled."""
     spec, mac = kernel.window, kernel.window.combine == "mac"
-    if not _suits(kernel):
+    if not suits(kernel):
         return None
     first, lanes = kernel.calls[0], len(kernel.lanes.channels)
     rows, columns, taps = *spec.kernel, spec.depth
@@ -127,7 +152,8 @@ def window(kernel: WindowKernel) -> Assembly | None:
         rows, columns, taps = 1, rows, columns * taps
         step, jump = spec.dilation[0] * first.row, 0
     number = rows * columns
-    unrolled = mac and bool(taps * lanes % 2)
+    code = _as_code(kernel)
+    unrolled = code or (mac and bool(taps * lanes % 2))
     scale = 2 if kernel.in_kind == "table" else 1
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
@@ -135,19 +161,20 @@ def window(kernel: WindowKernel) -> Assembly | None:
         mac,
         kernel.in_kind == "table",
         kernel.constants_in_flash,
+        code,
         spec.target.dtype.bits == 16,
         kernel.varies,
         lanes,
         lanes,
         kernel.lanes.pairs,
         kernel.lanes.channels,
-        kernel.lanes.exact,
+        tuple(range(kernel.lanes.pairs)) if code else kernel.lanes.exact,
         kernel.lanes.centre,
         taps,
         (rows, columns),
         unrolled,
         tuple(
-            {parity: _taps(mac, lanes, taps, run, parity, number) for parity in parities}
+            {parity: _taps(kernel, code, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
         taps * lanes // 2,
@@ -167,7 +194,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
     return result if _fits(result) else None
 
 
-def _suits(kernel: WindowKernel) -> bool:
+def suits(kernel: WindowKernel) -> bool:
     """4-bit unsigned activations, 4-bit weights, sums and values of 16 bits, no padding."""
     spec, requant = kernel.window, kernel.window.requant
     source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
@@ -199,7 +226,36 @@ def _rows_in_one_piece(kernel: WindowKernel) -> bool:
     return short and beside and kernel.in_kind == "affine" and not kernel.varies
 
 
-def _taps(mac: bool, lanes: int, taps: int, run: int, parity: int, runs: int) -> tuple[Tap, ...]:
+def _as_code(kernel: WindowKernel) -> bool:
+    """Weights in flash become instructions where they are used often and are few."""
+    weights = kernel.window.weights
+    if weights is None or not kernel.constants_in_flash or len(kernel.out_addresses) < 2:
+        return False
+    return weights.size * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
+
+
+def _free_registers(lanes: int) -> tuple[int, ...]:
+    """What is left for multiples beside the sums, the cursor, r1 = 0 and X, Y."""
+    cursor = (24, 25) if lanes == MAX_LANES else ()
+    return (0, 27, 30, 31, *cursor, *range(2 + 2 * lanes, 24))
+
+
+def _taps(
+    kernel: WindowKernel, code: bool, taps: int, run: int, parity: int, runs: int
+) -> tuple[Tap, ...]:
+    mac, lanes = kernel.window.combine == "mac", len(kernel.lanes.channels)
+    if code:
+        assert kernel.window.weights is not None
+        flat = kernel.window.weights.reshape(lanes, -1)[list(kernel.lanes.channels)]
+        by_tap = np.ascontiguousarray(flat.T).tolist()
+        return tuple(
+            Tap(
+                run * taps + tap,
+                tap + parity,
+                code=tap_code(by_tap[run * taps + tap], 26, _free_registers(lanes)),
+            )
+            for tap in range(taps)
+        )
     found = []
     for tap in range(taps):
         number = run * taps + tap
@@ -235,9 +291,11 @@ def _marks(
 def _fits(a: Assembly) -> bool:
     """Displacements, and marks that differ in their low byte from all other runs' ends."""
     runs = a.grid[0] * a.grid[1]
+    if a.code:
+        return True
     if a.unrolled:
         sums = runs * a.taps * a.lanes * len(a.parities)
-        return sums <= MAX_UNROLLED_SUMS and not a.scattered and a.run_bytes < 63
+        return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
     if a.taps > MAX_TAPS or (a.mac and not a.flash and a.run_bytes > 63):
         return False
     ends = {run * a.run_bytes % 256 for run in range(1, runs + 1)}

@@ -7,15 +7,14 @@ from math import ceil
 
 import numpy as np
 
-from pipeline.codegen.operators import conv2d, dense, feed, move, pool2d
+from pipeline.codegen import operators
+from pipeline.codegen.operators import feed, move
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render, static_source
 from pipeline.codegen.views import SCATTERED, as_pixels
+from pipeline.codegen.window import add_step
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import Compute, Move, Plan, Step
@@ -23,9 +22,6 @@ from pipeline.plan.walk import Env, walk
 
 CORES = ("avr", "host")
 """Cores that generated code compiles for. The host's compiler takes the code of any of them."""
-
-OPERATORS = (Conv2d, Dense, Pool2d)
-"""Operators that have an emitter: what a support table shows."""
 
 MAX_STATEMENTS = 2000
 
@@ -130,16 +126,7 @@ def _emit(program: Program, step: Step, env: Env) -> None:
         raise ThimbleError(
             f"generated code cannot express {type(step).__name__} after the input has arrived"
         )
-    match program.graph.operator(step.op):
-        case Conv2d() as op:
-            return conv2d.emit(program, op, step, env)
-        case Dense() as op:
-            return dense.emit(program, op, step, env)
-        case Pool2d() as op:
-            return pool2d.emit(program, op, step, env)
-        case op:
-            known = ", ".join(kind.__name__ for kind in OPERATORS)
-            raise ThimbleError(f"{op.name}: no code for {type(op).__name__}; have {known}")
+    add_step(program, operators.window(program.graph, program.graph.operator(step.op)), step, env)
 
 
 def _line_rows(program: Program) -> list[str]:

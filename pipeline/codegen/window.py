@@ -87,6 +87,14 @@ class WindowKernel:
             self.lanes = assign(*bounds(flat, window.source.dtype))
 
     @property
+    def accumulator(self) -> str:
+        """The C type that holds every sum and what is made of it."""
+        target = self.window.target
+        extremes = (self.value_low + target.zero_point, self.value_high + target.zero_point)
+        fits = extremes[0] >= -(1 << 15) and extremes[1] < 1 << 15 and target.dtype.bits <= 16
+        return C_INTEGER[16 if fits else 32]
+
+    @property
     def varies(self) -> bool:
         """Whether the input's strides differ from call to call."""
         return len({(call.row, call.column) for call in self.calls}) > 1
@@ -119,7 +127,19 @@ class WindowKernel:
         if assembly:
             program.shared |= assembly.shared
             values.avr_step, values.avr_jump = assembly.stride_expressions
+            values.twin_only = assembly.twin_only
         return render("window.c.j2", k=values, portable=portable, avr=text)
+
+
+def scratch_bytes(window: Window, core: str) -> int:
+    """Working memory of the kernel beside its input and output: sums that are not in registers.
+
+    The assembly keeps all of them in registers. The portable C takes them from the stack.
+    """
+    kernel = WindowKernel("", window, "affine", "affine", False, [Call(0, 0, 0, 0)])
+    if core == "avr" and avr.suits(kernel):
+        return 0
+    return len(kernel.lanes.channels) * int(kernel.accumulator[3:5]) // 8
 
 
 def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
@@ -132,6 +152,7 @@ def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
     in_box = in_slice.box(in_buffer.shape, env)
     out_box = step.out.box(out_buffer.shape, env)
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
+    program.edges |= window.padded
     kernel = _kernel(program, window, step, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
     call = Call(program.add_lines(lines), len(lines), in_view.row, in_view.column)
@@ -234,7 +255,7 @@ class _Portable:
         self.combine, self.padded, self.dilation = window.combine, window.padded, window.dilation
         self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
         self.lanes = len(kernel.lanes.channels)
-        self.acc = self._accumulator(kernel)
+        self.acc = kernel.accumulator
         self.initial = source.dtype.minimum - source.zero_point if window.combine == "max" else 0
         self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1
         self._strides(kernel)
@@ -245,12 +266,7 @@ class _Portable:
         self._clip(kernel)
         self.title, self.formula = _describe(window)
         self.avr_step = self.avr_jump = ""
-
-    def _accumulator(self, kernel: WindowKernel) -> str:
-        target = kernel.window.target
-        extremes = (kernel.value_low + target.zero_point, kernel.value_high + target.zero_point)
-        fits = extremes[0] >= -(1 << 15) and extremes[1] < 1 << 15 and target.dtype.bits <= 16
-        return C_INTEGER[16 if fits else 32]
+        self.twin_only: tuple[str, ...] = ()
 
     def _strides(self, kernel: WindowKernel) -> None:
         first = kernel.calls[0]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.program import Program
-from pipeline.codegen.window import Window, add_step
+from pipeline.codegen.window import Window
 from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.plan.vocabulary import Compute
-from pipeline.plan.walk import Env
 
 
-def emit(program: Program, op: Conv2d, step: Compute, env: Env) -> None:
+def window(graph: Graph, op: Conv2d) -> Window:
     if op.groups != 1:
         raise ThimbleError(
             f"{op.name}: generated code has no grouped convolution yet (groups={op.groups})"
         )
-    graph = program.graph
-    source, weight = graph.tensors[op.inputs[0]], graph.tensors[op.parameters[0]]
-    window = Window(
+    weight = graph.tensors[op.parameters[0]]
+    return Window(
         op,
-        source,
+        graph.tensors[op.inputs[0]],
         graph.tensors[op.output],
         "mac",
         (weight.shape[1], weight.shape[2]),
@@ -33,5 +30,3 @@ def emit(program: Program, op: Conv2d, step: Compute, env: Env) -> None:
         weight.dtype.bits,
         graph.constants[op.parameters[1]],
     )
-    program.edges |= window.padded
-    add_step(program, window, step, env)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.program import Program
 from pipeline.codegen.views import grid
-from pipeline.codegen.window import Window, add_step
+from pipeline.codegen.window import Window
+from pipeline.graph.graph import Graph
 from pipeline.graph.operators.dense import Dense
-from pipeline.plan.vocabulary import Compute
-from pipeline.plan.walk import Env
 
 
-def emit(program: Program, op: Dense, step: Compute, env: Env) -> None:
-    graph = program.graph
+def window(graph: Graph, op: Dense) -> Window:
     source, weight = graph.tensors[op.inputs[0]], graph.tensors[op.parameters[0]]
     rows, columns, depth = grid(source.shape)
-    window = Window(
+    return Window(
         op,
         source,
         graph.tensors[op.output],
@@ -26,4 +23,3 @@ def emit(program: Program, op: Dense, step: Compute, env: Env) -> None:
         weight_bits=weight.dtype.bits,
         bias=graph.constants[op.parameters[1]],
     )
-    add_step(program, window, step, env)

@@ -35,37 +35,45 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
     {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
 };
 
-/* A permutation in place: each place of a cycle takes over its successor. A chain's first place is
- * lost, its last one only read. Places are counted in units of `unit` cells from `base` on. */
-static void nn_copy(uint16_t to, uint16_t from, uint8_t cells) {
-    for (; cells > 0; cells--, to++, from++) {
-        nn_put4(nn_arena, to, nn_get4(nn_arena, from));
+/* Copies cells; *_odd: the first one is the high nibble of its byte. */
+static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t from_odd, uint8_t cells) {
+    if (to_odd) {
+        const uint8_t value = from_odd ? *from++ & 0xF0 : (uint8_t)(*from << 4);
+        *to = (uint8_t)((*to & 0x0F) | value);
+        to++;
+        from_odd ^= 1;
+        cells--;
+    }
+    for (; cells > 1; cells -= 2, from++) { /* whole bytes of `to` */
+        *to++ = from_odd ? (uint8_t)(from[0] >> 4 | from[1] << 4) : *from;
+    }
+    if (cells > 0) {
+        *to = (uint8_t)((*to & 0xF0) | (from_odd ? *from >> 4 : *from & 0x0F));
     }
 }
 
+/* A permutation in place: each place of a cycle takes over its successor, the last one the first. A
+ * chain's first place is lost, its last one only read. Places count units of `unit` cells from `base`. */
 static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base, uint8_t unit) {
-    uint8_t kept[1];
-    for (uint16_t n = (uint16_t)(cycles + chains); n > 0; n--) {
+    uint8_t kept[1] = {0};
+    while (cycles + chains > 0) {
         uint8_t left = nn_flash8(places++);
         uint16_t place = (uint16_t)(base + nn_flash8(places++) * unit);
-        for (uint8_t i = 0; i < unit; i++) {
-            nn_put4(kept, i, nn_get4(nn_arena, (uint16_t)(place + i)));
-        }
+        nn_copy(kept, 0, &nn_arena[place >> 1], place & 1, unit);
         for (; left > 1; left--) {
             const uint16_t from = (uint16_t)(base + nn_flash8(places++) * unit);
-            nn_copy(place, from, unit);
+            nn_copy(&nn_arena[place >> 1], place & 1, &nn_arena[from >> 1], from & 1, unit);
             place = from;
         }
         if (cycles > 0) {
+            nn_copy(&nn_arena[place >> 1], place & 1, kept, 0, unit);
             cycles--;
-            for (uint8_t i = 0; i < unit; i++) {
-                nn_put4(nn_arena, (uint16_t)(place + i), nn_get4(kept, i));
-            }
         } else {
             chains--;
         }
     }
 }
+
 
 /* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1
  * sum << 1 + bias then / 32 rounded half to even, clipped to int8 */

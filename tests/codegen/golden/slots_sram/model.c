@@ -50,6 +50,7 @@ static uint8_t nn_weights_conv[14] NN_KEEP = {
 
 
 
+
 static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
@@ -704,6 +705,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
 
 
 
+
 static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
     const uint16_t *cursor = &nn_pixels[in];
     __asm__ volatile(
@@ -883,6 +885,7 @@ static uint8_t nn_weights_logits[12] NN_KEEP = {
     13, 18, 1, 173, 128, 168, 65, 148, 199, 102, 118, 240,
 };
 #if defined(__AVR__) && !defined(NN_PORTABLE)
+
 
 
 
