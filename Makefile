@@ -1,0 +1,67 @@
+# make demo    set everything up and run the main command
+# make test    set everything up and run the tests;  make test-all  with the slow ones
+# make bench   how fast a cached run and a cached sweep are
+# make lint    what .ci/run checks besides the tests
+# make deps    bring dvc.yaml and params.yaml up to date with code and config
+
+NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
+PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
+  $(if $(PYTHON),,python3-venv)
+
+.PHONY: setup packages demo test test-all bench lint deps
+
+demo: setup
+	$(BIN)/python run.py hardware=arduino strategy=herringbone
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+test-all: setup
+	$(BIN)/python -m pytest -n 2 -m ""
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+deps: setup
+	$(BIN)/python -m pipeline.runner.deps
+
+setup: packages .venv/ready
+
+# System packages: the AVR compiler and simulator. Installed if that needs no password.
+packages:
+	@missing=""; for p in $(PACKAGES); do \
+	  dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	[ -z "$$missing" ] && exit 0; \
+	if ! command -v apt-get >/dev/null; then \
+	  for tool in gcc avr-gcc pkg-config; do command -v $$tool >/dev/null || lacks=1; done; \
+	  [ -z "$$lacks" ] || echo "Please install the equivalents of:$$missing"; \
+	elif $(SUDO) true 2>/dev/null; then \
+	  echo "Installing system packages (about 300 MB):$$missing"; \
+	  $(SUDO) apt-get update -qq && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	else \
+	  echo "Please run: sudo apt-get install$$missing"; exit 1; \
+	fi
+
+# Python packages, at the versions of constraints.txt, in an environment of the project's own.
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@[ -x $(BIN)/python ] || { echo "Making the Python environment .venv"; $(PYTHON) -m venv .venv; }
+	@echo "Installing Python packages into .venv (PyTorch, DVC, MLflow and others, about 700 MB;"
+	@echo "more where PyTorch comes with CUDA; a CPU build is enough)"
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > .venv/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -r .venv/requirements.txt -c constraints.txt
+	@$(BIN)/python -c 'import torch; print("PyTorch", torch.__version__)'
+	@touch $@
