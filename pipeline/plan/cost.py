@@ -33,6 +33,11 @@ class Moment:
     live_bytes: float
     buffers: tuple[tuple[str, float], ...]
 
+    @property
+    def apart_bytes(self) -> float:
+        """What the live buffers would take without sharing any byte."""
+        return sum(size for _, size in self.buffers)
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -50,7 +55,8 @@ class Cost:
 
     @property
     def peak(self) -> Moment:
-        return max(self.timeline, key=lambda moment: moment.live_bytes)
+        """The moment with the most bytes live; of equals, the one that shares most."""
+        return max(self.timeline, key=lambda moment: (moment.live_bytes, moment.apart_bytes))
 
 
 def touched(step: Step) -> tuple[Slice, ...]:

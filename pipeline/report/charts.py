@@ -42,7 +42,7 @@ def memory_over_time(timeline: Sequence[Moment]) -> str:
         axes = figure.add_subplot()
         places = range(len(timeline))
         covered = [moment.live_bytes for moment in timeline]
-        apart = [sum(size for _, size in moment.buffers) for moment in timeline]
+        apart = [moment.apart_bytes for moment in timeline]
         peak = max(covered)
         axes.bar(places, apart, 0.8, facecolor="none", edgecolor=QUIET, label="as separate buffers")
         colours = [PEAK if size == peak else ACCENT for size in covered]

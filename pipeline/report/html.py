@@ -77,7 +77,7 @@ def layers(graph: Graph, cost: Cost) -> list[dict[str, Any]]:
 def explain_peak(plan: Plan, cost: Cost) -> str:
     """Why the peak is where it is, in one sentence."""
     peak = cost.peak
-    apart = sum(size for _, size in peak.buffers)
+    apart = peak.apart_bytes
     parts = " + ".join(f"{name} {size:g} B" for name, size in peak.buffers)
     if apart == peak.live_bytes:
         return f"The peak of {peak.live_bytes:g} B is at {peak.label}: {parts}, all live at once."

@@ -94,3 +94,10 @@ def test_gantt_overlaps_io_and_compute() -> None:
     assert max(bar.stop for bar in bars) == 14.0
     cpu = [(bar.start, bar.stop) for bar in bars if bar.track == "cpu"]
     assert cpu == [(3, 5), (6, 8), (9, 11), (12, 14)]
+
+
+def test_of_equal_peaks_the_one_that_shares_most_is_named() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    tied = replace(result.peak, label="first", buffers=result.peak.buffers[:1])
+    assert replace(result, timeline=(tied, *result.timeline)).peak.label == "y"
