@@ -14,12 +14,14 @@
 #define NN_FLASH PROGMEM
 #define nn_flash8(address) pgm_read_byte(address)
 #define nn_flash16(address) pgm_read_word(address)
+#define nn_flash32(address) pgm_read_dword(address)
 #define NN_LAST __attribute__((section(".noinit"))) /* after all other statics, before the stack */
 #define NN_ALIGNED
 #else
 #define NN_FLASH
 #define nn_flash8(address) (*(address))
 #define nn_flash16(address) (*(address))
+#define nn_flash32(address) (*(address))
 #define NN_LAST
 #define NN_ALIGNED __attribute__((aligned(4)))
 #endif

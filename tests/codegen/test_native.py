@@ -74,6 +74,26 @@ def test_other_chains(name: str, layout: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=layout == "slots"))
 
 
+def wider(graph: Graph) -> Graph:
+    """The same network with int8 weights and int32 biases out of int8's range."""
+    rng = np.random.default_rng(3)
+    tensors, constants = dict(graph.tensors), dict(graph.constants)
+    for name, values in constants.items():
+        bits, limit = (8, 128) if name.endswith("weight") else (32, 5000)
+        tensors[name] = replace(tensors[name], dtype=DType(bits, True))
+        constants[name] = rng.integers(-limit, limit, values.shape)
+    return replace(graph, tensors=tensors, constants=constants)
+
+
+@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("dtype", ["uint4", "int8"])
+def test_byte_weights_and_long_biases(dtype: str, weights_in: str, tmp_path: Path) -> None:
+    graph = wider(Chain((6, 6, 3), dtype).conv("a", 5, dtype=dtype).dense("d", 4, "int32").graph())
+    hardware = uno(weights_in)
+    plan = Herringbone("slots").plan(graph, hardware)
+    assert agrees(Native(tmp_path, graph, plan, hardware))
+
+
 @pytest.mark.parametrize("streams", [True, False])
 def test_image_that_is_kept(streams: bool, tmp_path: Path) -> None:
     graph = Chain((6, 6, 2)).conv("a", 4).dense("d", 3).graph()

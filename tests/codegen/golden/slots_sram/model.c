@@ -641,16 +641,16 @@ static void run_conv_pixel(uint16_t in, uint16_t out) {
     for (uint16_t n = 0; n < 3; n++) {
         sum[n] = 0;
     }
-    for (uint8_t ky = 0; ky < 3; ky++) {
-        for (uint8_t kx = 0; kx < 3; kx++) {
+    for (uint16_t ky = 0; ky < 3; ky++) {
+        for (uint16_t kx = 0; kx < 3; kx++) {
             const uint16_t position = (uint16_t)(in + ky * (6) + kx * (1));
             const uint16_t pixel = position;
             for (uint16_t tap = 0; tap < 1; tap++) {
                 const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
-                uint8_t n = weight & 1 ? 2 : 0; /* odd taps begin with the last lane */
-                for (uint8_t left = 3; left > 0; left--, weight++) {
+                uint16_t n = weight & 1 ? 2 : 0; /* odd taps begin with the last lane */
+                for (uint16_t left = 3; left > 0; left--, weight++) {
                     sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_conv[weight >> 1], weight) - 8));
-                    n = (uint8_t)(n + 1 == 3 ? 0 : n + 1);
+                    n = (uint16_t)(n + 1 == 3 ? 0 : n + 1);
                 }
             }
         }
@@ -836,8 +836,8 @@ static void run_pool_pixel(uint16_t in, uint16_t out) {
     for (uint16_t n = 0; n < 3; n++) {
         sum[n] = 0;
     }
-    for (uint8_t ky = 0; ky < 2; ky++) {
-        for (uint8_t kx = 0; kx < 2; kx++) {
+    for (uint16_t ky = 0; ky < 2; ky++) {
+        for (uint16_t kx = 0; kx < 2; kx++) {
             const uint16_t position = (uint16_t)(in + ky * (4) + kx * (1));
             const uint16_t pixel = nn_flash16(&nn_pixels[position]);
             for (uint16_t tap = 0; tap < 3; tap++) {
@@ -1201,8 +1201,8 @@ static void run_logits_pixel(uint16_t in, uint16_t out) {
     for (uint16_t n = 0; n < 2; n++) {
         sum[n] = 0;
     }
-    for (uint8_t ky = 0; ky < 2; ky++) {
-        for (uint8_t kx = 0; kx < 2; kx++) {
+    for (uint16_t ky = 0; ky < 2; ky++) {
+        for (uint16_t kx = 0; kx < 2; kx++) {
             const uint16_t position = (uint16_t)(in + ky * (6) + kx * (3));
             const uint16_t pixel = position;
             for (uint16_t tap = 0; tap < 3; tap++) {

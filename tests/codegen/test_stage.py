@@ -1,0 +1,61 @@
+"""Stage generate as the runner calls it: a process in a workspace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from pipeline.plan import serialize
+from pipeline.strategies.herringbone import Herringbone
+from tests.codegen.support import uno
+from tests.strategies.chains import Chain
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
+    params = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).dense("d", 2).graph()
+    graph.save(tmp_path)
+    serialize.save(Herringbone("slots").plan(graph, uno()), tmp_path / "plan.json")
+    return tmp_path
+
+
+def stage(workspace: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "stages" / "generate.py")],
+        cwd=workspace,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_writes_a_whole_program_and_nothing_stale(workspace: Path) -> None:
+    (workspace / "generated").mkdir()
+    (workspace / "generated" / "stale.c").write_text("")
+    done = stage(workspace)
+    assert done.returncode == 0, done.stderr
+    written = {file.name for file in (workspace / "generated").iterdir()}
+    assert {"model.h", "model.c", "nn_cells.h", "main.c"} <= written
+    assert "stale.c" not in written
+    for file in (workspace / "generated").iterdir():
+        assert str(workspace) not in file.read_text()
+
+
+def test_a_damaged_plan_is_one_line(workspace: Path) -> None:
+    (workspace / "plan.json").write_text("{")
+    done = stage(workspace)
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1 and "plan.json is damaged" in done.stderr
+    assert not (workspace / "generated").exists()
