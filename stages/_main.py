@@ -41,7 +41,15 @@ def run(main: Callable[[], None]) -> None:
         _trace(name)
         _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     if LOG.is_dir():
-        write_json(LOG / f"{name}.json", {"seconds": round(time.monotonic() - begin, 3)})
+        took = round(time.monotonic() - begin, 3)
+        write_json(LOG / f"{name}.json", {"seconds": took, "imported": _imported()})
+
+
+def _imported() -> list[str]:
+    """The project's files that were imported: what dvc.yaml has to list."""
+    here = f"{Path.cwd()}/"
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    return sorted({file.removeprefix(here) for file in files if file.startswith(here)})
 
 
 def _system_error(name: str, error: OSError) -> str:

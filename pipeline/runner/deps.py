@@ -15,9 +15,9 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from pipeline.artifacts import write_text
+from pipeline.home import ROOT
 from pipeline.runner import schema
 from pipeline.runner.closure import closure, target_file
-from pipeline.runner.home import ROOT
 from pipeline.runner.job import resolved
 from pipeline.runner.workspace import params_text
 

@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
+from pipeline.home import STAGES
 from pipeline.runner import results, workspace
-from pipeline.runner.home import STAGES
 from pipeline.runner.screen import Screen, fail
 from pipeline.runner.stage import Outcome, Stages
 from pipeline.runner.sweep import FOLDER

@@ -19,7 +19,7 @@ from hydra.errors import (
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.runner.home import ROOT
+from pipeline.home import ROOT
 
 
 def explain(error: BaseException) -> str | None:

@@ -7,44 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
+from pipeline.metrics import METRICS
 
 SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
-
-METRICS = (
-    "accuracy_float",
-    "accuracy_int",
-    "accuracy_device",
-    "images_device",
-    "mismatches_device",
-    "images_host",
-    "mismatches_host",
-    "pmu_bytes",
-    "arena_bytes",
-    "stack_bytes",
-    "sram_bytes",
-    "sram_limit_bytes",
-    "flash_bytes",
-    "flash_limit_bytes",
-    "weight_bytes",
-    "macs",
-    "macs_executed",
-    "cycles",
-    "instructions",
-    "latency_us",
-    "compute_us",
-    "energy_uj",
-    "io_us",
-    "overhead_pct",
-    "throughput_fps",
-    "throughput_loss_pct",
-    "card_read_bytes",
-    "card_write_bytes",
-    "wear_years_first_failure",
-    "wear_years_half",
-)
-"""The names of DESIGN.md §5; every number says what it counts."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 EXIT = {"ok": 0, "failed": 1, "infeasible": 3, "interrupted": 130}

@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
+from pipeline import home
 from pipeline.errors import ThimbleError
-from pipeline.runner import home
 from pipeline.runner.workspace import LOG
 
 

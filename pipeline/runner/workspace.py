@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
+from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.config import own_target
 from pipeline.errors import ThimbleError
-from pipeline.runner import home, versions
+from pipeline.runner import versions
 from pipeline.runner.closure import closure, target_file
 
 CODE = ("stages", "pipeline", "firmware")

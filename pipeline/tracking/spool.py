@@ -15,8 +15,8 @@ from typing import Any
 
 from filelock import FileLock
 
+from pipeline import home
 from pipeline.artifacts import write_json
-from pipeline.runner import home
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from mlflow.entities import Metric, Param
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
-from pipeline.runner.results import METRICS
+from pipeline.metrics import METRICS
 from pipeline.tracking.spool import Entry
 
 EXPERIMENT = "thimble"

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.runner.home import ROOT, STAGES
+from pipeline.home import ROOT, STAGES
 
 FAKE = Path(__file__).parent / "fake"
 STRATEGY = '''\

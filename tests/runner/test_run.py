@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.runner.home import STAGES
+from pipeline.home import STAGES
 from tests.runner.project import Project, processes_in
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from pipeline.runner.home import STAGES
+from pipeline.home import STAGES
 from tests.runner.project import Project, processes_in
 
 

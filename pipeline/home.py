@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 """The project: the folder of run.py, dvc.yaml, stages, pipeline and firmware."""
 
 STAGES = (

@@ -1,0 +1,107 @@
+"""What keeps the project readable: who may import whom, how long a file is, one registry."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from pipeline import config
+from pipeline.home import ROOT, STAGES
+from pipeline.runner import closure
+
+ALLOWED = {
+    "graph": set(),
+    "plan": {"graph"},
+    "strategies": {"graph", "plan"},
+    "codegen": {"graph", "plan"},
+    "report": {"graph", "plan"},
+    "targets": set(),
+    "datasets": set(),
+    "models": set(),
+    "quantize": {"graph", "models"},
+    "training": {"models", "quantize"},
+    "pruning": {"models", "quantize", "training"},
+    "tracking": set(),
+    "runner": {"tracking"},
+}
+"""Packages of pipeline/ and the others that each may import; modules beside them are for all."""
+
+OUTSIDERS = {"hydra": "runner", "omegaconf": "runner", "dvc": "runner", "mlflow": "tracking"}
+"""Libraries, and the only package that may import each."""
+
+
+def sources(*patterns: str) -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def package(name: str) -> str:
+    """``plan`` of pipeline/plan/verify.py; "" of a module directly in pipeline/."""
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 else ""
+
+
+@pytest.mark.parametrize("name", sources("pipeline/*.py"))
+def test_imports_go_one_way(name: str) -> None:
+    reached = {package(file) for file in closure.imports(ROOT, name) if file != name} - {""}
+    own = package(name)
+    allowed = ALLOWED[own] | {own} if own else {"graph", "plan"}
+    assert reached <= allowed
+    assert not [file for file in closure.imports(ROOT, name) if file.startswith("stages/")]
+
+
+@pytest.mark.parametrize("name", sources("pipeline/*.py", "stages/*.py"))
+def test_only_their_own_package_knows_hydra_dvc_and_mlflow(name: str) -> None:
+    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for library in {module.split(".")[0] for module in names} & OUTSIDERS.keys():
+            assert package(name) == OUTSIDERS[library], f"{name} imports {library}"
+
+
+def test_files_are_short() -> None:
+    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in sources("*.py")}
+    assert lengths["run.py"] <= 120
+    assert not {n: k for n, k in lengths.items() if n.startswith("stages/") and k > 80
+                and not n.endswith("_main.py")}  # fmt: skip
+    assert not {n: k for n, k in lengths.items() if k > 400}
+    for name in sources("README.md"):
+        assert len((ROOT / name).read_text().splitlines()) <= 220
+    assert len((ROOT / ".pre-commit-config.yaml").read_text().split("- id:")) <= 6
+
+
+def test_every_option_names_a_class_that_exists() -> None:
+    """The ``_target_`` in the YAML is the only registry; and its name is the file's."""
+    for name in sources("conf/*.yaml"):
+        node = yaml.safe_load((ROOT / name).read_text()) or {}
+        group = name.split("/")[1]
+        if group in ("model", "data", "train", "prune", "quantize", "strategy"):
+            assert (ROOT / closure.target_file(config.own_target(node))).is_file(), name
+        if group in ("model", "data", "train", "prune", "quantize", "strategy", "hardware"):
+            assert node["name"] == name.split("/")[-1].removesuffix(".yaml")
+
+
+def test_every_stage_has_a_program_and_a_place_in_dvc_yaml() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    assert tuple(stages) == STAGES
+    for name, stage in stages.items():
+        assert stage["cmd"] == f"python -m stages.{name}"
+        assert f"stages/{name}.py" in stage["deps"]
+
+
+def test_nothing_depends_on_this_machine() -> None:
+    strange = re.compile(r"/(?:work|root|home)/|https?://[\w.]*(?:pypi|pythonhosted|npmjs)")
+    found = [
+        name
+        for name in sources()
+        if name != "tests/test_layering.py"
+        and strange.search((ROOT / name).read_bytes().decode(errors="replace"))
+    ]
+    assert not found
