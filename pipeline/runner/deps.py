@@ -32,9 +32,10 @@ def targets(root: Path, group: str) -> set[str]:
 
 def code(root: Path, stage: str, groups: list[str]) -> list[str]:
     """The project's files that ``stage`` depends on, whatever the options of ``groups``."""
-    chosen = set().union(*(targets(root, group) for group in groups))
-    static = closure(root, [f"stages/{stage}.py"])
-    return sorted(static | (closure(root, sorted(chosen)) - chosen))
+    files = closure(root, [f"stages/{stage}.py"])
+    for target in set().union(*(targets(root, group) for group in groups)):
+        files |= closure(root, [target]) - {target}
+    return sorted(files)
 
 
 def updated(root: Path) -> str:
