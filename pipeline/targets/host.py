@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +41,26 @@ def identify(program: Path) -> protocol.Identity:
     return protocol.identity(protocol.accept(answers[0], Command.IDENTIFY))
 
 
+@contextmanager
+def runnable(program: Path) -> Iterator[Path]:
+    """A copy that may be executed: a cache of files keeps no permissions."""
+    with tempfile.TemporaryDirectory(prefix="thimble-") as folder:
+        copy = Path(folder) / program.name
+        try:
+            shutil.copyfile(program, copy)
+        except OSError as error:
+            raise ThimbleError(f"{program}: {error.strerror}: run stage build again") from None
+        copy.chmod(0o700)
+        yield copy
+
+
 def infer(program: Path, images: Images) -> npt.NDArray[Any]:
     """(images, ...) uint8 -> (images, outputs), on all cores."""
+    with runnable(program) as copy:
+        return _infer(copy, images)
+
+
+def _infer(program: Path, images: Images) -> npt.NDArray[Any]:
     who = identify(program)
     check_images(images, who.input_bytes)
 
