@@ -42,10 +42,10 @@ def run(main: Callable[[], None]) -> None:
         _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     if LOG.is_dir():
         took = round(time.monotonic() - begin, 3)
-        write_json(LOG / f"{name}.json", {"seconds": took, "imported": _imported()})
+        write_json(LOG / f"{name}.json", {"seconds": took, "imported": imported()})
 
 
-def _imported() -> list[str]:
+def imported() -> list[str]:
     """The project's files that were imported: what dvc.yaml has to list."""
     here = f"{Path.cwd()}/"
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]

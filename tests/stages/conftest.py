@@ -1,0 +1,61 @@
+"""A finished run of the real project on its smallest data set and training."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.home import ROOT
+from tests.runner.project import clean_environment
+
+SMALL = ("data=synthetic", "train=smoke", "target.images=3", "tracking=none", "output=json")
+
+
+@dataclass(frozen=True)
+class Project:
+    """The real project, started in ``folder``, keeping its cache in ``folder``/home."""
+
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**clean_environment(), "THIMBLE_HOME": str(self.folder / "home")}
+
+    def run(self, *args: str, code: int = 0) -> Any:
+        """The JSON of ``python run.py`` with the small defaults and ``args``."""
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "run.py"), *SMALL, *args],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+
+def ran(result: Any) -> list[str]:
+    """The stages of a run that were not cached."""
+    return [name for name, stage in result["stages"].items() if not stage["cached"]]
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Shared by the test processes: the second to ask finds the first's cache, or waits for it."""
+    if not shutil.which("avr-gcc"):
+        pytest.skip("needs avr-gcc: make setup")
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / "small"
+    folder.mkdir(exist_ok=True)
+    return Project(folder)

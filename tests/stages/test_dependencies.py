@@ -1,0 +1,124 @@
+"""What a stage depends on is what dvc.yaml says: code, config and data, no more and no less."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.home import ROOT, STAGES
+from pipeline.runner import deps
+from pipeline.runner.closure import closure
+from pipeline.runner.workspace import CODE_GROUPS, covered
+from tests.stages.conftest import Project, ran
+
+DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+
+
+def test_dvc_yaml_lists_what_is_imported() -> None:
+    assert deps.updated(ROOT) == (ROOT / "dvc.yaml").read_text(), "run `make deps`"
+
+
+def test_params_yaml_is_the_default_composition() -> None:
+    assert deps.default_params(ROOT) == (ROOT / "params.yaml").read_text(), "run `make deps`"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_import_closure_is_covered_for_every_option(stage: str) -> None:
+    listed = DVC[stage]["deps"]
+    groups = [group for group in CODE_GROUPS if f"${{code.{group}}}" in listed]
+    for group in groups:
+        for target in deps.targets(ROOT, group):
+            reached = closure(ROOT, [f"stages/{stage}.py", target]) - {target}
+            assert not [file for file in reached if not covered(file, listed)]
+
+
+def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
+    made: list[str] = []
+    for stage in DVC.values():
+        data = [d for d in stage["deps"] if not d.startswith(("pipeline/", "stages/", "$", "firm"))]
+        assert set(data) <= set(made), f"{set(data) - set(made)} is read before it is made"
+        for out in stage["outs"]:
+            assert not any(covered(out, [other]) or covered(other, [out]) for other in made)
+            made.append(out)
+
+
+@pytest.mark.parametrize(
+    "strategy", ["herringbone", pytest.param("single_transpose", marks=pytest.mark.slow)]
+)
+def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: str) -> None:
+    result = small.run(f"strategy={strategy}")
+    folder = Path(result["run_dir"])
+    lock = yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
+    for stage in STAGES:
+        listed = [dep["path"] for dep in lock[stage]["deps"]]
+        found = recorded(small, folder, stage)
+        code = [f for f in found["imported"] if f.startswith(("pipeline/", "stages/"))]
+        assert code and not [file for file in code if not covered(file, listed)], stage
+        keys = [key for key in DVC[stage]["params"] if isinstance(key, str)]
+        unlisted = [
+            r for r in found["read"] if not any(r == k or r.startswith(f"{k}.") for k in keys)
+        ]
+        assert not unlisted, f"{stage} reads {unlisted}, which dvc.yaml does not list"
+
+
+def recorded(small: Project, folder: Path, stage: str) -> dict[str, list[str]]:
+    """Run ``stage`` again in a copy of a finished workspace: files imported, config keys read."""
+    copy = small.folder / f"copy-{os.getpid()}-{stage}"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".dvc", ".hydra"))
+    for out in DVC[stage]["outs"]:
+        path = copy / out
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(ROOT / "tests" / "stages", copy / "tests" / "stages")
+    env = {**small.env, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    recorder = [sys.executable, "-m", "tests.stages.recorder", stage]
+    done = subprocess.run(recorder, cwd=copy, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(copy)
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
+    small.run()
+    for change in ("strategy=replace", "hardware.clock_hz=8000000", "hardware.weights_in=flash"):
+        assert not set(ran(small.run(change))) & {"fetch", "train", "prune", "quantize"}, change
+    result = small.run("strategy=naive", code=3)
+    assert set(ran(result)) <= {"schedule"}
+
+
+def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
+    """In a copy of the project, so that this clone stays as it is."""
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in ("run.py", "dvc.yaml", ".dvcignore", "params.yaml"):
+        shutil.copy(ROOT / name, clone / name)
+    for name in ("conf", "stages", "pipeline", "firmware", ".dvc"):
+        ignored = shutil.ignore_patterns("__pycache__", "tmp", "cache", "config.local")
+        shutil.copytree(ROOT / name, clone / name, ignore=ignored)
+    shutil.copytree(small.folder / "home" / "cache", clone / ".thimble" / "cache")
+    run = subprocess.run(
+        [sys.executable, "run.py", "data=synthetic", "train=smoke", "output=json", "tracking=none"],
+        cwd=clone, env=clean(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    folder = Path(json.loads(run.stdout)["run_dir"])
+    shutil.copy(folder / "params.yaml", clone / "params.yaml")
+    dvc = [sys.executable, "-m", "dvc", "repro"]
+    done = subprocess.run(dvc, cwd=clone, env=clean(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is cached - skipping run") == len(STAGES), done.stdout
+    assert (clone / "metrics.json").read_bytes() == (folder / "metrics.json").read_bytes()
+
+
+def clean() -> dict[str, str]:
+    from tests.runner.project import clean_environment
+
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**clean_environment(), "PATH": path}
