@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from pipeline.runner import messages, results, schema, sweep
 from pipeline.runner.screen import fail, json_line
-from pipeline.tracking import spool
 
 INTERRUPTED = "interrupted: nothing half-written is left, the same command continues"
 
@@ -45,9 +44,7 @@ def run(main: Callable[[], Any]) -> int:
             return results.EXIT["failed"]
         print(error, file=sys.stderr)
     if folder := _sweep():
-        result = sweep.finish(folder, as_json, error)
-        spool.add_sweep(folder, result)
-        spool.start_tracking()
+        result = sweep.finish(folder, error)
         return 130 if error == "interrupted" else results.EXIT[result["status"]]
     return 130 if error else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,15 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.artifacts import write_json
+from pipeline.artifacts import read_json, write_json
 from pipeline.runner.screen import json_line, number, shown
+from pipeline.tracking import spool
 
 FOLDER = "THIMBLE_SWEEP"
 """The environment variable that names the sweep's folder to this process and its workers."""
+
+ABOUT = "sweep.json"
+"""In the sweep's folder: what it was started with."""
 
 COLUMNS = (
     ("status", "status"),
@@ -37,12 +42,18 @@ class Start(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         folder = Path(str(OmegaConf.select(config, "hydra.sweep.dir"))).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+        about = {
+            "begin": time.time(),
+            "output": config.output.name,
+            "tracking": config.tracking.name,
+            "overrides": list(config.hydra.overrides.task),
+        }
+        write_json(folder / ABOUT, about)
         os.environ[FOLDER] = str(folder)
 
 
-def finish(folder: Path, as_json: bool, error: str = "") -> dict[str, Any]:
-    """Collect the jobs of the sweep in ``folder``, keep and show them; returns the result.
+def finish(folder: Path, error: str = "") -> dict[str, Any]:
+    """Collect the jobs of the sweep in ``folder``; keep, show and track them; returns the result.
 
     A sweep is ok when each job has a result; "does not fit" is one.
     """
@@ -57,11 +68,16 @@ def finish(folder: Path, as_json: bool, error: str = "") -> dict[str, Any]:
         result["rows"] = rows
     if error:
         result["error"] = error
+    about = read_json(folder / ABOUT)
+    result["overrides"] = about["overrides"]
     write_json(folder / "result.json", result)
-    if as_json:
+    if about["output"] == "json":
         json_line(result)
     else:
         show(result)
+    if about["tracking"] != "none":
+        spool.add_sweep(folder, result, about["begin"])
+        spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 
 

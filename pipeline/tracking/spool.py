@@ -49,8 +49,8 @@ def add_job(run: Path, result: Mapping[str, Any], sweep: str) -> None:
     _add(Entry(_name(), str(run), dict(result), sweep, begin=time.time() - took))
 
 
-def add_sweep(run: Path, result: Mapping[str, Any]) -> None:
-    _add(Entry(_name(), str(run), dict(result), parent=True, begin=run.stat().st_ctime))
+def add_sweep(run: Path, result: Mapping[str, Any], begin: float) -> None:
+    _add(Entry(_name(), str(run), dict(result), parent=True, begin=begin))
 
 
 def start_tracking(wait: bool = False) -> None:

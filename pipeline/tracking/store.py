@@ -24,6 +24,7 @@ from pipeline.tracking.spool import Entry
 EXPERIMENT = "thimble"
 ARTIFACTS = (
     "params.yaml",
+    "versions.yaml",
     "dvc.yaml",
     "dvc.lock",
     "result.json",
