@@ -25,7 +25,7 @@ def stored(kind: type[FetchedDataset]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "seed", "least"), [(Mnist, 1, 0.985), (Mnist, 2, 0.985), (FashionMnist, 1, 0.86)]
+    ("kind", "seed", "least"), [(Mnist, 1, 0.985), (Mnist, 2, 0.985), (FashionMnist, 1, 0.85)]
 )
 def test_the_default_recipe(kind: type[FetchedDataset], seed: int, least: float) -> None:
     """Integer test accuracy, and all 10,000 integer outputs equal to the simulated ones."""
