@@ -1,0 +1,59 @@
+"""A schedule is proved and tried before it is believed; what does not fit says by how much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline import schedule
+from pipeline.errors import ThimbleError
+from pipeline.plan.interpret import Result
+from tests.strategies.chains import STRATEGIES, Herringbone, Ordinary, board, mnist
+
+GRAPH = mnist().graph()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_reports(strategy: type[Herringbone]) -> None:
+    uno = board(sram_bytes=2048)
+    report = schedule.check(strategy().plan(GRAPH, uno), GRAPH, uno)
+    assert report["macs"] == report["macs_executed"] == 94928
+    assert report["arena_bytes"] >= report["pmu_bytes"]
+    assert report["weight_bytes"] == 1512.5
+    assert report["status"] == ("infeasible" if strategy is Ordinary else "ok")
+
+
+def test_too_small_says_needed_available_where_and_what_to_try() -> None:
+    tiny = board(sram_bytes=1024)
+    report = schedule.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
+    assert report["status"] == "infeasible" and report["resource"] == "SRAM"
+    assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
+    assert report["where"].startswith(report["peak_at"]) and report["advice"].startswith("try ")
+
+
+def test_a_wrong_plan_is_refused() -> None:
+    uno = board()
+    plan = Herringbone().plan(GRAPH, uno)
+    (track,) = plan.tracks
+    with pytest.raises(ThimbleError):
+        schedule.check(replace(plan, tracks=(replace(track, steps=track.steps[:-1]),)), GRAPH, uno)
+
+
+def test_an_interpreter_that_disagrees_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    uno = board()
+    plan = Herringbone().plan(GRAPH, uno)
+
+    def wrong(*_: object) -> Result:
+        return Result(np.full(10, 7), {})
+
+    monkeypatch.setattr(schedule, "interpret", wrong)
+    with pytest.raises(ThimbleError, match="strategy herringbone.*: frame 0 gives"):
+        schedule.check(plan, GRAPH, uno)
+
+
+def test_frames_reach_both_ends_of_the_input() -> None:
+    frames = list(schedule.frames(GRAPH))
+    assert frames[0].max() == 0 and frames[1].min() == 255 and len(frames) == 4
+    assert all(frame.shape == (28, 28, 1) for frame in frames)
