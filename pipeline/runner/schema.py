@@ -105,7 +105,6 @@ class Toolchain:
     compiler: str = MISSING
     package: str = MISSING
     flags: list[str] = field(default_factory=list)
-    size_tool: str = "size"
     objcopy: str = "objcopy"
     objdump: str = "objdump"
 

@@ -99,9 +99,26 @@ class Stages:
             raise self._explained(name, error) from error
 
     def _reproduce(self, stage: Any) -> None:
-        """What ``dvc repro --single-item`` does, but dvc.yaml is read and dvc.lock written once."""
-        if stage.reproduce(interactive=False) and stage not in self._done:
+        """What ``dvc repro --single-item`` does; dvc.yaml is read and dvc.lock written only once.
+
+        ``_restored`` is a short cut for a stage in the run cache: DVC would hash it four times.
+        """
+        if (self._restored(stage) or stage.reproduce(interactive=False)) and (
+            stage not in self._done
+        ):
             self._done.append(stage)
+
+    def _restored(self, stage: Any) -> bool:
+        from dvc.stage.loader import StageLoader
+
+        entry = self._repo.stage_cache._load(stage)
+        if not entry:
+            return False
+        StageLoader.fill_from_lock(stage, entry)
+        if not stage.outs_cached():
+            return False
+        stage.checkout(force=True)
+        return True
 
     def _explained(self, name: str, error: Exception) -> ThimbleError:
         """What failed, in the stage's own words if it had any."""
