@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware, Memory, Power, Toolchain
 
 PACKAGE = "pipeline."
 """Only classes of this package are instantiated: other people's configs are code."""
@@ -43,7 +42,7 @@ def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
     if not dataclasses.is_dataclass(cls):
         raise ThimbleError(f"_target_ {target!r} is not one of the project's config classes")
     known = {field.name for field in dataclasses.fields(cls) if field.init}
-    values = {key: _frozen(item) for key, item in node.items() if key in known}
+    values = {key: frozen(item) for key, item in node.items() if key in known}
     make: Any = cls
     return make(**values, **extra)
 
@@ -56,17 +55,8 @@ def own_target(node: Mapping[str, Any]) -> str:
     return target
 
 
-def hardware(node: Mapping[str, Any]) -> Hardware:
-    known = {field.name for field in dataclasses.fields(Hardware)}
-    values = {key: _frozen(item) for key, item in node.items() if key in known}
-    values["toolchain"] = Toolchain(**_frozen(node["toolchain"]))
-    values["power"] = Power(**_frozen(node["power"]))
-    values["extra_memories"] = tuple(Memory(**m) for m in node.get("extra_memories") or ())
-    return Hardware(**values)
-
-
-def _frozen(item: Any) -> Any:
-    """Lists as tuples, so that a config class is hashable."""
+def frozen(item: Any) -> Any:
+    """Lists as tuples and mappings as dicts, so that a config class is hashable."""
     if isinstance(item, Mapping):
-        return {key: _frozen(value) for key, value in item.items()}
-    return tuple(_frozen(value) for value in item) if isinstance(item, (list, tuple)) else item
+        return {key: frozen(value) for key, value in item.items()}
+    return tuple(frozen(value) for value in item) if isinstance(item, (list, tuple)) else item

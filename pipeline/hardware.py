@@ -45,7 +45,6 @@ class Toolchain:
     compiler: str
     package: str
     flags: tuple[str, ...] = ()
-    size_tool: str = "size"
     objcopy: str = "objcopy"
     objdump: str = "objdump"
 

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from pipeline import config
+from pipeline import board, config
 from pipeline.targets import toolchain
 from stages._main import run
 
 
 def main() -> None:
     cfg = config.load()
-    size = toolchain.build(Path("generated"), Path("build"), config.hardware(cfg["hardware"]))
+    size = toolchain.build(Path("generated"), Path("build"), board.hardware(cfg["hardware"]))
     toolchain.save(size, Path("size.json"))
 
 

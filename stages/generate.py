@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from pipeline import artifacts, config
+from pipeline import artifacts, board, config
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.plan import serialize
@@ -18,10 +18,10 @@ OUTPUT = Path("generated")
 def main() -> None:
     cfg = config.load()
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
-    hardware = config.hardware(cfg["hardware"])
+    hardware = board.hardware(cfg["hardware"])
     # what of the config reaches the C beside graph and plan
-    board = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
-    settings = json.dumps(board, sort_keys=True).encode()
+    chosen = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
+    settings = json.dumps(chosen, sort_keys=True).encode()
     provenance = {
         "graph": graph.hash,
         "plan": serialize.plan_hash(plan),

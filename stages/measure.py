@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline import artifacts, config
+from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
 from pipeline.measure import metrics, provenance
 from pipeline.plan import serialize
@@ -15,7 +15,7 @@ from stages._main import run
 def main() -> None:
     cfg = config.load()
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
-    hardware = config.hardware(cfg["hardware"])
+    hardware = board.hardware(cfg["hardware"])
     reports = {
         name: artifacts.read_json(Path(f"{name}.json")) for name in ("schedule", "size", "device")
     }

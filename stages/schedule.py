@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline import artifacts, config, schedule
+from pipeline import artifacts, board, config, schedule
 from pipeline.graph.graph import Graph
 from pipeline.plan import serialize
 from stages._main import run
@@ -11,7 +11,7 @@ from stages._main import run
 def main() -> None:
     cfg = config.load()
     graph = Graph.load(Path())
-    hardware = config.hardware(cfg["hardware"])
+    hardware = board.hardware(cfg["hardware"])
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     report = schedule.check(plan, graph, hardware)
     serialize.save(plan, Path("plan.json"))

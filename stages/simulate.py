@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline import artifacts, config
+from pipeline import artifacts, board, config
 from pipeline.targets import device
 from stages._main import run
 
@@ -13,7 +13,7 @@ def main() -> None:
         cfg["target"],
         Path("build"),
         artifacts.read_json(Path("size.json")),
-        config.hardware(cfg["hardware"]),
+        board.hardware(cfg["hardware"]),
         artifacts.read_npz(Path("data/dataset.npz"))["test_images"],
     )
     artifacts.write_npz(Path("outputs.npz"), arrays)

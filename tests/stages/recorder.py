@@ -13,7 +13,6 @@ import sys
 from typing import Any
 
 from pipeline import config
-from pipeline.hardware import Hardware
 from stages._main import imported
 
 READ: set[str] = set()
@@ -42,7 +41,7 @@ class Node(dict[str, Any]):
 
 
 def record() -> None:
-    load, instantiate, hardware = config.load, config.instantiate, config.hardware
+    load, instantiate = config.load, config.instantiate
 
     def recording_instantiate(node: Node, **extra: Any) -> Any:
         made = instantiate(dict(node), **extra)
@@ -50,24 +49,27 @@ def record() -> None:
         READ.add(f"{node.path}_target_")
         return made
 
-    def recording_hardware(node: Node) -> Hardware:
-        board = hardware(dict(node))
+    def recording_hardware(node: Node) -> Any:
+        made = hardware(dict(node))
         plain = object.__getattribute__
 
-        def getattribute(self: Hardware, name: str) -> Any:
-            if name in Hardware.__dataclass_fields__:
+        def getattribute(self: Any, name: str) -> Any:
+            if name in type(self).__dataclass_fields__:
                 READ.add(f"hardware.{name}")
             return plain(self, name)
 
-        Hardware.__getattribute__ = getattribute  # type: ignore[method-assign]
-        return board
+        type(made).__getattribute__ = getattribute
+        return made
 
     config.load = lambda: Node(load())
     config.instantiate = recording_instantiate
-    config.hardware = recording_hardware
+    if board := sys.modules.get("pipeline.board"):
+        hardware = board.hardware
+        board.hardware = recording_hardware
 
 
 if __name__ == "__main__":
+    stage = importlib.import_module(f"stages.{sys.argv[1]}")
     record()
-    importlib.import_module(f"stages.{sys.argv[1]}").main()
+    stage.main()
     print("\n" + json.dumps({"imported": imported(), "read": sorted(READ)}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline import config
+from pipeline import board
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import simavr, toolchain
@@ -61,7 +61,7 @@ def load_hardware(**changes: object) -> Hardware:
     node.update(changes)
     resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
     assert isinstance(resolved, dict)
-    return config.hardware(resolved["hardware"])
+    return board.hardware(resolved["hardware"])
 
 
 def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path:

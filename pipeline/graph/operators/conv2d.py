@@ -19,7 +19,7 @@ class Conv2d(Operator):
     """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> (h', w', c_out).
 
     ``parameters`` are (weights, bias). ``padding`` is (top, bottom, left, right); padded pixels
-    have the real value 0. ReLU is the clip to an unsigned output type, or ``relu`` for a signed one.
+    have the real value 0. ReLU is the clip to an unsigned type, or ``relu`` for a signed one.
     """
 
     stride: tuple[int, int] = (1, 1)
@@ -79,8 +79,8 @@ class Conv2d(Operator):
             base = (group - first // per_group) * depth
             for i in range(w.shape[1]):
                 for j in range(w.shape[2]):
-                    # (n, rows, columns, depth) x (outs, depth) -> (n, rows, columns, outs); exact in
-                    # float64 below 2**53, and much faster than an integer product
+                    # (n, rows, columns, depth) x (outs, depth) -> (n, rows, columns, outs);
+                    # exact in float64 below 2**53, and much faster than an integer product
                     y, z = i * self.dilation[0], j * self.dilation[1]
                     patch = x[
                         :,

@@ -1,0 +1,22 @@
+"""The hardware node of a config as a ``Hardware``.
+
+Apart from ``config``, so that a stage that knows no hardware does not depend on its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.config import frozen
+from pipeline.hardware import Hardware, Memory, Power, Toolchain
+
+
+def hardware(node: Mapping[str, Any]) -> Hardware:
+    known = {field.name for field in dataclasses.fields(Hardware)}
+    values = {key: frozen(item) for key, item in node.items() if key in known}
+    values["toolchain"] = Toolchain(**frozen(node["toolchain"]))
+    values["power"] = Power(**frozen(node["power"]))
+    values["extra_memories"] = tuple(Memory(**m) for m in node.get("extra_memories") or ())
+    return Hardware(**values)
