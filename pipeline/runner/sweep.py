@@ -101,13 +101,25 @@ def show(result: Mapping[str, Any]) -> None:
     table.add_column("job", overflow="fold")
     for _, title in COLUMNS:
         table.add_column(title, justify="right")
-    for job in result["jobs"]:
-        name = " ".join(job.get("overrides", [])) or Path(job["run_dir"]).name
+    for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
         table.add_row(name, *(cell(key, job.get(key)) for key, _ in COLUMNS))
     console.print(table)
-    for job in result["jobs"]:
+    for row in result.get("rows", ()):
+        ours = "–" if row["ours"] is None else number(row["ours"])
+        console.print(f"  {row['name']} {row['metric']}: {ours}, published {number(row['paper'])}")
+    for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
         if job.get("error"):
-            console.print(f"  {Path(job['run_dir']).name}: {job['error']}")
+            console.print(f"  {name}: {job['error']}")
+
+
+def names(jobs: list[dict[str, Any]]) -> list[str]:
+    """What tells the jobs apart: the overrides that not all of them have."""
+    common = set.intersection(*(set(job.get("overrides", ())) for job in jobs)) if jobs else set()
+    return [
+        " ".join(word for word in job.get("overrides", ()) if word not in common)
+        or Path(job["run_dir"]).name
+        for job in jobs
+    ]
 
 
 def cell(key: str, value: Any) -> str:
