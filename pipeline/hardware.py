@@ -96,6 +96,16 @@ class Hardware:
         )
 
     @property
+    def activation_memory(self) -> str:
+        """The memory that a plan puts its arena in."""
+        return "sram"
+
+    @property
+    def stack_memory(self) -> str:
+        """The memory that the stack, and all that the firmware keeps besides, lie in."""
+        return "sram"
+
+    @property
     def weight_memory(self) -> str:
         """The memory that weights are read from while the network runs."""
-        return "flash" if self.weights_in == "flash" else "sram"
+        return "flash" if self.weights_in == "flash" else self.activation_memory

@@ -68,7 +68,9 @@ def metrics(
         found["mismatches_device"] = mismatches(on_device, reference[: len(on_device)])
     for name in ("pmu_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed"):
         found[name] = schedule[name]
-    found["weight_sram_bytes"] = graph.weight_bytes if hardware.weight_memory == "sram" else 0
+    found["weight_sram_bytes"] = (
+        graph.weight_bytes if hardware.weight_memory == hardware.activation_memory else 0
+    )
     for name in ("flash_bytes", "flash_limit_bytes", "sram_limit_bytes"):
         found[name] = size[name]
     found["stack_bytes"] = device.get("stack_bytes", size["stack_bound_bytes"])

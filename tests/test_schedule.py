@@ -30,7 +30,8 @@ def test_too_small_says_needed_available_where_and_what_to_try() -> None:
     report = schedule.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
     assert report["status"] == "infeasible" and report["resource"] == "SRAM"
     assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
-    assert report["where"].startswith(report["peak_at"]) and report["advice"].startswith("try ")
+    assert report["where"] == "weights 1512.5 B + activations 430.5 B at their peak in conv2"
+    assert report["advice"].startswith("try hardware.weights_in=flash, another strategy")
 
 
 def test_a_wrong_plan_is_refused() -> None:

@@ -46,6 +46,8 @@ class Graph:
             for name in (*op.inputs, *op.parameters):
                 if name not in known:
                     raise ThimbleError(f"{op.name} reads {name}, which nothing before it produces")
+            if op.output in known:
+                raise ThimbleError(f"{op.name} makes {op.output}, which is there already")
             shape = op.infer(self.tensors)
             if shape != self.tensors[op.output].shape:
                 raise ThimbleError(

@@ -14,6 +14,7 @@ from pipeline.graph.access import Operand, Term
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
 Tensors = Mapping[str, Tensor]
+Constants = Mapping[str, IntArray]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Operator(ABC):
     ) -> IntArray:
         """Complete accumulators to the output's type; ``regions`` holds the completion operands."""
 
+    @abstractmethod
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        """The least and greatest value that accumulators can hold, whatever the input and
+        whichever of the atoms they hold so far."""
+
     def atoms(self, tensors: Tensors) -> int:
         """Products (or compared values) in one output element, padding included."""
         return sum(prod(w.count for w in term.operands[0].windows) for term in self.terms(tensors))
@@ -75,6 +81,20 @@ class Operator(ABC):
         """Multiply–accumulates of one frame, padding included; 0 where nothing is multiplied."""
         products = any(len(term.operands) > 1 for term in self.terms(tensors))
         return tensors[self.output].size * self.atoms(tensors) if products else 0
+
+
+def product_sums(weights: IntArray, source: Tensor) -> tuple[int, int]:
+    """Bounds of any part of ``sum(weights[c] * (x - zero_point))``, over all channels c.
+
+    Each product lies between its values for the least and the greatest input; the negative
+    (positive) ones alone give the least (greatest) part. ``weights``: (c_out, …).
+    """
+    flat = weights.reshape(len(weights), -1)
+    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
+    products = flat[..., None] * ends
+    low = np.minimum(products.min(-1), 0).sum(1).min()
+    high = np.maximum(products.max(-1), 0).sum(1).max()
+    return int(low), int(high)
 
 
 def windowed(region: Region, box: Box, fill: int) -> IntArray:

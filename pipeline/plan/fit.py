@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 
-from pipeline.hardware import Hardware
+from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import Cost, high_water_nibbles
 from pipeline.plan.vocabulary import Plan
 
 
 @dataclass(frozen=True)
 class Fit:
-    """``needed_bytes`` of ``resource`` against ``available_bytes``; most of it at ``where``."""
+    """``needed_bytes`` of the memory ``resource`` against ``available_bytes``; ``where`` says what
+    for. Where all fits, these are of the memory that also holds the stack."""
 
     fits: bool
     resource: str
@@ -20,12 +21,6 @@ class Fit:
     available_bytes: float
     where: str
     advice: str
-
-    def __str__(self) -> str:
-        return (
-            f"does not fit: {self.resource} needs {self.needed_bytes:g} B of "
-            f"{self.available_bytes:g} B; the peak is at {self.where}; try {self.advice}"
-        )
 
 
 def roomy(plan: Plan) -> Plan:
@@ -38,22 +33,35 @@ def roomy(plan: Plan) -> Plan:
 
 
 def fit(plan: Plan, cost: Cost, hardware: Hardware) -> Fit:
-    """Compare what ``plan`` needs with what ``hardware`` has: SRAM first, then flash.
+    """Compare what ``plan`` needs with what ``hardware`` has, one memory after the other.
 
-    SRAM: the arena, the weights where they live in SRAM, and the stack's reserve. Program code is
-    not known yet; the build checks flash again.
+    SRAM holds the arena, the weights where they live there, and the stack's reserve. Program code
+    is not known yet; the build checks flash again.
     """
-    sram = ceil(high_water_nibbles(plan, "sram", True) / 2) + hardware.stack_reserve_bytes
-    flash = ceil(high_water_nibbles(plan, "flash", True) / 2)
-    peak = cost.peak
-    parts = " + ".join(f"{name} {size:g} B" for name, size in peak.buffers)
-    where = f"{peak.label} ({parts})"
-    if sram > hardware.sram_bytes:
-        advice = "strategy=herringbone, prune=magnitude, fewer channels, or a larger board"
-        if hardware.weight_memory == "sram":
+    verdicts = {m.name: _memory(plan, cost, hardware, m) for m in hardware.memories}
+    lacking = [verdict for verdict in verdicts.values() if not verdict.fits]
+    return lacking[0] if lacking else verdicts[hardware.stack_memory]
+
+
+def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
+    needed = ceil(high_water_nibbles(plan, memory.name, True) / 2)
+    weights = _constant_bytes(plan, memory.name)
+    parts = [f"weights {weights:g} B"] if weights else []
+    advice = "fewer channels, prune=magnitude, or a larger board"
+    if memory.kind == "ram":
+        parts.append(f"activations {cost.pmu_bytes:g} B at their peak in {cost.peak.label}")
+        advice = f"another strategy, {advice}"
+        if weights:
             advice = f"hardware.weights_in=flash, {advice}"
-        return Fit(False, "SRAM", sram, hardware.sram_bytes, where, advice)
-    if flash > hardware.flash_bytes:
-        advice = "prune=magnitude, fewer channels, or a larger board"
-        return Fit(False, "flash", flash, hardware.flash_bytes, "the weights", advice)
-    return Fit(True, "SRAM", sram, hardware.sram_bytes, where, "")
+    if memory.name == hardware.stack_memory:
+        needed += hardware.stack_reserve_bytes
+    if memory.name == hardware.stack_memory and hardware.stack_reserve_bytes:
+        parts.append(f"{hardware.stack_reserve_bytes} B kept for the stack")
+    name = memory.name.upper() if memory.kind == "ram" else memory.name
+    where = " + ".join(parts)
+    return Fit(needed <= memory.bytes, name, needed, memory.bytes, where, advice)
+
+
+def _constant_bytes(plan: Plan, memory: str) -> float:
+    constants = [b for b in plan.buffers if b.memory == memory and b.role == "constant"]
+    return sum(prod(b.shape) * b.nibbles for b in constants) / 2

@@ -11,7 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Region
 from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan.reads import unit_times
-from pipeline.plan.storage import Storage
+from pipeline.plan.storage import Storage, Stream
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -38,7 +38,10 @@ class Interpreter:
     def __init__(self, plan: Plan, graph: Graph, frame: IntArray) -> None:
         self.plan, self.graph = plan, graph
         self.operators = {op.name: op for op in graph.operators}
-        self.storage = {memory.name: Storage(memory.bytes) for memory in plan.memories}
+        self.storage = {
+            memory.name: (Stream if memory.kind == "stream" else Storage)(memory.bytes)
+            for memory in plan.memories
+        }
         for name in plan.resident:
             buffer = plan.buffer[name]
             values = frame if buffer.tensor == graph.input else graph.constants[buffer.tensor]
@@ -80,6 +83,7 @@ class Interpreter:
     def compute(self, step: Compute, env: Env) -> None:
         op, out = self.operators[step.op], self.plan.buffer[step.out.buffer]
         box = step.out.box(out.shape, env)
+        self.spoil(step)
         for block in self.blocks(box, step, env):
             acc = op.accumulate(self.graph.tensors, block, self.regions(op, step.ins, block, env))
             if step.partial:
@@ -89,6 +93,13 @@ class Interpreter:
                 extra = self.constants(op, step.ins, env)
                 result = op.finish(self.graph.tensors, block, acc, extra)[0]
             self.write(out, block, result)
+        self.spoil(step)
+
+    def spoil(self, step: Compute) -> None:
+        """A kernel may write to its scratch at any time: before it reads and after it writes."""
+        for name in step.scratch:
+            buffer = self.plan.buffer[name]
+            self.storage[buffer.memory].spoil(buffer.cells(buffer.box))
 
     def finish(self, step: Finish, env: Env) -> None:
         op = self.operators[step.op]

@@ -25,10 +25,10 @@ class Access:
     first: IntArray
 
 
-def elements(buffer: Buffer, box: Box, frame: int, times: IntArray | None = None) -> Access:
+def elements(buffer: Buffer, box: Box, times: IntArray | None = None) -> Access:
     """All elements of a box, each touched by the unit that ``times`` (the box's shape) gives."""
     grid = indices(box)
-    number = numbers(buffer.shape, frame, grid).reshape(-1)
+    number = numbers(buffer.shape, grid).reshape(-1)
     when = np.zeros(number.size, dtype=np.int64) if times is None else times.reshape(-1)
     return Access(buffer, number, grid_cells(buffer, grid), when, when)
 
@@ -97,3 +97,5 @@ class Ledger:
         ):
             raise PlanError(f"{event} reads {memory} out of order or twice")
         self.taken[memory] += cells.size
+        # reading moves the stream on: two tracks that both read it have to be ordered
+        self.races.touch(event, memory, np.zeros(1, dtype=np.int64), writes=True)

@@ -77,12 +77,16 @@ def unit_times(
     """The number of the block that computes each element of a slice with the given extents.
 
     Raises:
-        ValueError: when ``order`` does not name every block exactly once.
+        ValueError: when ``order`` does not name the origin of every block exactly once.
     """
     block = unit or (1,) * len(extents)
+    if len(block) != len(extents) or min(block) < 1:
+        raise ValueError(f"units of {block} do not divide {extents}")
     grid = tuple(-(-extent // step) for extent, step in zip(extents, block, strict=True))
     number = np.arange(int(np.prod(grid))).reshape(grid)
     if order:
+        if any(o % step for origin in order for o, step in zip(origin, block, strict=True)):
+            raise ValueError("the order names places that are no unit's origin")
         origins = [
             tuple(o // step for o, step in zip(origin, block, strict=True)) for origin in order
         ]

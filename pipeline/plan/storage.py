@@ -42,6 +42,28 @@ class Storage:
                 self.bytes[byte] = kept | (value[chosen] << np.uint8(4 * half))
         self._touch(addresses, dtype)
 
+    def spoil(self, addresses: IntArray) -> None:
+        """Overwrite the nibbles ``addresses`` with garbage."""
+        nibble = DType(4, signed=False)
+        self.write(addresses, np.full(addresses.shape, 0x5, dtype=np.int64), nibble)
+
     def _touch(self, addresses: IntArray, dtype: DType) -> None:
         if addresses.size:
             self.top_nibbles = max(self.top_nibbles, int(addresses.max()) + dtype.bits // 4)
+
+
+class Stream(Storage):
+    """Input that arrives once: a read takes the next elements, whatever address it names."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        self.next_nibble = 0
+
+    def read(self, addresses: IntArray, dtype: DType) -> IntArray:
+        """The next elements, handed out in the order of the addresses asked for."""
+        width = dtype.bits // 4
+        order = np.argsort(addresses, axis=None, kind="stable")
+        arriving = np.empty(addresses.size, dtype=np.int64)
+        arriving[order] = self.next_nibble + width * np.arange(addresses.size)
+        self.next_nibble += width * addresses.size
+        return super().read(arriving.reshape(addresses.shape), dtype)

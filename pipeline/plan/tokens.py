@@ -15,7 +15,7 @@ COMPLETE = -1
 
 
 class Tokens:
-    """A token in every nibble: (tensor and form, frame and element and part, contributions).
+    """A token in every nibble: (tensor and form, element and part, contributions).
 
     ``form`` is a tensor's final elements or its accumulators, at one width: what was stored as
     16-bit sums cannot be read as 4-bit activations. Contributions are a mask id
@@ -28,7 +28,14 @@ class Tokens:
         for buffer in plan.buffers:
             if buffer.memory not in top:
                 raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
-            addresses = buffer.addresses(buffer.box)
+            if buffer.bits not in (4, 8, 16, 32):
+                raise PlanError(f"buffer {buffer.name} has elements of {buffer.bits} bits")
+            try:
+                addresses = buffer.addresses(buffer.box)
+            except (ValueError, TypeError):
+                raise PlanError(f"the map of buffer {buffer.name} is not of its shape") from None
+            if not addresses.size:
+                raise PlanError(f"buffer {buffer.name} is empty")
             limit = 2 * plan.memory[buffer.memory].bytes
             low, high = int(addresses.min()), int(addresses.max()) + buffer.nibbles
             if low < 0 or high > limit:
@@ -56,7 +63,7 @@ class Tokens:
     def write(
         self, buffer: Buffer, numbers: IntArray, cells: IntArray, sums: IntArray | int
     ) -> None:
-        """Put elements ``numbers`` (with their frame) into ``cells`` (elements, nibbles)."""
+        """Put elements ``numbers`` into ``cells`` (elements, nibbles)."""
         parts = numbers.reshape(-1, 1) * buffer.nibbles + np.arange(buffer.nibbles)
         self.owner[buffer.memory][cells] = self.form(buffer)
         self.content[buffer.memory][cells] = parts
@@ -88,9 +95,9 @@ class Tokens:
         return np.asarray(self.sums[buffer.memory][cells[:, 0]])
 
 
-def numbers(shape: tuple[int, ...], frame: int, grid: list[IntArray]) -> IntArray:
-    """Element numbers (row-major, counted on through the frames) of a grid of indices."""
-    total = np.full((1,) * len(grid), frame * prod(shape), dtype=np.int64)
+def numbers(shape: tuple[int, ...], grid: list[IntArray]) -> IntArray:
+    """Row-major element numbers of a grid of indices."""
+    total = np.zeros((1,) * len(grid), dtype=np.int64)
     for axis, index in enumerate(grid):
         stride = prod(shape[axis + 1 :])
         total = total + (index * stride).reshape([-1 if d == axis else 1 for d in range(len(grid))])

@@ -15,12 +15,12 @@ import numpy as np
 from pipeline.graph.access import Operand, Term
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import Box, IntArray
+from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan.contributions import Masks, contributed
 from pipeline.plan.ledger import Access, Ledger, elements
 from pipeline.plan.reads import read_indices, read_times, unit_times
 from pipeline.plan.tokens import COMPLETE, grid_cells, numbers
-from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice, value
+from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice
 from pipeline.plan.walk import Event, PlanError, walk
 
 
@@ -58,7 +58,7 @@ class _Verifier:
             buffer = self.buffer(name)
             if buffer.tensor not in {self.graph.input, *self.graph.constants}:
                 raise PlanError(f"{name} is resident, but {buffer.tensor} has to be computed")
-            access = elements(buffer, buffer.box, 0)
+            access = elements(buffer, buffer.box)
             if (self.ledger.tokens.owner[buffer.memory][access.cells] != 0).any():
                 raise PlanError(f"resident buffer {name} overlaps another one")
             self.ledger.tokens.write(buffer, access.numbers, access.cells, COMPLETE)
@@ -92,10 +92,17 @@ class _Verifier:
         output = self.buffer(self.plan.output)
         if output.tensor != self.graph.output or output.role != "activation":
             raise PlanError(f"the plan's output is {output.tensor}, not {self.graph.output}")
-        result = elements(output, output.box, self.plan.frames - 1)
+        result = elements(output, output.box)
         self.ledger.tokens.check(output, result.numbers, result.cells, lambda: "the plan's end")
+        for name in self.plan.resident:
+            constant = self.buffer(name)
+            if constant.tensor in self.graph.constants:
+                kept = elements(constant, constant.box)
+                self.ledger.tokens.check(
+                    constant, kept.numbers, kept.cells, lambda: "the next frame"
+                )
         once = {op.name: self.graph.tensors[op.output].size for op in self.graph.operators}
-        again = {n: count - once[n] * self.plan.frames for n, count in self.computed.items()}
+        again = {n: count - once[n] for n, count in self.computed.items()}
         return Report(
             self.steps,
             dict(self.computed),
@@ -114,10 +121,9 @@ class _Verifier:
         sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
         if len(sources) != len(step.ins):
             raise PlanError(f"{event} reads one tensor through two slices")
-        frame = value(step.out.frame, event.env)
         times = self.times(event, box, step.unit, step.order)
         terms = op.terms(self.graph.tensors)
-        available = {tensor: self.available(event, s, frame) for tensor, s in sources.items()}
+        available = {tensor: self.available(event, s) for tensor, s in sources.items()}
         sums = contributed(self.masks, terms, box, available)
         full = self.complete(terms, box)
         reads = [
@@ -125,7 +131,7 @@ class _Verifier:
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
-        written = elements(out, box, frame, times)
+        written = elements(out, box, times)
         self.work(op, sums, full)
         if step.partial:
             reads.append(written)
@@ -143,10 +149,16 @@ class _Verifier:
     def clear(self, event: Event, step: Clear) -> None:
         op, acc = self.operator(step.op), self.buffer(step.acc.buffer)
         self.expect(event, acc, op.output, "accumulator")
+        low, high = op.partial_sums(self.graph.tensors, self.graph.constants)
+        width = DType(acc.bits, signed=True)
+        if low < width.minimum or high > width.maximum:
+            raise PlanError(
+                f"{event}: sums of {low}…{high} do not fit {acc.name}'s {acc.bits} bits"
+            )
         box = step.acc.box(acc.shape, event.env)
         if any(start == stop for start, stop in box):
             return
-        self.ledger.commit(event, [], elements(acc, box, value(step.acc.frame, event.env)), 0)
+        self.ledger.commit(event, [], elements(acc, box), 0)
 
     def finish(self, event: Event, step: Finish) -> None:
         op = self.operator(step.op)
@@ -154,22 +166,21 @@ class _Verifier:
         self.expect(event, acc, op.output, "accumulator")
         self.expect(event, out, op.output, "activation")
         box = step.out.box(out.shape, event.env)
-        frame = value(step.out.frame, event.env)
-        if step.acc.box(acc.shape, event.env) != box or value(step.acc.frame, event.env) != frame:
+        if step.acc.box(acc.shape, event.env) != box:
             raise PlanError(f"{event} finishes other elements than it writes")
         if any(start == stop for start, stop in box):
             return
         times = self.times(event, box, step.unit, ())
-        held = elements(acc, box, frame, times)
+        held = elements(acc, box, times)
         sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
-        available = {tensor: self.available(event, s, frame) for tensor, s in sources.items()}
+        available = {tensor: self.available(event, s) for tensor, s in sources.items()}
         reads = self.completion(event, op, box, times, sources, available)
         found = self.ledger.find(event, held)
         wanted = self.complete(op.terms(self.graph.tensors), box).reshape(-1)
         if (found != wanted).any():
             number = int(held.numbers[np.argmax(found != wanted)])
             raise PlanError(f"{event} finds element {number} of {op.output} incomplete")
-        written = elements(out, box, frame, times)
+        written = elements(out, box, times)
         self.ledger.commit(event, [*reads, held], written, COMPLETE)
         self.computed[op.name] += written.numbers.size
 
@@ -180,14 +191,13 @@ class _Verifier:
         if "accumulator" in (source.role, target.role) and source.role != target.role:
             raise PlanError(f"{event} mixes accumulators and elements")
         box, to = step.src.box(source.shape, event.env), step.dst.box(target.shape, event.env)
-        frame = value(step.src.frame, event.env)
-        if box != to or value(step.dst.frame, event.env) != frame:
+        if box != to:
             raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
         if any(start == stop for start, stop in box):
             return
-        read = elements(source, box, frame)
+        read = elements(source, box)
         sums = self.ledger.find(event, read)
-        self.ledger.commit(event, [read], elements(target, box, frame), sums)
+        self.ledger.commit(event, [read], elements(target, box), sums)
 
     # --- pieces
 
@@ -203,13 +213,8 @@ class _Verifier:
         except (ValueError, IndexError) as error:
             raise PlanError(f"{event}: {error}") from None
 
-    def available(self, event: Event, source: Slice, frame: int) -> Box:
-        buffer = self.buffer(source.buffer)
-        if buffer.tensor in self.graph.constants:
-            frame = 0
-        if value(source.frame, event.env) != frame:
-            raise PlanError(f"{event} reads frame {source.frame} for frame {frame}")
-        return source.box(buffer.shape, event.env)
+    def available(self, event: Event, source: Slice) -> Box:
+        return source.box(self.buffer(source.buffer).shape, event.env)
 
     def operand(
         self,
@@ -226,8 +231,7 @@ class _Verifier:
         if buffer.role == "accumulator":
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
         grid = read_indices(operand, box, available[operand.tensor])
-        frame = value(source.frame, event.env)
-        number, cells = numbers(buffer.shape, frame, grid).reshape(-1), grid_cells(buffer, grid)
+        number, cells = numbers(buffer.shape, grid).reshape(-1), grid_cells(buffer, grid)
         last = read_times(operand, box, times, grid, last=True).reshape(-1)
         first = read_times(operand, box, times, grid, last=False).reshape(-1)
         access = Access(buffer, number, cells, last, first)

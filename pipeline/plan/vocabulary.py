@@ -117,7 +117,6 @@ class Slice:
     buffer: str
     lo: tuple[Index, ...]
     size: tuple[int, ...]
-    frame: Index = 0
 
     def box(self, shape: tuple[int, ...], env: dict[str, int]) -> Box:
         ranges = []
@@ -218,12 +217,11 @@ class Track:
 
 @dataclass(frozen=True)
 class Plan:
-    """Who computes what, when, and where in memory.
+    """Who computes what, when, and where in memory, for one frame.
 
     Attributes:
         resident: buffers that hold their tensor before the first step: constants and the input.
         output: the buffer that holds the result after the last step.
-        frames: how many frames the plan runs; slices of frame f hold f's elements.
     """
 
     graph: str
@@ -233,7 +231,6 @@ class Plan:
     tracks: tuple[Track, ...]
     resident: tuple[str, ...]
     output: str
-    frames: int = 1
 
     @cached_property
     def buffer(self) -> dict[str, Buffer]:
@@ -250,5 +247,5 @@ def packed(shape: tuple[int, ...], bits: int, base: int = 0) -> Affine:
     return Affine(base, tuple(width * prod(shape[d + 1 :]) for d in range(len(shape))))
 
 
-def whole(buffer: Buffer, frame: Index = 0) -> Slice:
-    return Slice(buffer.name, (0,) * len(buffer.shape), buffer.shape, frame)
+def whole(buffer: Buffer) -> Slice:
+    return Slice(buffer.name, (0,) * len(buffer.shape), buffer.shape)

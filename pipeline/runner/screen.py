@@ -110,7 +110,7 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 def infeasible(result: Mapping[str, Any]) -> str:
     return (
         f"does not fit: {result['resource']} needs {number(result['needed_bytes'])} B of "
-        f"{number(result['available_bytes'])} B, most of it at {result['where']}; "
+        f"{number(result['available_bytes'])} B ({result['where']}); "
         f"{result['advice']}"
     )
 

@@ -48,7 +48,6 @@ def measure(
         "stack_bytes": runs.stack_bytes,
         "painted_stack_bytes": runs.painted_stack_bytes,
         "sram_bytes": counted,
-        "canary_ok": True,  # a refused image ends the stage
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
         "host": {"images": len(images)},

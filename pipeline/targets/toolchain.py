@@ -40,7 +40,7 @@ class Size:
         sram_bytes: statics and stack bound.
         ram_objects, flash_objects, functions: bytes by symbol.
         sections: start and bytes by name, in the chip's own addresses.
-        where, resource, needed_bytes, available_bytes, advice: as for errors.Infeasible; empty
+        where, resource, needed_bytes, available_bytes, advice: as of plan.fit.Fit; empty
             when it fits.
     """
 

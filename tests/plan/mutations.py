@@ -19,6 +19,7 @@ from pipeline.plan.interpret import Interpreter, interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
+    Buffer,
     Compute,
     Lin,
     Loop,
@@ -29,6 +30,7 @@ from pipeline.plan.vocabulary import (
     Table,
     Track,
     Wait,
+    packed,
     value,
 )
 from pipeline.plan.walk import Event, unroll
@@ -165,6 +167,8 @@ def wrong_number(rng: Rng, plan: Plan) -> Plan | None:
                 order = list(node.order)
                 a, b = rng.choice(len(order), 2, replace=False)
                 order[a], order[b] = order[b], order[a]
+                if rng.random() < 0.2:
+                    order[a] = tuple(n + int(rng.integers(2)) for n in order[a])
                 return replace(node, order=tuple(order))
             case Compute(unit=(_, *_)) if rng.random() < 0.5:
                 unit = list(node.unit)
@@ -179,6 +183,42 @@ def wrong_number(rng: Rng, plan: Plan) -> Plan | None:
     return replace(plan, tracks=tracks)
 
 
+def wrong_buffer(rng: Rng, plan: Plan) -> Plan | None:
+    """A buffer's width, role, memory or tensor."""
+
+    def change(buffer: Buffer) -> Buffer:
+        match pick(rng, ["bits", "role", "memory", "tensor"]):
+            case "bits":
+                return replace(buffer, bits=pick(rng, [4, 8, 16, 32]))
+            case "role":
+                roles = ["activation", "accumulator", "constant", "scratch"]
+                return replace(buffer, role=pick(rng, roles))
+            case "memory":
+                return replace(buffer, memory=pick(rng, [m.name for m in plan.memories]))
+        return replace(buffer, tensor=pick(rng, [b.tensor for b in plan.buffers]))
+
+    return replace(plan, buffers=rewrite(rng, plan.buffers, (Buffer,), change))
+
+
+def wrong_residents(rng: Rng, plan: Plan) -> Plan | None:
+    chosen = list(plan.resident)
+    if rng.random() < 0.5:
+        chosen.remove(pick(rng, chosen))
+    else:
+        chosen.append(pick(rng, [b.name for b in plan.buffers]))
+    return replace(plan, resident=tuple(chosen))
+
+
+def added_scratch(rng: Rng, plan: Plan) -> Plan | None:
+    """A kernel that destroys some nibbles which the plan did not grant it."""
+    place = packed((4,), 8, 2 * int(rng.integers(plan.memory["sram"].bytes - 4)))
+    scratch = Buffer("new scratch", "", "sram", (4,), 8, place, "scratch")
+    tracks = rewrite(
+        rng, plan.tracks, (Compute,), lambda step: replace(step, scratch=("new scratch",))
+    )
+    return replace(plan, buffers=(*plan.buffers, scratch), tracks=tracks)
+
+
 MUTATORS = (
     shifted_address,
     swapped_steps,
@@ -186,6 +226,9 @@ MUTATORS = (
     doubled_step,
     wrong_slice,
     wrong_number,
+    wrong_buffer,
+    wrong_residents,
+    added_scratch,
 )
 
 

@@ -67,7 +67,11 @@ def test_fit_names_need_place_and_advice() -> None:
     assert fit(plan, result, exact).fits
     short = fit(plan, result, replace(BOARD, sram_bytes=needed - 1))
     assert not short.fits and short.needed_bytes == needed
-    assert f"SRAM needs {needed} B of {needed - 1} B; the peak is at h (" in str(short)
+    assert (short.resource, short.available_bytes) == ("SRAM", needed - 1)
+    assert short.where == (
+        f"activations {result.pmu_bytes:g} B at their peak in h + 64 B kept for the stack"
+    )
+    assert short.advice.startswith("another strategy")
     assert not fit(plan, result, replace(BOARD, flash_bytes=100)).fits
 
 

@@ -21,6 +21,7 @@ from pipeline.plan.vocabulary import (
     Plan,
     Signal,
     Step,
+    Table,
     Track,
     Wait,
     packed,
@@ -194,3 +195,68 @@ def test_recomputation_is_counted() -> None:
     step = Compute("y", whole(y), (whole(plan.buffer["x"]), whole(weights), whole(bias)))
     report = verify(replace(plan, tracks=(Track("cpu", (step, step)),)), graph)
     assert report.recomputed == {"y": 2} and report.macs_executed == 2 * graph.macs
+
+
+@pytest.mark.parametrize("name", ["channel_partial", "row_ring"])
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_accumulators_must_hold_every_sum(name: str, bits: int) -> None:
+    plan, graph = FIXTURES[name](np.random.default_rng(0))
+    rejects(rebuffered(plan, "acc", bits=bits), graph, f"do not fit acc's {bits} bits")
+
+
+def test_order_names_origins_of_units() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+
+    def shifted(step: Step) -> Step:
+        assert isinstance(step, Compute)
+        return replace(step, unit=(2, 1, 3), order=tuple((r + 1, c, 0) for r, c, _ in step.order))
+
+    rejects(edited(plan, shifted), graph, "no unit's origin")
+    rejects(edited(plan, lambda s: replace(s, unit=(0, 1, 3))), graph, "units of")
+
+
+def test_two_tracks_that_read_a_stream_race() -> None:
+    plan, graph = row_ring(np.random.default_rng(0))
+    clear, first, *rest = plan.tracks[0].steps
+    tracks = (Track("a", (first,)), Track("b", (clear, *rest)))
+    rejects(replace(plan, tracks=tracks), graph, "race|out of order")
+
+
+def test_constants_outlive_the_frame() -> None:
+    """The next frame needs them again: the output may not be written over them, even at the end."""
+    plan, graph = channel_partial(np.random.default_rng(0))
+    bias = replace(plan.buffer["y.bias"], memory="sram", map=packed((3,), 8, 400))
+    weight = replace(plan.buffer["h.bias"], memory="sram", map=packed((6,), 8, 408))
+    moved = {"y.bias": bias, "h.bias": weight}
+    plan = replace(plan, buffers=tuple(moved.get(b.name, b) for b in plan.buffers))
+    verify(plan, graph)
+    rejects(rebuffered(plan, "y", map=packed((3, 3, 3), 8, 408)), graph, "next frame needs")
+
+
+def test_a_map_must_have_its_buffers_shape() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    table = plan.buffer["y"].map
+    assert isinstance(table, Table)
+    short = Table(table.cells[:-1])
+    rejects(rebuffered(plan, "y", map=short), graph, "map of buffer y is not of its shape")
+    rejects(rebuffered(plan, "x", map=Affine(0, (1, 2))), graph, "map of buffer x is not of its")
+    rejects(rebuffered(plan, "x", bits=3), graph, "elements of 3 bits")
+
+
+def test_interpreter_loses_scratch_and_streams_on() -> None:
+    """What the verifier rejects does go wrong: overlapping scratch, and a stream read again."""
+    rng = np.random.default_rng(0)
+    plan, graph = herringbone(rng)
+    frame = frame_of(graph, rng)
+    scratch = Buffer("scratch", "", "sram", (8,), 8, packed((8,), 8, 4), "scratch")
+    noisy = edited(
+        replace(plan, buffers=(*plan.buffers, scratch)),
+        lambda s: replace(s, scratch=("scratch",)),
+    )
+    assert not np.array_equal(interpret(noisy, graph, frame).output, graph.outputs(frame[None])[0])
+    plan, graph = row_ring(rng)
+    frame = frame_of(graph, rng)
+    steps = plan.tracks[0].steps
+    again = replace(plan, tracks=(Track("cpu", (steps[0], steps[1], *steps[1:])),))
+    with pytest.raises(IndexError):  # the stream is over before the plan is
+        interpret(again, graph, frame)

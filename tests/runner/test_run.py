@@ -57,7 +57,7 @@ def test_does_not_fit_is_a_result(project: Project) -> None:
     assert result["pmu_bytes"] == 3000 and result["where"] == "conv2" and result["advice"]
     text = project.run("hardware.sram_bytes=100")
     assert text.code == 3
-    assert "SRAM needs 400 B of 100 B, most of it at conv2; try another strategy" in text.out
+    assert "SRAM needs 400 B of 100 B (conv2); try another strategy" in text.out
 
 
 def test_changes_rerun_what_depends_on_them_only(project: Project) -> None:

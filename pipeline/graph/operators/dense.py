@@ -9,7 +9,14 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Operator, Region, Tensors, windowed
+from pipeline.graph.operator import (
+    Constants,
+    Operator,
+    Region,
+    Tensors,
+    product_sums,
+    windowed,
+)
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
@@ -37,6 +44,9 @@ class Dense(Operator):
 
     def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
         return (Operand(self.parameters[1], (Window(0),)),)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
         source, weights = self.terms(tensors)[0].operands

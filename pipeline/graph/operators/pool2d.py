@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Operator, Region, Tensors, windowed
+from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
@@ -63,9 +63,25 @@ class Pool2d(Operator):
 
 @dataclass(frozen=True)
 class AveragePool2d(Pool2d):
-    """Sum of the window, then ``requant``: floor(sum / 64) turns four u8 into their u4 average."""
+    """Sum of the window, then ``requant``: floor(sum / 64) turns four u8 into their u4 average.
+
+    The sum is of stored integers: zero points would need a correction, and have to be 0.
+    """
 
     requant: Requant = PowerOfTwo()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        for name in (self.inputs[0], self.output):
+            if name in tensors and tensors[name].zero_point != 0:
+                raise ThimbleError(
+                    f"{self.name}: average pooling needs zero points of 0, but that of {name} is "
+                    f"{tensors[name].zero_point}"
+                )
+        return super().infer(tensors)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        dtype, atoms = tensors[self.inputs[0]].dtype, self.atoms(tensors)
+        return min(0, dtype.minimum) * atoms, dtype.maximum * atoms
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
         return self.reduce(tensors, out, regions, 0)
@@ -81,6 +97,23 @@ class MaxPool2d(Pool2d):
     """Maximum of the window; input and output share one quantization."""
 
     combine: Literal["add", "maximum"] = "maximum"
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        kinds = {
+            (str(t.dtype), t.scale, t.zero_point)
+            for t in (tensors.get(name) for name in (self.inputs[0], self.output))
+            if t is not None
+        }
+        if len(kinds) > 1:
+            raise ThimbleError(
+                f"{self.name}: {self.inputs[0]} and {self.output} differ in type, scale or zero "
+                "point; the maximum is one of its inputs and needs the same"
+            )
+        return super().infer(tensors)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        dtype = tensors[self.inputs[0]].dtype
+        return dtype.minimum, dtype.maximum
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
         return self.reduce(tensors, out, regions, tensors[self.output].dtype.minimum)
