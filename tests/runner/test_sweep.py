@@ -75,3 +75,13 @@ def test_a_killed_run_leaves_its_lock_and_no_stage_behind(project: Project) -> N
     while processes_in(project.root) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not processes_in(project.root), "a stage outlived its run"
+
+
+def test_jobs_side_by_side(project: Project) -> None:
+    project.env["FAKE_SLEEP_measure"] = "0.3"
+    images = "target.images=1,2,3"
+    run = project.run("-m", "output=json", images, "hydra/launcher=local")
+    assert run.code == 0, run.err
+    assert [job["status"] for job in run.json["jobs"]] == ["ok"] * 3
+    ran = project.ran()
+    assert ran.count("train") == 1 and ran.count("measure") == 3
