@@ -66,6 +66,13 @@ class Train:
     elastic_pixels: float | None = None
     flip: bool | None = None
     images: int | None = None
+    trials: list[int] | None = None
+    teacher_epochs: int | None = None
+    copies: int | None = None
+    strengths: list[float] | None = None
+    label_share: float | None = None
+    temperature: float | None = None
+    weights: str | None = None
 
 
 @dataclass

@@ -1,0 +1,166 @@
+"""The published recipe (Gural & Murmann 2019, Appendix E) with a teacher, in minutes on two cores.
+
+A teacher is trained; it filters and labels distorted copies of the training images; many trials of
+the small network are trained on them, float, then quantized with trained thresholds, then with
+frozen ones, and after each phase only the best go on: successive halving (Jamieson & Talwalkar
+2016). They are judged on the validation images and on distorted copies of these, which have finer
+steps than 10,000 images alone. The test set decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+from pipeline.models.network import Model, PixelPool
+from pipeline.quantize.parameters import to_arrays
+from pipeline.training import paper_kernel
+from pipeline.training.augment import Distortion
+from pipeline.training.checkpoint import Checkpoint, fingerprint
+from pipeline.training.environment import Run, repeatable
+from pipeline.training.examples import Examples
+from pipeline.training.paper_images import Copies, Judged
+from pipeline.training.paper_progress import Steps
+from pipeline.training.paper_teacher import Teacher
+from pipeline.training.paper_trials import Trials, fresh, to_network
+from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
+
+VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
+"""Of the distorted copies of the validation images."""
+
+
+@dataclass(frozen=True)
+class Paper(Recipe):
+    """Settings of the recipe.
+
+    Attributes:
+        trials: how many start each phase; a single one is left at the end.
+        copies, strengths: distorted copies of the training set; ``strengths`` are taken in turn
+            and multiply the bounds that follow below.
+        label_share: of the loss; the rest is the teacher's, at ``temperature``.
+        batch: small, for many steps: these networks learn from noise.
+    """
+
+    trials: Sequence[int]
+    float_epochs: int
+    quantized_epochs: int
+    frozen_epochs: int
+    float_rate: float = 0.01
+    quantized_rate: float = 0.003
+    frozen_rate: float = 0.001
+    batch: int = 64
+    images: int = 0
+    teacher_epochs: int = 16
+    copies: int = 20
+    strengths: Sequence[float] = (0.0, 0.5, 1.0, 1.0, 1.5)
+    label_share: float = 0.7
+    temperature: float = 2.0
+    rotation_degrees: float = 5.0
+    scale: float = 0.05
+    shear: float = 0.05
+    shift_pixels: float = 1.0
+    elastic_pixels: float = 0.6
+    flip: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.trials) != 3 or min(self.trials) < 1:
+            raise ThimbleError(
+                f"train.trials={list(self.trials)}: three numbers, of the trials in each phase"
+            )
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(
+            self.rotation_degrees,
+            self.scale,
+            self.shear,
+            self.shift_pixels,
+            self.elastic_pixels,
+            self.flip,
+        )
+
+    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
+        model.check(data)
+        with repeatable(run):
+            network = model.build()
+            pool, side = network[0], model.input_shape[0]
+            if not isinstance(pool, PixelPool) or model.input_shape[1] != side:
+                raise ThimbleError("train=paper takes square images that are pooled: use quick")
+            kernel = paper_kernel.build(paper_kernel.Chain.of(network, side))
+            trials, key = self._trials(model, pool, kernel, data, run)
+            phases = (
+                ("float", self.float_epochs, self.float_rate),
+                ("quantized", self.quantized_epochs, self.quantized_rate),
+                ("frozen", self.frozen_epochs, self.frozen_rate),
+            )
+            key = fingerprint(key, self.label_share, self.batch, model)
+            for count, (name, epochs, rate) in zip(self.trials, phases, strict=True):
+                trials.contenders = trials.contenders[:count]
+                key = fingerprint(key, name, count, epochs, rate)
+                trials.phase(name, epochs, rate, self.batch, Checkpoint(run.checkpoints, key))
+            best = trials.contenders[0]
+            test = Examples.of(data, "test")
+            pooled = _pooled(pool, test.pixels)
+            found = kernel.logits(best.float_row, paper_kernel.FLOAT, pooled).argmax(1)
+            reached = float((found == test.labels.numpy()).mean())
+            weights = to_arrays(to_network(model, best.row))
+        return Trained(weights | {ACCURACY_FLOAT: np.array(reached)}, trials.rows)
+
+    def _trials(
+        self, model: Model, pool: PixelPool, kernel: paper_kernel.Kernel, data: Arrays, run: Run
+    ) -> tuple[Trials, str]:
+        """The contenders before their first phase, and a key for all that was made so far."""
+        steps = Steps()
+        train = Examples.of(data, "train", self.images or None)
+        held = Examples.of(data, "validation")
+        key = fingerprint(run.seed, self.images, data["train_images"], data["train_labels"])
+        teacher = Teacher(epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
+        key = fingerprint(key, teacher, pool.size)
+        judge = teacher.train(train, model.classes, run, Checkpoint(run.checkpoints, key), steps)
+        copies = Copies(self.copies, tuple(self.strengths), self.distortion, self.temperature)
+        seen = copies.judged(train, judge, pool, run, key, steps)
+        count = len(VALIDATION_STRENGTHS)
+        key = fingerprint(key, copies)
+        copies = Copies(count, VALIDATION_STRENGTHS, self.distortion, self.temperature)
+        key = fingerprint(key, copies, data["validation_images"], data["validation_labels"])
+        distorted = copies.judged(held, judge, pool, run, key, steps)
+        clean = _pooled(pool, held.pixels), held.labels.numpy().astype(np.uint8)
+        validation = Judged(
+            np.concatenate([clean[0], distorted.images]),
+            np.concatenate([clean[1], distorted.labels]),
+            distorted.shares,
+        )
+        batches = paper_kernel.Batches(
+            seen.images, seen.labels, seen.shares, self.label_share, self.temperature
+        )
+        contenders = [fresh(model, run, number) for number in range(self.trials[0])]
+        images = len(train.labels)
+        trials = Trials(
+            model, kernel, run, batches, images, validation, len(held.labels), steps, contenders
+        )
+        return trials, key
+
+    @property
+    def distortion_of_teacher(self) -> Distortion:
+        """Wider than what it will judge."""
+        return Distortion(
+            2 * self.rotation_degrees,
+            2 * self.scale,
+            2 * self.shear,
+            2 * self.shift_pixels,
+            self.elastic_pixels * 5 / 3,
+            self.flip,
+        )
+
+
+def _pooled(pool: PixelPool, pixels: Tensor) -> paper_kernel.U8:
+    """(n, c, h, w) in 0…255 -> (n, h', w', c) of 0…15"""
+    whole = (pool(pixels) * 16).permute(0, 2, 3, 1)
+    result: paper_kernel.U8 = whole.to(torch.uint8).contiguous().numpy()
+    return result

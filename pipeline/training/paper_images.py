@@ -1,0 +1,86 @@
+"""The images small networks learn from: distorted, judged by the teacher and pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.training.augment import Distortion
+from pipeline.training.checkpoint import Checkpoint, fingerprint
+from pipeline.training.environment import Run
+from pipeline.training.examples import Examples
+from pipeline.training.paper_kernel import U8
+from pipeline.training.paper_progress import Steps
+from pipeline.training.paper_teacher import logits
+
+PART = 1_000
+"""Images judged at once."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Pooled images (n, side, side, c) of 0…15, labels (n,), and the teacher's shares of the
+    classes (n, classes) in 1/255."""
+
+    images: U8
+    labels: U8
+    shares: U8
+
+
+def times(distortion: Distortion, strength: float) -> Distortion:
+    """Every bound of ``distortion`` times ``strength``."""
+    bounds = ("rotation_degrees", "scale", "shear", "shift_pixels", "elastic_pixels")
+    return replace(distortion, **{name: getattr(distortion, name) * strength for name in bounds})
+
+
+@dataclass(frozen=True)
+class Copies:
+    """``count`` copies of a set, copy ``i`` distorted ``strengths[i % n]`` times as much as
+    ``distortion`` says; the shares are taken at ``temperature``."""
+
+    count: int
+    strengths: Sequence[float]
+    distortion: Distortion
+    temperature: float
+
+    def judged(
+        self,
+        source: Examples,
+        teacher: nn.Module,
+        pool: nn.Module,
+        run: Run,
+        key: str,
+        steps: Steps,
+    ) -> Judged:
+        """All copies, one after another; each is made once and kept beside the checkpoints."""
+        parts: list[list[Tensor]] = []
+        for index in range(self.count):
+            keep = Checkpoint(run.checkpoints, fingerprint(key, self, index))
+            state = keep.load()
+            if state is None:
+                images, labels, shares = self._copy(source, teacher, pool, run, index)
+                state = {"images": images, "labels": labels, "shares": shares}
+                keep.save(state)
+            parts.append([state["images"], state["labels"], state["shares"]])
+            share = len(parts[-1][0]) / len(source.labels)
+            steps.done("images", index + 1, self.count, f"{share:.2%} recognised by the teacher")
+        return Judged(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
+
+    @torch.no_grad()
+    def _copy(
+        self, source: Examples, teacher: nn.Module, pool: nn.Module, run: Run, index: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        distortion = times(self.distortion, self.strengths[index % len(self.strengths)])
+        pixels = distortion.apply(source.pixels, run.generator(index))
+        judged = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
+        known = judged.argmax(1) == source.labels
+        shares = torch.softmax(judged[known] / self.temperature, 1)
+        pooled = (pool(pixels[known]) * 16).permute(0, 2, 3, 1)
+        return (
+            pooled.to(torch.uint8, memory_format=torch.contiguous_format),
+            source.labels[known].to(torch.uint8),
+            torch.round(shares * 255).to(torch.uint8),
+        )

@@ -1,0 +1,60 @@
+"""``python -m pipeline.training.paper_release RUN_DIR``: release the weights of a run.
+
+RUN_DIR is the workspace of a ``train=paper`` run. The test set has decided nothing before.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import config
+from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
+from pipeline.graph.graph import Graph
+from pipeline.training.recipe import ACCURACY_FLOAT
+from pipeline.training.released import FOLDER, integers
+
+
+def accuracy(graph: Graph, data: Arrays, part: str) -> float:
+    """Of the integer reference on all images of ``part``."""
+    found = graph.outputs(data[f"{part}_images"].astype(np.int64)).argmax(1)
+    return float((found == data[f"{part}_labels"]).mean())
+
+
+def release(run: Path, folder: Path = FOLDER) -> str:
+    """Write NAME.npz and NAME.json into ``folder``; returns NAME."""
+    cfg = config.load(run / "params.yaml")
+    model = config.instantiate(cfg["model"])
+    weights, data = read_npz(run / "weights.npz"), read_npz(run / "data" / "dataset.npz")
+    graph = config.instantiate(cfg["quantize"]).graph(cfg["model"]["name"], model, weights)
+    name = f"{cfg['model']['name']}-{cfg['data']['name']}"
+    write_npz(folder / f"{name}.npz", integers(model, weights))
+    write_json(folder / f"{name}.json", provenance(cfg, weights, run) | {
+        "accuracy_int_validation": accuracy(graph, data, "validation"),
+        "accuracy_int_test": accuracy(graph, data, "test"),
+    })  # fmt: skip
+    return name
+
+
+def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
+    """What was run, on which code, and how long it took."""
+    command = f"python run.py model={cfg['model']['name']} data={cfg['data']['name']} train=paper"
+    code = ("git", "rev-parse", "--short", "HEAD")
+    done = subprocess.run(code, capture_output=True, text=True, check=True, cwd=FOLDER.parent)
+    return {
+        "command": f"{command} seed={cfg['seed']} until=quantize",
+        "seed": cfg["seed"],
+        "threads": cfg["threads"],
+        "train": {key: value for key, value in cfg["train"].items() if key != "_target_"},
+        "commit": done.stdout.strip(),
+        "wall_seconds": round(read_json(run / ".stages" / "train.json")["seconds"]),
+        "accuracy_float": float(weights[ACCURACY_FLOAT]),
+    }
+
+
+if __name__ == "__main__":
+    print(release(Path(sys.argv[1])))

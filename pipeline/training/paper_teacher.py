@@ -1,0 +1,118 @@
+"""The teacher: a network too large for any of the boards, which says what an image shows.
+
+It judges distorted images twice over. Those that it no longer recognises are left out (Gural &
+Murmann 2019, Appendix E.3: unfiltered distortion *lowered* the small network's accuracy), and
+its probabilities for the others are what the small network learns (Hinton et al. 2015,
+"Distilling the knowledge in a neural network").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from pipeline.training.ahead import one_ahead
+from pipeline.training.augment import Distortion
+from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.environment import Run
+from pipeline.training.examples import Examples
+from pipeline.training.loop import Phase
+from pipeline.training.paper_progress import Steps
+
+AS_IS = nn.Identity()
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Five convolutions with batch normalisation; the first and third halve the image.
+
+    Attributes:
+        widths: channels of the convolutions.
+        epochs, rate, batch: of Adam with one cosine cycle.
+        distortion: of the images it learns from, wider than those it will judge.
+    """
+
+    widths: tuple[int, int, int, int, int] = (32, 48, 64, 96, 96)
+    epochs: int = 16
+    rate: float = 0.003
+    batch: int = 256
+    distortion: Distortion = Distortion(10.0, 0.1, 0.1, 2.0, 1.0)
+
+    def build(self, image: torch.Size, classes: int) -> nn.Module:
+        """``image`` is (c, h, w)."""
+        depth, layers = image[0], []
+        for index, width in enumerate(self.widths):
+            size = 5 if index == 0 else 3
+            stride = 2 if index in (0, 2) else 1
+            padding = 0 if index == 4 else size // 2
+            layers += [
+                nn.Conv2d(depth, width, size, stride, padding, bias=False),
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+            ]
+            depth = width
+        network: nn.Module = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(classes))
+        network(torch.zeros(2, *image))
+        return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+    def train(
+        self, train: Examples, classes: int, run: Run, checkpoint: Checkpoint, steps: Steps
+    ) -> nn.Module:
+        """In evaluation mode. The last epoch is taken: there is no selection."""
+        network = self.build(train.pixels.shape[1:], classes)
+        optimizer = torch.optim.Adam(network.parameters())
+        begin = 0
+        if (state := checkpoint.load()) is not None:
+            network.load_state_dict(state["network"])
+            optimizer.load_state_dict(state["optimizer"])
+            begin = state["epoch"]
+        phase = Phase("teacher", 0, self.epochs, self.rate, self.batch)
+
+        def epoch(index: int) -> tuple[Tensor, Tensor]:
+            return train.epoch(AS_IS, self.distortion, run, index)
+
+        with one_ahead(epoch, self.epochs) as epochs:
+            for index in range(begin, self.epochs):
+                network.train()
+                loss = _epoch(network, optimizer, *epochs(index), phase, index)
+                checkpoint.save(
+                    {
+                        "network": network.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                        "epoch": index + 1,
+                    }
+                )
+                steps.done("teacher", index + 1, self.epochs, f"loss {loss:.4f}")
+        return network.eval()
+
+
+def _epoch(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    images: Tensor,
+    labels: Tensor,
+    phase: Phase,
+    index: int,
+) -> float:
+    """Whole batches only; returns the mean loss."""
+    steps, total = max(1, len(images) // phase.batch), 0.0
+    for step in range(steps):
+        part = slice(step * phase.batch, (step + 1) * phase.batch)
+        for group in optimizer.param_groups:
+            group["lr"] = phase.rate((index + step / steps) / phase.epochs)
+        optimizer.zero_grad()
+        loss = cross_entropy(logits(network, images[part]), labels[part])
+        torch.autograd.backward(loss)
+        optimizer.step()
+        total += float(loss.detach())
+    return total / steps
+
+
+def logits(network: nn.Module, pixels: Tensor) -> Tensor:
+    """(n, c, h, w) in 0…255 -> (n, classes); bfloat16 inside, as AVX-512 has it."""
+    with torch.autocast("cpu", torch.bfloat16):
+        result: Tensor = network((pixels / 255).contiguous(memory_format=torch.channels_last))
+    return result.float()

@@ -1,0 +1,168 @@
+"""Many trials of one small network, trained side by side; the weaker are given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.models.network import Model
+from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.environment import Run
+from pipeline.training.loop import Phase, Row
+from pipeline.training.paper_images import Judged
+from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches, Kernel
+from pipeline.training.paper_progress import Steps
+
+MODES = {"float": FLOAT, "quantized": QUANTIZED, "frozen": FROZEN}
+
+
+@dataclass
+class Trial:
+    """``number`` names its random numbers; ``score`` is what it is kept or given up by."""
+
+    number: int
+    row: F32
+    float_row: F32
+    score: float = -1.0
+    validation_accuracy: float = 0.0
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "row": torch.from_numpy(self.row.copy()),
+            "float_row": torch.from_numpy(self.float_row.copy()),
+            "score": self.score,
+            "validation_accuracy": self.validation_accuracy,
+        }
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> Trial:
+        arrays = {name: state[name].numpy().copy() for name in ("row", "float_row")}
+        return cls(**(state | arrays))
+
+
+def parameters(network: QuantizedNetwork) -> list[Tensor]:
+    """In the order of the kernel's rows."""
+    layers = list(network.quantized.values())
+    weights = [tensor for each in layers for tensor in (each.layer.weight, each.bias)]
+    thresholds = [(each.weight_log2, each.bias_log2, each.out_log2) for each in layers]
+    return weights + [each for group in thresholds for each in group if each is not None]
+
+
+def to_row(network: QuantizedNetwork) -> F32:
+    flat = [each.detach().reshape(-1) for each in parameters(network)]
+    return torch.cat(flat).numpy().copy()
+
+
+@torch.no_grad()
+def to_network(model: Model, row: F32) -> QuantizedNetwork:
+    network, begin = QuantizedNetwork(model.build()), 0
+    for each in parameters(network):
+        values = torch.from_numpy(row[begin : begin + each.numel()].copy())
+        each.copy_(values.reshape(each.shape))
+        begin += each.numel()
+    return network
+
+
+def fresh(model: Model, run: Run, number: int) -> Trial:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.generator(number).initial_seed())
+        row = to_row(QuantizedNetwork(model.build()))
+    return Trial(number, row, row)
+
+
+@dataclass
+class Trials:
+    """The trials that are left, and what they learn from.
+
+    Attributes:
+        epoch: images a trial sees in an epoch, drawn from ``batches`` without repetition.
+        validation: judged images; the first ``clean`` are undistorted.
+    """
+
+    model: Model
+    kernel: Kernel
+    run: Run
+    batches: Batches
+    epoch: int
+    validation: Judged
+    clean: int
+    steps: Steps
+    contenders: list[Trial]
+    rows: list[Row] = field(default_factory=list)
+
+    def phase(self, name: str, epochs: int, rate: float, batch: int, keep: Checkpoint) -> None:
+        """Train every trial by ``epochs``; afterwards the best come first."""
+        phase = Phase(name, len(self.rows), epochs, rate, batch)
+        moments = [np.zeros((2, len(t.row)), np.float32) for t in self.contenders]
+        done = 0
+        if (state := keep.load()) is not None:
+            self.contenders = [Trial.of(each) for each in state["contenders"]]
+            moments = [each.numpy().copy() for each in state["moments"]]
+            done = state["done"]
+            self.rows += [Row(**row) for row in state["rows"]]
+        else:
+            self._enter(MODES[name])
+        with ThreadPoolExecutor(max_workers=self.run.threads) as pool:
+            while done < epochs:
+                epoch = partial(self._epoch, phase, done)
+                losses = list(pool.map(epoch, self.contenders, moments))
+                done += 1
+                list(pool.map(partial(self._judge, MODES[name]), self.contenders))
+                best = max(self.contenders, key=lambda trial: trial.score)
+                self.rows.append(
+                    Row(phase.first + done, name, float(np.mean(losses)), best.validation_accuracy)
+                )
+                self._save(keep, moments, done, self.rows[phase.first :])
+                text = f"loss {np.mean(losses):.4f}, best of {len(self.contenders)} trials: "
+                text += f"score {best.score:.3%}, validation {best.validation_accuracy:.2%}"
+                self.steps.done(name, done, epochs, text)
+        self.contenders.sort(key=lambda trial: -trial.score)
+
+    def _enter(self, mode: int) -> None:
+        if mode == QUANTIZED:
+            images = torch.from_numpy(self.batches.images[:2_000]).permute(0, 3, 1, 2) / 16
+        for trial in self.contenders:
+            network = to_network(self.model, trial.row)
+            if mode == QUANTIZED:
+                trial.float_row = trial.row.copy()
+                network.calibrate(images)
+            elif mode == FROZEN:
+                network.freeze()
+            trial.row = to_row(network)
+
+    def _epoch(self, phase: Phase, done: int, trial: Trial, moments: F32) -> float:
+        steps = max(1, self.epoch // phase.batch)
+        seed = self.run.generator(trial.number, phase.first + done).initial_seed()
+        chosen = np.random.default_rng(seed).permutation(len(self.batches.labels))
+        order: U32 = chosen[: steps * phase.batch].astype(np.uint32).reshape(steps, -1)
+        shares = (done + (np.arange(steps) + 0.5) / steps) / phase.epochs
+        rates = np.array([phase.rate(share) for share in shares], np.float32)
+        mode = MODES[phase.name]
+        return self.kernel.train(trial.row, moments, done * steps, mode, self.batches, order, rates)
+
+    def _judge(self, mode: int, trial: Trial) -> None:
+        logits = self.kernel.logits(trial.row, mode, self.validation.images)
+        right = logits.argmax(1) == self.validation.labels
+        trial.validation_accuracy = float(right[: self.clean].mean())
+        trial.score = float(right.mean())
+
+    def _save(
+        self, keep: Checkpoint, moments: Sequence[F32], done: int, rows: Sequence[Row]
+    ) -> None:
+        keep.save(
+            {
+                "contenders": [trial.state() for trial in self.contenders],
+                "moments": [torch.from_numpy(each.copy()) for each in moments],
+                "done": done,
+                "rows": [vars(row) for row in rows],
+            }
+        )

@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.models.network import PixelPool
+from pipeline.training.augment import Distortion
+from pipeline.training.environment import Run
+from pipeline.training.examples import Examples
+from pipeline.training.paper_images import Copies, Judged, times
+from pipeline.training.paper_progress import Steps
+
+DATA = Synthetic(train=60).arrays()
+SOURCE = Examples.of(DATA, "train")
+DISTORTION = Distortion(10, 0.1, 0.1, 2.0, 1.0)
+POOL = PixelPool(2)
+
+
+class Oracle(nn.Module):
+    """Knows the labels by position, errs on every third image, and is unsure about the rest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        index = (torch.arange(len(pixels)) + self.seen) % len(SOURCE.labels)
+        self.seen += len(pixels)
+        labels = SOURCE.labels[index]
+        wrong = (labels + 1) % 10
+        named = torch.where(index % 3 == 0, wrong, labels)
+        return 2.0 * nn.functional.one_hot(named, 10).float()
+
+
+def judged(copies: Copies, run: Run, key: str = "") -> Judged:
+    return copies.judged(SOURCE, Oracle(), POOL, run, key, Steps())
+
+
+def test_what_the_teacher_mistakes_is_left_out() -> None:
+    found = judged(Copies(1, (0.0,), DISTORTION, 1.0), Run())
+    kept = np.arange(60) % 3 != 0
+    assert np.array_equal(found.labels, DATA["train_labels"][kept])
+    pooled = (POOL(SOURCE.pixels) * 16).permute(0, 2, 3, 1).numpy()
+    assert np.array_equal(found.images, pooled[kept])
+    assert found.images.dtype == np.uint8 and found.images.max() <= 15
+
+
+def test_shares_are_the_softmax_at_the_temperature() -> None:
+    cool, warm = (judged(Copies(1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
+    for found, logit in ((cool, 2.0), (warm, 1.0)):
+        right = np.exp(logit) / (np.exp(logit) + 9)
+        assert set(found.shares[np.arange(40), found.labels]) == {round(right * 255)}
+        assert abs(int(found.shares[0].sum()) - 255) <= 5
+
+
+def test_strengths_are_taken_in_turn() -> None:
+    found = judged(Copies(4, (0.0, 1.0), DISTORTION, 1.0), Run())
+    parts = np.split(found.images, 4)
+    assert np.array_equal(parts[0], parts[2])
+    assert not np.array_equal(parts[0], parts[1])
+    assert not np.array_equal(parts[1], parts[3])  # the same bounds, drawn anew
+
+
+def test_the_seed_decides() -> None:
+    copies = Copies(1, (1.0,), DISTORTION, 1.0)
+    first, again, other = (judged(copies, Run(seed)).images for seed in (1, 1, 2))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+def test_copies_are_made_once(tmp_path: Path) -> None:
+    copies, run = Copies(2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
+    first = judged(copies, run, "key")
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == 2
+    kept[0].unlink()
+    teacher = Oracle()
+    again = copies.judged(SOURCE, teacher, POOL, run, "key", Steps())
+    assert teacher.seen == 60  # one copy was there
+    assert np.array_equal(first.images, again.images)
+    judged(copies, run, "other key")
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_times_scales_every_bound_and_keeps_flips() -> None:
+    flipped = Distortion(10, 0.1, 0.2, 2.0, 1.0, flip=True)
+    assert times(flipped, 0.5) == Distortion(5, 0.05, 0.1, 1.0, 0.5, flip=True)
+    assert times(DISTORTION, 0) == Distortion()

@@ -1,0 +1,214 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, log_softmax
+
+from pipeline.errors import ThimbleError
+from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.training import paper_kernel
+from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Batches, Chain, Kernel, build
+from pipeline.training.paper_trials import parameters, to_row
+
+COUNT = 100  # not a multiple of the lanes
+SHAPES = [
+    Mnist2kb(),
+    Mnist2kb(channels=(3, 4)),
+    Mnist2kb(channels=(4, 2, 3), input_shape=(24, 24, 2), classes=7),
+    Mnist2kb(channels=(2, 3), kernel=5, input_shape=(32, 32, 1), input_pool=2),
+]
+
+
+def network(model: Mnist2kb, images: np.ndarray, gain: float = 1.0) -> QuantizedNetwork:
+    torch.manual_seed(0)
+    made = QuantizedNetwork(model.build())
+    with torch.no_grad():
+        for layer in made.quantized.values():
+            layer.bias.normal_(0, 0.1)
+    made.calibrate(tensor(images))
+    with torch.no_grad():
+        for layer in made.quantized.values():
+            layer.layer.weight *= gain  # beyond the thresholds, so that values are clipped
+    return made
+
+
+def compiled(model: Mnist2kb) -> Kernel:
+    return build(Chain.of(model.build(), model.input_shape[0]))
+
+
+def tensor(images: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(images).permute(0, 3, 1, 2) / 16
+
+
+def batches(model: Mnist2kb, hard: float = 0.3, temperature: float = 2.0) -> Batches:
+    rng = np.random.default_rng(3)
+    side = model.input_shape[0] // model.input_pool
+    return Batches(
+        rng.integers(0, 16, (COUNT, side, side, model.input_shape[2]), dtype=np.uint8),
+        rng.integers(0, model.classes, COUNT, dtype=np.uint8),
+        rng.integers(1, 60, (COUNT, model.classes), dtype=np.uint8),
+        hard,
+        temperature,
+    )
+
+
+def forward(made: QuantizedNetwork, mode: int, images: np.ndarray) -> torch.Tensor:
+    if mode != FLOAT:
+        result: torch.Tensor = made(tensor(images))
+        return result
+    x = tensor(images)
+    for layer in made.layers.values():
+        x = layer.layer(x) if hasattr(layer, "out_log2") else layer(x)
+        if getattr(layer, "out_log2", None) is not None:
+            x = torch.relu(x)
+    return x
+
+
+def loss(logits: torch.Tensor, given: Batches) -> torch.Tensor:
+    """Written once more, the slow way."""
+    logits = logits.double()
+    shares = torch.from_numpy(given.shares).double()
+    shares /= shares.sum(1, keepdim=True)
+    warm = log_softmax(logits / given.temperature, 1)
+    taught = -(shares * warm).sum(1).mean() * given.temperature**2
+    labelled = cross_entropy(logits, torch.from_numpy(given.labels).long())
+    return given.hard * labelled + (1 - given.hard) * taught
+
+
+@pytest.mark.parametrize("model", SHAPES, ids=str)
+def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb) -> None:
+    given = batches(model)
+    made = network(model, given.images, 1.3)
+    found = compiled(model).logits(to_row(made), QUANTIZED, given.images)
+    assert np.array_equal(found, forward(made, QUANTIZED, given.images).detach().numpy())
+    assert len(np.unique(found)) > 10
+
+
+@pytest.mark.parametrize("mode", [FLOAT, QUANTIZED, FROZEN])
+@pytest.mark.parametrize("model", SHAPES, ids=str)
+def test_gradients_are_those_of_autograd(model: Mnist2kb, mode: int) -> None:
+    given = batches(model)
+    made = network(model, given.images, 1.3)
+    if mode == FROZEN:
+        made.freeze()
+    row = to_row(made)
+    grad = np.full_like(row, np.nan)
+    order = np.arange(COUNT, dtype=np.uint32)
+    found = compiled(model).gradient(row, mode, given, order, grad)
+    wanted = loss(forward(made, mode, given.images), given)
+    torch.autograd.backward(wanted)
+    each = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters(made)]
+    flat = torch.cat([gradient.reshape(-1) for gradient in each]).numpy()
+    assert found == pytest.approx(float(wanted.detach()), rel=1e-5)
+    assert np.abs(flat).max() > 1e-3
+    np.testing.assert_allclose(grad, flat, atol=2e-6, rtol=1e-4)
+    thresholds = grad[-3 * len(model.channels) - 2 :]
+    assert thresholds.any() == (mode == QUANTIZED)
+
+
+def test_a_step_is_adam() -> None:
+    model = SHAPES[1]
+    given = batches(model)
+    made = network(model, given.images)
+    row = to_row(made)
+    order = np.random.default_rng(0).integers(0, COUNT, (3, 20), dtype=np.uint32)
+    rates = np.array([0.01, 0.02, 0.005], np.float32)
+    own = row.copy()
+    moments = np.zeros((2, len(row)), np.float32)
+    compiled(model).train(own, moments, 0, FLOAT, given, order, rates)
+    weight = torch.nn.Parameter(torch.from_numpy(row.copy()))
+    optimizer = torch.optim.Adam([weight])
+    for rate, part in zip(rates, order, strict=True):
+        grad = np.zeros_like(row)
+        current = weight.detach().numpy().copy()
+        compiled(model).gradient(current, FLOAT, given, part, grad)
+        optimizer.param_groups[0]["lr"] = float(rate)
+        weight.grad = torch.from_numpy(grad)
+        optimizer.step()
+    np.testing.assert_allclose(own, weight.detach().numpy(), atol=1e-6)
+    assert np.abs(own - row).max() > 0.01
+
+
+def test_training_in_two_calls_is_training_in_one() -> None:
+    model = SHAPES[1]
+    given = batches(model)
+    row = to_row(network(model, given.images))
+    order = np.random.default_rng(0).integers(0, COUNT, (4, 16), dtype=np.uint32)
+    rates = np.full(4, 0.01, np.float32)
+    kernel = compiled(model)
+    whole, halves = row.copy(), row.copy()
+    moments = np.zeros((2, len(row)), np.float32)
+    kernel.train(whole, moments, 0, QUANTIZED, given, order, rates)
+    moments = np.zeros((2, len(row)), np.float32)
+    kernel.train(halves, moments, 0, QUANTIZED, given, order[:2], rates[:2])
+    kernel.train(halves, moments, 2, QUANTIZED, given, order[2:], rates[2:])
+    assert np.array_equal(whole, halves)
+
+
+def test_only_the_listed_images_count() -> None:
+    model = SHAPES[1]
+    given = batches(model)
+    row = to_row(network(model, given.images))
+    kernel, order = compiled(model), np.array([5, 6, 7], np.uint32)
+    images = given.images.copy()
+    images[8:] = 0
+    other = Batches(images, given.labels, given.shares, given.hard, given.temperature)
+    first, second = np.zeros_like(row), np.zeros_like(row)
+    assert kernel.gradient(row, FLOAT, given, order, first) == kernel.gradient(
+        row, FLOAT, other, order, second
+    )
+    assert np.array_equal(first, second)
+
+
+def test_weights_that_are_not_finite_are_an_error() -> None:
+    model = SHAPES[1]
+    given = batches(model)
+    row = np.full(compiled(model).parameters, np.nan, np.float32)
+    moments = np.zeros((2, len(row)), np.float32)
+    order = np.zeros((1, 16), np.uint32)
+    with pytest.raises(ThimbleError, match=r"not finite.*float_rate"):
+        compiled(model).train(row, moments, 0, FLOAT, given, order, np.ones(1, np.float32))
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        (Mnist2kb(input_shape=(30, 30, 1)), r"even sides, not \[13, 11, 9\]"),
+        (Mnist2kb(channels=(5, 17)), "16 channels at most"),
+    ],
+)
+def test_shapes_it_is_not_made_for(model: Mnist2kb, message: str) -> None:
+    with pytest.raises(ThimbleError, match=message):
+        compiled(model)
+
+
+def test_layers_it_is_not_made_for() -> None:
+    network = Mnist2kb().build()
+    network[1].padding = (1, 1)
+    with pytest.raises(ThimbleError, match="no padding"):
+        Chain.of(network, 28)
+    with pytest.raises(ThimbleError, match="as in mnist_2kb"):
+        Chain.of(Mnist2kb().build()[:-1], 28)
+
+
+def test_no_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_kernel, "COMPILER", ("no-such-compiler",))
+    with pytest.raises(ThimbleError, match="gcc: install it"):
+        compiled(Mnist2kb(channels=(2, 2)))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_what_gcc_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int parameter_count(void) { return }\n")
+    monkeypatch.setattr(paper_kernel, "SOURCE", broken)
+    with pytest.raises(ThimbleError, match=r"gcc cannot compile broken\.c"):
+        compiled(Mnist2kb(channels=(2, 4)))
+
+
+def test_a_model_is_compiled_once() -> None:
+    assert isinstance(compiled(Mnist2kb()), Kernel)
+    assert compiled(Mnist2kb()) is compiled(Mnist2kb())

@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from pipeline import config
+from pipeline.artifacts import read_npz, write_json, write_npz, write_text
+from pipeline.datasets.fashion_mnist import FashionMnist
+from pipeline.datasets.mnist import Mnist
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.quantize.int4 import Int4
+from pipeline.quantize.parameters import to_arrays
+from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.training import paper_release, released
+from pipeline.training.environment import Run
+from pipeline.training.paper_release import accuracy
+from pipeline.training.recipe import ACCURACY_FLOAT
+from pipeline.training.released import FOLDER, Released, integers, provenance, real
+
+NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
+SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist}
+LEAST = {"mnist_2kb-mnist": 0.9915}
+
+
+def trained(model: Mnist2kb) -> QuantizedNetwork:
+    torch.manual_seed(0)
+    network = QuantizedNetwork(model.build())
+    with torch.no_grad():
+        for layer in network.quantized.values():
+            layer.bias.normal_(0, 0.1)
+    network.calibrate(torch.rand(20, 1, 14, 14))
+    return network
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
+    """Recomputed from the weights in the repository with the exact integer reference."""
+    try:
+        data = SETS[name.partition("-")[2]]().arrays()
+    except ThimbleError as error:
+        pytest.skip(f"the test images cannot be had: {error}")
+    weights = Released(name).train(Mnist2kb(), {}, Run()).weights
+    graph = Int4().graph("mnist_2kb", Mnist2kb(), weights)
+    told = provenance(name)
+    found = accuracy(graph, data, "test")
+    assert len(data["test_labels"]) == 10_000
+    assert found == told["accuracy_int_test"] >= LEAST.get(name, 0.8)
+    assert accuracy(graph, data, "validation") == told["accuracy_int_validation"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_few_kilobytes_with_provenance(name: str) -> None:
+    assert (FOLDER / f"{name}.npz").stat().st_size < 10_000
+    told = provenance(name)
+    assert {"command", "commit", "seed", "threads", "train", "wall_seconds"} <= told.keys()
+    assert told["train"]["name"] == "paper"
+    assert 0.8 < told["accuracy_float"] <= 1
+    assert told["wall_seconds"] > 60
+
+
+def test_the_option_names_model_and_data() -> None:
+    node = yaml.safe_load(Path("conf/train/released.yaml").read_text())
+    assert node["weights"] == "${model.name}-${data.name}"
+    made = config.instantiate(node | {"weights": "mnist_2kb-mnist"})
+    assert made == Released("mnist_2kb-mnist") and not made.needs_data
+
+
+def test_it_is_the_same_graph_as_before_it_was_packed() -> None:
+    model = Mnist2kb()
+    weights = to_arrays(trained(model))
+    again = real({name: values.copy() for name, values in integers(model, weights).items()})
+    images = Synthetic().arrays()["test_images"].astype(np.int64)
+    before, after = (Int4().graph("net", model, each) for each in (weights, again))
+    assert before.tensors == after.tensors and before.operators == after.operators
+    for name, values in before.constants.items():
+        assert np.array_equal(values, after.constants[name]), name
+    assert np.array_equal(before.outputs(images), after.outputs(images))
+
+
+def test_bytes_are_stable(tmp_path: Path) -> None:
+    """What a release stores is what a release of the released stores."""
+    name = "mnist_2kb-mnist"
+    weights = Released(name).train(Mnist2kb(), {}, Run()).weights
+    write_npz(tmp_path / "again.npz", integers(Mnist2kb(), weights))
+    assert (tmp_path / "again.npz").read_bytes() == (FOLDER / f"{name}.npz").read_bytes()
+
+
+def test_another_data_set_is_one_clear_line() -> None:
+    with pytest.raises(ThimbleError, match=r"no weights for mnist_2kb-cifar10, there are .*mnist"):
+        Released("mnist_2kb-cifar10").train(Mnist2kb(), {}, Run())
+
+
+def test_another_shape_is_one_clear_line() -> None:
+    with pytest.raises(ThimbleError, match=r"conv2\.weight of shape \[8, 5, 3, 3\], the model"):
+        Released("mnist_2kb-mnist").train(Mnist2kb(channels=(5, 9, 11)), {}, Run())
+
+
+def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a workspace to the weights that ``train=released`` loads."""
+    run, folder = tmp_path / "run", tmp_path / "released"
+    data = Synthetic(train=30).arrays()
+    weights = to_arrays(trained(Mnist2kb())) | {ACCURACY_FLOAT: np.array(0.5)}
+    cfg = yaml.safe_load(Path("params.yaml").read_text())
+    cfg["train"] = {"_target_": "pipeline.training.paper.Paper", "name": "paper", "trials": [1]}
+    cfg["seed"] = 7
+    write_text(run / "params.yaml", yaml.safe_dump(cfg))
+    write_npz(run / "weights.npz", weights)
+    write_npz(run / "data" / "dataset.npz", data)
+    write_json(run / ".stages" / "train.json", {"seconds": 61.4})
+    assert paper_release.release(run, folder) == "mnist_2kb-mnist"
+    monkeypatch.setattr(released, "FOLDER", folder)
+    told = provenance("mnist_2kb-mnist")
+    assert told["seed"] == 7 and "seed=7" in told["command"] and told["wall_seconds"] == 61
+    assert told["train"] == {"name": "paper", "trials": [1]}
+    again = Released("mnist_2kb-mnist").train(Mnist2kb(), {}, Run()).weights
+    assert float(again[ACCURACY_FLOAT]) == 0.5
+    graph = Int4().graph("net", Mnist2kb(), again)
+    assert told["accuracy_int_test"] == accuracy(graph, data, "test")
+    assert read_npz(folder / "mnist_2kb-mnist.npz")["dense.weight"].dtype == np.int8
