@@ -23,6 +23,14 @@ MAX_CODE_PRODUCTS = 1800
 """Weights that become code, counted once for each parity: about 6 B each."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
+MAX_RUNS = 255
+"""What a byte counts."""
+MAX_ROWS = 32
+"""Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
+MAX_ELEMENTS = 128
+"""Nibbles that ``ldd`` reaches from a pixel's first byte."""
+RJMP_WORDS = 2047
+"""How far ``rjmp`` reaches."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,13 @@ class Assembly:
         return 2 * self.lanes + (0 if self.code else 2)
 
     @property
+    def jump_over_run(self) -> str:
+        """The instruction that leaves a run's code behind, or all code for torn pixels."""
+        run = max(sum(_words(self, tap) for taps in r.values() for tap in taps) for r in self.runs)
+        torn = GATHER_WORDS * self.taps if self.scattered else 0
+        return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
+
+    @property
     def results(self) -> tuple[int, ...]:
         """The register of each channel's result."""
         if not self.mac:
@@ -119,11 +134,11 @@ class Assembly:
     def saved(self) -> tuple[int, ...]:
         return (*sorted(r for r in self.used if r >= 18), 28, 29)
 
-    @property
-    def twin_only(self) -> tuple[str, ...]:
-        """Arrays that the assembly does not read."""
+    def twin_only(self, weights_are_code: bool) -> tuple[str, ...]:
+        """Arrays that only portable C reads. Another kernel of the same operator may read the
+        weights even if this one does not: ``weights_are_code`` speaks for all of them."""
         channels = f"nn_channels_{self.name}"
-        return (channels, self.weights) if self.code else (channels,)
+        return (channels, self.weights) if weights_are_code else (channels,)
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -192,6 +207,19 @@ def window(kernel: WindowKernel) -> Assembly | None:
         f"nn_bias_{identifier(spec.op.name)}",
     )
     return result if _fits(result) else None
+
+
+RUN_WORDS, GATHER_WORDS = 64, 18
+"""Bounds of what a run takes beside its taps, and of what a torn pixel takes an element."""
+
+
+def _words(a: Assembly, tap: Tap) -> int:
+    """A bound of the words of code of one tap."""
+    if tap.code:
+        return 4 + 2 * (len(tap.code.formed) + len(tap.code.added))
+    if not a.mac:
+        return 6
+    return 10 + 8 * a.pairs + 3 * len(a.exact) + (7 if tap.single else 0)
 
 
 def suits(kernel: WindowKernel) -> bool:
@@ -291,12 +319,14 @@ def _marks(
 def _fits(a: Assembly) -> bool:
     """Displacements, and marks that differ in their low byte from all other runs' ends."""
     runs = a.grid[0] * a.grid[1]
+    if runs > MAX_RUNS or a.taps + (1 in a.parities) > MAX_ELEMENTS:
+        return False
     if a.code:
         return True
     if a.unrolled:
         sums = runs * a.taps * a.lanes * len(a.parities)
         return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
-    if a.taps > MAX_TAPS or (a.mac and not a.flash and a.run_bytes > 63):
+    if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS or (a.mac and not a.flash and a.run_bytes > 63):
         return False
     ends = {run * a.run_bytes % 256 for run in range(1, runs + 1)}
     return not a.mac or len(ends) == runs

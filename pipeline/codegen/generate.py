@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.codegen import operators
 from pipeline.codegen.operators import feed, move
-from pipeline.codegen.program import Program
+from pipeline.codegen.program import Program, c_bits
 from pipeline.codegen.render import render, static_source
 from pipeline.codegen.views import SCATTERED, as_pixels
 from pipeline.codegen.window import add_step
@@ -57,9 +57,10 @@ def generate(
         pixels=program.tables.pixels,
         scatter=program.tables.scatter,
         cycles=program.cycles,
-        cycle_type=_cycle_type(program),
+        cycle_type=f"uint{c_bits(program.cycles)}_t",
         lines=_line_rows(program),
         edges=program.edges,
+        pixel_steps=program.pixel_steps,
         shared=_declarations(program.shared),
         kernels=kernels,
         feed=feeding,
@@ -93,12 +94,35 @@ def _check(graph: Graph, plan: Plan, hardware: Hardware) -> None:
         raise ThimbleError("weights_in=stream has no code generator yet; use sram or flash")
     if plan.graph != graph.name:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
-    if plan.frames != 1 or sum(bool(track.steps) for track in plan.tracks) != 1:
-        raise ThimbleError("generated code runs one track of steps on one frame")
+    if sum(bool(track.steps) for track in plan.tracks) != 1:
+        raise ThimbleError("generated code runs one track of steps")
+    output = graph.tensors[graph.output]
+    if output.dtype.bits < 8:
+        raise ThimbleError(
+            f"the output {output.name} is {output.dtype}, but generated code returns whole bytes: "
+            f"give {graph.producer(output.name).name} an output of 8 bits or more"
+        )
+    _check_memory(plan)
+
+
+def _check_memory(plan: Plan) -> None:
+    """Activations in one arena, constants above it or in flash."""
+    arena = _arena_memory(plan)
+    arena_bytes = ceil(high_water_nibbles(plan, arena, constants=False) / 2)
     for buffer in plan.buffers:
-        kind = plan.memory[buffer.memory].kind
-        if kind == "ram" and buffer.role != "constant":
-            cells = buffer.addresses(buffer.box)
+        kind, cells = plan.memory[buffer.memory].kind, buffer.addresses(buffer.box)
+        if buffer.role == "constant":
+            if kind not in ("ram", "rom"):
+                raise ThimbleError(
+                    f"{buffer.name}: generated code has constants in SRAM or flash, not in "
+                    f"{buffer.memory}"
+                )
+            if buffer.memory == arena and int(cells.min()) < 2 * arena_bytes:
+                raise ThimbleError(
+                    f"{buffer.name}: generated code keeps constants above the arena, the plan has "
+                    f"it at byte {int(cells.min()) / 2:g} of {arena}, below {arena_bytes}"
+                )
+        elif kind == "ram":
             if int(cells.max()) >= SCATTERED:
                 raise ThimbleError(f"{buffer.name}: generated code addresses an arena of 16 KiB")
             if buffer.bits >= 8 and (cells % 2).any():
@@ -106,13 +130,11 @@ def _check(graph: Graph, plan: Plan, hardware: Hardware) -> None:
 
 
 def _arena_memory(plan: Plan) -> str:
-    """The one memory that activations live in."""
-    names = {
-        b.memory
-        for b in plan.buffers
-        if plan.memory[b.memory].kind == "ram" and b.role != "constant"
-    }
-    if len(names) != 1:
+    """The one memory that activations live in, apart from an input that streams in."""
+    kinds = {name: memory.kind for name, memory in plan.memory.items()}
+    streams = {name for name in plan.resident if kinds[plan.buffer[name].memory] == "stream"}
+    names = {b.memory for b in plan.buffers if b.role != "constant" and b.name not in streams}
+    if len(names) != 1 or kinds[min(names)] != "ram":
         raise ThimbleError(
             f"generated code has one arena, the plan uses {', '.join(sorted(names))}"
         )
@@ -132,24 +154,23 @@ def _emit(program: Program, step: Step, env: Env) -> None:
 def _line_rows(program: Program) -> list[str]:
     rows = []
     for line in program.lines:
-        numbers = [line.start[0] & 0xFFFF, line.start[1], line.step[0], line.step[1]]
+        # positions count modulo 2**16
+        steps = [(step + 0x8000) % 0x10000 - 0x8000 for step in line.step[:2]]
+        numbers = [line.start[0] & 0xFFFF, line.start[1], *steps]
         if program.edges:
             numbers += [*line.start[2:], *line.step[2:]]
         rows.append(f"{{{', '.join(map(str, (*numbers, line.count)))}}}")
     return rows
 
 
-def _cycle_type(program: Program) -> str:
-    return "uint8_t" if max(program.cycles, default=0) < 256 else "uint16_t"
-
-
 def _permutation(program: Program) -> str:
-    wide = _cycle_type(program) == "uint16_t"
+    bits = c_bits(program.cycles)
     return render(
         "portable/permute.c.j2",
-        type=_cycle_type(program),
-        read="nn_flash16" if wide else "nn_flash8",
+        type=f"uint{bits}_t",
+        read=f"nn_flash{bits}",
         unit=program.largest_unit,
+        unit_type=f"uint{c_bits([program.largest_unit])}_t",
     )
 
 
@@ -161,10 +182,7 @@ def _declarations(shared: set[str]) -> list[str]:
 
 
 def _c_type(graph: Graph) -> str:
-    dtype = graph.tensors[graph.output].dtype
-    if dtype.bits < 8:
-        raise ThimbleError(f"the output {graph.output} is {dtype}; generated code returns bytes")
-    return f"{dtype}_t"
+    return f"{graph.tensors[graph.output].dtype}_t"
 
 
 def _output_byte(program: Program) -> int:

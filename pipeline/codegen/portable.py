@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.codegen.packing import pack_bytes, pack_nibbles
-from pipeline.codegen.program import Array, Program, identifier
+from pipeline.codegen.program import Array, Program, c_bits, identifier
 from pipeline.graph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ class Portable:
         window, requant = kernel.window, kernel.window.requant
         source, target = window.source, window.target
         self.name, self.varies = kernel.name, kernel.varies
+        self.lines_type = f"uint{c_bits(call.lines for call in kernel.calls)}_t"
+        self.pixel_steps = program.pixel_steps
         self.combine, self.padded, self.dilation = window.combine, window.padded, window.dilation
         self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
         self.lanes = len(kernel.lanes.channels)
@@ -60,7 +62,7 @@ class Portable:
         bits = target.dtype.bits
         width = max(bits, 8)
         self.write = f"nn_put{bits}(nn_arena, {out}, (uint{width}_t)sum[n])"
-        mapped = f"nn_flash8(&nn_channels_{kernel.name}[n])"
+        mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
         self.channel = "n" if kernel.lanes.identity else mapped
 
     def _weights(self, kernel: WindowKernel, program: Program) -> None:
@@ -70,7 +72,8 @@ class Portable:
         shift = window.requant.left_shift
         self.scaled = f"sum[n] * {1 << shift}" if shift else "sum[n]"
         if not lanes.identity:
-            order = Array("uint8_t", f"nn_channels_{kernel.name}", lanes.channels, True)
+            kind = f"uint{c_bits(lanes.channels)}_t"
+            order = Array(kind, f"nn_channels_{kernel.name}", lanes.channels, True)
             self.arrays.append(order)
         if window.weights is None:
             return

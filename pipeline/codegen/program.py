@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pipeline.codegen.lines import Line
 from pipeline.codegen.views import PixelTables
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
@@ -62,6 +65,11 @@ class Program:
         self.lines.extend(lines)
         return len(self.lines) - size
 
+    @property
+    def pixel_steps(self) -> str:
+        """The C type of the steps in y and x of all lines."""
+        return f"int{c_bits((s for line in self.lines for s in line.step[2:]), signed=True)}_t"
+
     def once(self, array: Array) -> Array:
         """The array; without values if another kernel has defined it already."""
         defined = array.name in self.arrays
@@ -71,12 +79,31 @@ class Program:
     def buffer(self, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer]
 
+    def constants_in_flash(self, op: Operator) -> bool:
+        """Raises ThimbleError for constants of one operator in more than one memory."""
+        buffers = [b for b in self.plan.buffers if b.tensor in op.parameters]
+        kinds = {self.plan.memory[buffer.memory].kind for buffer in buffers}
+        if len(kinds) > 1 or len(buffers) > len(op.parameters):
+            names = ", ".join(f"{b.name} in {b.memory}" for b in buffers)
+            raise ThimbleError(
+                f"{op.name}: generated code reads an operator's constants from one place, the "
+                f"plan has {names}"
+            )
+        return kinds == {"rom"}
+
     def in_flash(self, buffer: Buffer) -> bool:
         return self.plan.memory[buffer.memory].kind == "rom"
 
     @property
     def has_assembly(self) -> bool:
         return self.hardware.core == "avr"
+
+
+def c_bits(values: Iterable[int], signed: bool = False) -> int:
+    """The least of 8, 16 and 32 bits that holds all ``values``: no table of ours is an overflow."""
+    types = [DType(bits, signed) for bits in (8, 16, 32)]
+    held = list(values) or [0]
+    return next(t.bits for t in types if t.minimum <= min(held) and max(held) <= t.maximum)
 
 
 def identifier(name: str) -> str:

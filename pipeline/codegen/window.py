@@ -66,7 +66,11 @@ class Call:
 
 @dataclass
 class WindowKernel:
-    """One C function for all steps of an operator whose views are of the same kinds."""
+    """One C function for all steps of an operator whose views are of the same kinds.
+
+    It needs no working memory in the arena: the assembly keeps its sums in registers, the portable
+    C on the stack, where the build counts them (``stack_bound_bytes``).
+    """
 
     name: str
     window: Window
@@ -79,7 +83,7 @@ class WindowKernel:
 
     def __post_init__(self) -> None:
         window = self.window
-        top, low = _ranges(window)
+        top, low = ranges(window)
         self.value_low, self.value_high = low, top
         self.lanes = Lanes(tuple(range(grid(window.target.shape)[2])))
         weights = window.weights
@@ -122,25 +126,23 @@ class WindowKernel:
 
     def code(self, program: Program) -> str:
         values = Portable(self, program)
-        assembly = avr.window(self) if program.has_assembly else None
+        assembly = self.assembly(program)
         portable = render("portable/window.c.j2", k=values)
         text = render("avr/window.c.j2", a=assembly, k=values) if assembly else ""
         if assembly:
             program.shared |= assembly.shared
             values.avr_step, values.avr_jump = assembly.stride_expressions
-            values.twin_only = assembly.twin_only
+            values.twin_only = assembly.twin_only(self._weights_are_code(program))
         return render("window.c.j2", k=values, portable=portable, avr=text)
 
+    def assembly(self, program: Program) -> avr.Assembly | None:
+        return avr.window(self) if program.has_assembly else None
 
-def scratch_bytes(window: Window, core: str) -> int:
-    """Working memory of the kernel beside its input and output: sums that are not in registers.
-
-    The assembly keeps all of them in registers. The portable C takes them from the stack.
-    """
-    kernel = WindowKernel("", window, "affine", "affine", False, [Call(0, 0, 0, 0)])
-    if core == "avr" and avr.suits(kernel):
-        return 0
-    return len(kernel.lanes.channels) * int(kernel.accumulator[3:5]) // 8
+    def _weights_are_code(self, program: Program) -> bool:
+        """No kernel of the operator reads its array of weights where there is assembly."""
+        of_op = (k for k in program.kernels.values() if k.window.op.name == self.window.op.name)
+        codes = [kernel.assembly(program) for kernel in of_op]
+        return all(assembly is not None and assembly.code for assembly in codes)
 
 
 def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
@@ -154,7 +156,7 @@ def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
     out_box = step.out.box(out_buffer.shape, env)
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
     program.edges |= window.padded
-    kernel = _kernel(program, window, step, in_view, out_view)
+    kernel = _kernel(program, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
     call = Call(program.add_lines(lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(call)
@@ -185,19 +187,18 @@ def _check(program: Program, window: Window, step: Compute, env: Env) -> None:
     for name in window.op.parameters:
         if not any(program.buffer(s).tensor == name for s in step.ins):
             raise ThimbleError(f"{op.name}: the plan's step does not read {name}")
+    for buffer in (program.buffer(s) for s in step.ins):
+        if buffer.role != "constant" and program.plan.memory[buffer.memory].kind != "ram":
+            raise ThimbleError(f"{op.name}: generated code computes from SRAM, not {buffer.name}")
 
 
-def _kernel(
-    program: Program, window: Window, step: Compute, in_view: View, out_view: View
-) -> WindowKernel:
+def _kernel(program: Program, window: Window, in_view: View, out_view: View) -> WindowKernel:
     key = f"{window.op.name}/{in_view.kind}/{out_view.kind}"
     if key not in program.kernels:
         known = sum(other.startswith(f"{window.op.name}/") for other in program.kernels)
         name = f"run_{identifier(window.op.name)}" + (f"_{known + 1}" if known else "")
-        constants = [program.buffer(s) for s in step.ins if program.buffer(s).role == "constant"]
-        program.kernels[key] = WindowKernel(
-            name, window, in_view.kind, out_view.kind, any(map(program.in_flash, constants))
-        )
+        in_flash = program.constants_in_flash(window.op)
+        program.kernels[key] = WindowKernel(name, window, in_view.kind, out_view.kind, in_flash)
     return program.kernels[key]
 
 
@@ -227,7 +228,7 @@ def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:
     return found
 
 
-def _ranges(window: Window) -> tuple[int, int]:
+def ranges(window: Window) -> tuple[int, int]:
     """Largest and smallest value of sums and of what requantization makes of them, biases in."""
     source = window.source.dtype
     zero = window.source.zero_point

@@ -13,7 +13,9 @@ from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.fit import roomy
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute, Move, Plan, Step, Table, Track, whole
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
@@ -90,6 +92,7 @@ SHAPES = {
         Chain((7, 7, 5)).maximum("a", kernel=(3, 3), stride=(2, 2)).dense("d", 9)
     ),
     "rows in one piece": lambda: Chain((7, 7, 2)).conv("a", 8).dense("d", 2),
+    "long column": lambda: Chain((300, 4, 1)).conv("a", 1).dense("d", 2),
     "torn pixels": lambda: Chain((7, 7, 7)).conv("a", 8, 5).conv("b", 11, 2).dense("d", 2),
 }
 
@@ -101,6 +104,25 @@ def test_shapes(name: str, weights_in: str, tmp_path: Path) -> None:
     hardware = load_hardware(weights_in=weights_in)
     on_chip(tmp_path, graph, Herringbone("slots").plan(graph, hardware), hardware)
     assert uses_assembly(tmp_path, "a")
+
+
+LARGE = {
+    "23 deep": lambda: Chain((4, 4, 23)).conv("a", 10, 2),
+    "deep pixels": lambda: Chain((2, 3, 140)).conv("a", 4, 1),
+    "much code": lambda: Chain((3, 3, 81)).conv("a", 11, 1),
+    "tall kernel": lambda: Chain((42, 1, 9)).conv("a", 2, (40, 1)),
+    "tall pool": lambda: Chain((41, 2, 1)).maximum("a", kernel=(40, 1), stride=(40, 1)),
+    "256 pooled": lambda: Chain((17, 16, 1)).maximum("a", kernel=(16, 16), stride=(16, 16)),
+}
+
+
+@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("name", LARGE)
+def test_beyond_the_reach_of_instructions(name: str, weights_in: str, tmp_path: Path) -> None:
+    """Offsets, immediate bytes and branches end somewhere; then another instruction, or C."""
+    graph = LARGE[name]().dense("last", 2).graph()
+    hardware = load_hardware(weights_in=weights_in)
+    on_chip(tmp_path, graph, Herringbone("slots").plan(graph, hardware), hardware, 2)
 
 
 def test_torn_pixels_are_tested(tmp_path: Path) -> None:
@@ -124,6 +146,41 @@ def test_portable_c_where_there_is_no_assembly(name: str, chain: object, tmp_pat
     hardware = load_hardware()
     on_chip(tmp_path, graph, Ordinary("slots").plan(graph, hardware), hardware, 2)
     assert not uses_assembly(tmp_path, "a")
+
+
+def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
+    """The first three pixels by weights as code; the last one from another view, by the array."""
+    graph = Chain((6, 3, 2)).conv("a", 4).dense("d", 2).graph()
+    hardware = load_hardware(weights_in="flash")
+    plan = Ordinary("slots").plan(graph, hardware)
+    image = plan.buffer["image"]
+    order = np.random.default_rng(0).permutation(18)
+    base = 2 * (max(int(b.addresses(b.box).max()) for b in plan.buffers if b.memory == "sram") + 8)
+    cells = tuple(int(base + 2 * pixel + c) for pixel in order for c in range(2))
+    torn = dataclasses.replace(image, name="shuffled", map=Table(cells))
+    steps: list[Step] = []
+    for step in plan.tracks[0].steps:
+        if isinstance(step, Compute) and step.op == "a":
+            (kept,) = (s for s in step.ins if s.buffer == "image")
+            rest = tuple(s for s in step.ins if s != kept)
+            first = dataclasses.replace(step.out, size=(3, *step.out.size[1:]))
+            last = dataclasses.replace(step.out, lo=(3, 0, 0), size=(1, *step.out.size[1:]))
+            steps += [
+                Compute("a", first, step.ins, step.unit),
+                Move(whole(image), whole(torn)),
+                Compute("a", last, (whole(torn), *rest), step.unit),
+            ]
+        else:
+            steps.append(step)
+    plan = dataclasses.replace(
+        plan, buffers=(*plan.buffers, torn), tracks=(Track("cpu", tuple(steps)),)
+    )
+    verify(roomy(plan), graph)
+    on_chip(tmp_path, graph, plan, hardware)
+    code = (tmp_path / "model.c").read_text()
+    assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a_2")
+    arrays, assembly = code.index("nn_weights_a["), code.index("#if defined(__AVR__)")
+    assert arrays < assembly and "ldi r30, lo8(nn_weights_a)" in code
 
 
 def test_twin_on_the_chip(tmp_path: Path) -> None:

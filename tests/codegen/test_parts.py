@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.codegen import operators
 from pipeline.codegen.lines import MAX_COUNT, compress
 from pipeline.codegen.multiples import recipe, tap_code
 from pipeline.codegen.operators.move import decompose
 from pipeline.codegen.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.render import WIDTH, asm, rows
 from pipeline.codegen.views import SCATTERED, PixelTables, as_pixels
-from pipeline.codegen.window import scratch_bytes
 from pipeline.plan.vocabulary import Affine, Buffer, Table
-from tests.strategies.chains import Chain
 
 positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
 
@@ -115,20 +112,6 @@ def test_recipes_are_as_cheap_as_can_be() -> None:
     assert recipe([7, 7, 7, 8], 6).cycles == 2 * 4 + 2 * 3 + 4  # 2, 3, 4, 7; 8 = 1 + 7
     assert recipe([7, 7, 7, 8], 3).cycles == 2 * 3 + 4 * 3 + 2  # 2, 4, 8; 7 = 8 - 1
     assert recipe(list(range(-8, 8)), 6).cycles <= 2 * 6 + 2 * 15 + 4
-
-
-@pytest.mark.parametrize(
-    ("chain", "core", "wanted"),
-    [
-        (Chain((6, 6, 2)).conv("a", 8), "avr", 0),
-        (Chain((6, 6, 2)).conv("a", 8), "host", 16),
-        (Chain((6, 6, 2)).conv("a", 12), "avr", 24),
-        (Chain((6, 6, 2)).dense("a", 5, "int32"), "avr", 20),
-    ],
-)
-def test_scratch_is_what_the_sums_take(chain: Chain, core: str, wanted: int) -> None:
-    graph = chain.graph()
-    assert scratch_bytes(operators.window(graph, graph.operator("a")), core) == wanted
 
 
 def _buffer(shape: tuple[int, ...], map: Affine | Table, bits: int = 4) -> Buffer:

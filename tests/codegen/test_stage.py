@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,4 +59,17 @@ def test_a_damaged_plan_is_one_line(workspace: Path) -> None:
     done = stage(workspace)
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1 and "plan.json is damaged" in done.stderr
+    assert not (workspace / "generated").exists()
+
+
+def test_a_plan_that_was_altered_is_one_line(workspace: Path) -> None:
+    """It still loads, but the pool's result now overwrites sums that are not finished."""
+    plan = serialize.load(workspace / "plan.json")
+    sums = plan.buffer["p.sums"]
+    over = replace(sums, map=replace(sums.map, base=0))
+    changed = tuple(over if buffer is sums else buffer for buffer in plan.buffers)
+    serialize.save(replace(plan, buffers=changed), workspace / "plan.json")
+    done = stage(workspace)
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1 and "finish p" in done.stderr
     assert not (workspace / "generated").exists()

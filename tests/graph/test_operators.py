@@ -146,6 +146,21 @@ def test_pooling_equals_numpy(cls: type, reduce) -> None:
     assert op.macs(tensors) == 0 and op.atoms(tensors) == 6
 
 
+def test_pooling_refuses_quantizations_it_has_no_meaning_for() -> None:
+    """An average of stored integers ignores zero points; a maximum keeps type and scale."""
+    x, y = Tensor("x", (4, 4, 1), U8), Tensor("y", (2, 2, 1), U8)
+    average, maximum = AveragePool2d("avg", ("x",), "y"), MaxPool2d("max", ("x",), "y")
+    shifted = {"x": replace(x, zero_point=3), "y": replace(y, zero_point=3)}
+    assert average.infer({"x": x, "y": y}) == maximum.infer(shifted) == (2, 2, 1)
+    for tensors in (shifted, {"x": x, "y": shifted["y"]}):
+        with pytest.raises(ThimbleError, match="avg: average pooling needs zero points of 0"):
+            average.infer(tensors)
+    others = replace(y, dtype=I8), replace(y, scale=(0.5,)), replace(y, zero_point=1)
+    for other in others:
+        with pytest.raises(ThimbleError, match="max: x and y differ in type, scale or zero point"):
+            maximum.infer({"x": x, "y": other})
+
+
 def test_dense_reads_any_shape() -> None:
     rng = np.random.default_rng(0)
     x, w, b = rng.integers(0, 16, (4, 4, 11)), rng.integers(-8, 8, (10, 4, 4, 11)), np.arange(10)

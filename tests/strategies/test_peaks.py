@@ -58,7 +58,7 @@ def planned(strategy: ChainStrategy, chain: Chain) -> Plan:
     return strategy.plan(chain.graph(), board(streams=False))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=1000, deadline=None, derandomize=True)
 @given(shapes)
 def test_contiguous_peak_is_the_closed_form(shape: Shape) -> None:
     h, w, k, fin, _ = shape
@@ -104,7 +104,7 @@ def test_the_papers_example() -> None:
     assert 720 + forms.printed_herringbone_debt(*shape) == 2 * 434
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=1000, deadline=None, derandomize=True)
 @given(shapes)
 def test_slot_peak_is_the_exact_liveness(shape: Shape) -> None:
     h, w, k, fin, fout = shape
@@ -138,7 +138,7 @@ def any_convolution(draw: st.DrawFn) -> Chain:
     return chain.conv("y", fout, kernel, groups=groups, **options)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=1000, deadline=None, derandomize=True)
 @given(any_convolution())
 def test_slot_peak_of_any_convolution_is_the_exact_liveness(chain: Chain) -> None:
     op, (h, w, fin) = chain.operators[0], chain.tensors["image"].shape

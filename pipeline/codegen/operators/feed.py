@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeline.codegen.lines import are_disjoint
-from pipeline.codegen.program import Program
+from pipeline.codegen.operators import pool2d
+from pipeline.codegen.program import Program, c_bits
 from pipeline.codegen.render import render
 from pipeline.codegen.views import as_pixels, grid
+from pipeline.codegen.window import ranges
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import Box, Tensor
-from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Slice, Step
+from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Slice, Step, packed
 from pipeline.plan.walk import Env
 
 Events = Sequence[tuple[Step, Env]]
@@ -46,11 +48,7 @@ def split(program: Program, events: Events) -> tuple[Feed, Events]:
         raise ThimbleError(
             f"{image.name}: generated code takes one byte an element, not {image.dtype}"
         )
-    resident = next(
-        program.plan.buffer[name]
-        for name in program.plan.resident
-        if program.plan.buffer[name].tensor == image.name
-    )
+    resident = _arriving(program, image)
     if program.plan.memory[resident.memory].kind != "stream":
         return _stored(program, image, resident), events
     first = events[0][0] if events else None
@@ -61,6 +59,27 @@ def split(program: Program, events: Events) -> tuple[Feed, Events]:
     raise ThimbleError(
         f"generated code cannot take {image.name} as this plan reads it from the stream"
     )
+
+
+def _arriving(program: Program, image: Tensor) -> Buffer:
+    """The one buffer that holds the input before the first step. A stream's order is fixed: the
+    image row by row, a pixel's channels side by side."""
+    named = [program.plan.buffer[name] for name in program.plan.resident]
+    found = [buffer for buffer in named if buffer.tensor == image.name]
+    if len(found) != 1:
+        raise ThimbleError(
+            f"generated code takes {image.name} into one place, the plan has it in "
+            f"{' and '.join(buffer.name for buffer in found) or 'none'}"
+        )
+    (buffer,) = found
+    if program.plan.memory[buffer.memory].kind == "stream":
+        row_major = replace(buffer, map=packed(buffer.shape, buffer.bits))
+        if (buffer.addresses(buffer.box) != row_major.addresses(buffer.box)).any():
+            raise ThimbleError(
+                f"generated code takes {image.name} row by row as it arrives; the plan's buffer "
+                f"{buffer.name} expects another order"
+            )
+    return buffer
 
 
 def _stored(program: Program, image: Tensor, buffer: Buffer) -> Feed:
@@ -137,6 +156,7 @@ def _pooled(
         rows=image.shape[0],
         sums=int(as_pixels(sums)[0, 0, 0]),
         sum_bits=sums.bits,
+        value_bits=_value_bits(program, op, sums),
         signed=image.dtype.signed,
         view=program.tables.view(out),
         bits=target_tensor.dtype.bits,
@@ -153,6 +173,11 @@ def _pooled(
         ),
         events[count:],
     )
+
+
+def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
+    """Width of a C integer for a sum and all that requantization makes of it; at least an int's."""
+    return max(16, sums.bits, c_bits(ranges(pool2d.window(program.graph, op)), signed=True))
 
 
 def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:
@@ -180,6 +205,8 @@ def _signature(
 def _check_row(sums: Buffer, out: Buffer, row: int, columns: int, channels: int) -> None:
     """Sums of every row in the same place, side by side; a pixel finished as soon as its window is
     complete does not touch sums still in use."""
+    if sums.bits < 8:
+        raise ThimbleError(f"{sums.name}: generated code keeps sums in bytes, not {sums.bits} bits")
     elements, every = as_pixels(sums), range(columns)
     here = elements[row].reshape(-1) - elements[0, 0, 0]
     if here.tolist() != [sums.nibbles * n for n in range(columns * channels)]:

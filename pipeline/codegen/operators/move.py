@@ -28,6 +28,8 @@ def emit(program: Program, step: Move, env: Env) -> None:
         raise ThimbleError(
             f"generated code moves data within SRAM only, not {source.memory} -> {target.memory}"
         )
+    if "constant" in (source.role, target.role):
+        raise ThimbleError(f"generated code does not move constants such as {source.tensor}")
     if source.nibbles != target.nibbles:
         raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
     sources = _elements(source, step.src.box(source.shape, env))

@@ -35,7 +35,7 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
     {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
 };
 
-/* Copies cells; *_odd: the first one is the high nibble of its byte. */
+/* Copies `cells` nibbles; *_odd: the first one is the high nibble of its byte. */
 static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t from_odd, uint8_t cells) {
     if (to_odd) {
         const uint8_t value = from_odd ? *from++ & 0xF0 : (uint8_t)(*from << 4);
