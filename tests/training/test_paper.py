@@ -1,0 +1,123 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from pipeline import config
+from pipeline.artifacts import Arrays, read_npz
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.quantize.int4 import Int4
+from pipeline.training.environment import Run
+from pipeline.training.paper import Paper
+from pipeline.training.recipe import ACCURACY_FLOAT
+
+MODEL = Mnist2kb(channels=(3, 4))
+DATA = Synthetic(train=1200).arrays()
+SHORT = Paper([4, 2, 1], 12, 6, 4, batch=16, teacher_epochs=6, copies=2, strengths=[0.0, 0.5])
+
+
+def equal(a: Arrays, b: Arrays) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Arrays:
+    return dict(SHORT.train(MODEL, DATA, Run(1)).weights)
+
+
+def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
+    trained = SHORT.train(MODEL, DATA, Run(1, checkpoints=tmp_path))
+    phases = [row.phase for row in trained.rows]
+    assert phases == ["float"] * 12 + ["quantized"] * 6 + ["frozen"] * 4
+    graph = Int4().graph("net", MODEL, trained.weights)
+    right = {
+        part: graph.outputs(DATA[f"{part}_images"].astype(np.int64)).argmax(1)
+        == DATA[f"{part}_labels"]
+        for part in ("validation", "test")
+    }
+    assert right["validation"].mean() == trained.rows[-1].validation_accuracy > 0.8
+    assert right["test"].mean() > 0.8
+    assert float(trained.weights[ACCURACY_FLOAT]) > 0.8
+
+
+def test_the_seed_decides_and_not_the_threads(plain: Arrays) -> None:
+    assert equal(plain, SHORT.train(MODEL, DATA, Run(1)).weights)
+    assert not equal(plain, SHORT.train(MODEL, DATA, Run(2)).weights)
+
+
+def test_the_test_set_has_no_influence(plain: Arrays) -> None:
+    other = DATA | {"test_images": 255 - DATA["test_images"]}
+    found = dict(SHORT.train(MODEL, other, Run(1)).weights)
+    assert found.pop(ACCURACY_FLOAT) != plain[ACCURACY_FLOAT]
+    assert equal(found, {key: plain[key] for key in found})
+
+
+def test_validation_images_choose_and_are_not_trained_on() -> None:
+    """With a single trial there is nothing to choose."""
+    single = replace(SHORT, trials=[1, 1, 1], float_epochs=2, quantized_epochs=1, frozen_epochs=1)
+    other = DATA | {"validation_images": 255 - DATA["validation_images"]}
+    first, second = (single.train(MODEL, data, Run(1)).weights for data in (DATA, other))
+    assert equal(first, second)
+
+
+def test_finished_phases_are_kept_when_later_ones_change(tmp_path: Path) -> None:
+    run = Run(1, checkpoints=tmp_path)
+    first = SHORT.train(MODEL, DATA, run)
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    longer = replace(SHORT, frozen_epochs=5).train(MODEL, DATA, run)
+    added = {path.name for path in tmp_path.iterdir()} - kept.keys()
+    assert len(added) == 1
+    assert all((tmp_path / name).stat().st_mtime_ns == when for name, when in kept.items())
+    assert longer.rows[:18] == first.rows[:18]
+
+
+def test_other_networks_and_settings_are_one_line() -> None:
+    with pytest.raises(ThimbleError, match="three numbers"):
+        Paper([4, 2], 1, 1, 1)
+    with pytest.raises(ThimbleError, match="even sides"):
+        SHORT.train(Mnist2kb(channels=(3, 4), kernel=2), DATA, Run(1))
+
+
+def test_the_option_is_the_whole_recipe() -> None:
+    node = yaml.safe_load(Path("conf/train/paper.yaml").read_text())
+    made = config.instantiate(node)
+    assert isinstance(made, Paper)
+    assert made.images == 0 and made.trials[0] > made.trials[1] > made.trials[2] > 1
+
+
+PROGRAM = """
+from pathlib import Path
+from pipeline.artifacts import write_npz
+from pipeline.training.environment import Run
+from tests.training.test_paper import DATA, MODEL, SHORT
+trained = SHORT.train(MODEL, DATA, Run.from_environment(1, 2))
+write_npz(Path("{out}"), trained.weights)
+"""
+
+
+@pytest.mark.parametrize("files", [1, 7])
+def test_a_killed_process_resumes_to_the_same_weights(
+    tmp_path: Path, plain: Arrays, files: int
+) -> None:
+    """SIGKILL once so many checkpoints are there: teacher, copies, or in a phase."""
+    checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"
+    environment = os.environ | {"THIMBLE_CHECKPOINTS": str(checkpoints)}
+    command = [sys.executable, "-c", PROGRAM.format(out=out)]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(list(checkpoints.glob("*.ckpt"))) < files:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not out.exists()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "teacher 1/6" not in done.stderr  # it went on where it was
+    assert equal(read_npz(out), plain)
