@@ -1,4 +1,4 @@
-"""What a person sees of a training of hours: one line a step, with the time it was written."""
+"""What a person sees of a long training: where it is, how good it is, how long it has taken."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from pipeline.training.progress import PLAIN_LINES
+
 
 @dataclass(frozen=True)
 class Steps:
-    """Prints to standard error; nothing of it goes into results."""
+    """To standard error: one line that changes on a terminal, some lines a phase elsewhere.
+
+    None of it goes into results: these have no times.
+    """
 
     begin: float = field(default_factory=time.monotonic)
 
     def done(self, phase: str, step: int, of: int, text: str) -> None:
         """``step`` of ``of`` of ``phase`` is over."""
         minutes = (time.monotonic() - self.begin) / 60
-        print(f"{minutes:7.1f} min  {phase} {step}/{of}: {text}", file=sys.stderr, flush=True)
+        line = f"{minutes:6.1f} min  {phase} {step}/{of}: {text}"
+        if sys.stderr.isatty():
+            end = "\n" if step == of else ""
+            print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
+        elif step in (1, of) or step % -(-of // PLAIN_LINES) == 0:
+            print(line, file=sys.stderr, flush=True)
