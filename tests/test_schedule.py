@@ -50,7 +50,7 @@ def test_an_interpreter_that_disagrees_is_an_error(monkeypatch: pytest.MonkeyPat
         return Result(np.full(10, 7), {})
 
     monkeypatch.setattr(schedule, "interpret", wrong)
-    with pytest.raises(ThimbleError, match="strategy herringbone.*: frame 0 gives"):
+    with pytest.raises(ThimbleError, match=r"strategy herringbone.*: frame 0 gives"):
         schedule.check(plan, GRAPH, uno)
 
 
