@@ -42,11 +42,11 @@ def release(run: Path, folder: Path = FOLDER) -> str:
 
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
     """What was run, on which code, and how long it took."""
-    command = f"python run.py model={cfg['model']['name']} data={cfg['data']['name']} train=paper"
+    chosen = " ".join(f"{group}={cfg[group]['name']}" for group in ("model", "data", "train"))
     code = ("git", "rev-parse", "--short", "HEAD")
     done = subprocess.run(code, capture_output=True, text=True, check=True, cwd=FOLDER.parent)
     return {
-        "command": f"{command} seed={cfg['seed']} until=quantize",
+        "command": f"python run.py {chosen} seed={cfg['seed']} until=quantize",
         "seed": cfg["seed"],
         "threads": cfg["threads"],
         "train": {key: value for key, value in cfg["train"].items() if key != "_target_"},
