@@ -23,8 +23,8 @@ ALLOWED = {
     "datasets": set(),
     "models": set(),
     "quantize": {"graph", "models"},
-    "training": {"models", "quantize"},
-    "pruning": {"models", "quantize", "training"},
+    "training": {"graph", "models", "quantize"},
+    "pruning": {"graph", "models", "quantize", "training"},
     "tracking": set(),
     "runner": {"tracking"},
 }
