@@ -46,7 +46,8 @@ def generate(
     output_byte = _output_byte(program)
     if len(program.statements) > MAX_STATEMENTS:
         raise ThimbleError(f"the plan has {len(program.statements)} steps, too many to generate")
-    kernels = [kernel.code(program) for kernel in program.kernels.values()]
+    windows = program.kernels.values()
+    kernels = [kernel.code(program) for kernel in windows]
     if program.cycles:
         kernels.insert(0, _permutation(program))
     statements = [statement() for statement in program.statements]
@@ -63,6 +64,8 @@ def generate(
         pixel_steps=program.pixel_steps,
         shared=_declarations(program.shared),
         kernels=kernels,
+        packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in windows),
+        has_assembly=any(kernel.assembly(program) for kernel in windows),
         feed=feeding,
         statements=statements,
         output_byte=output_byte,

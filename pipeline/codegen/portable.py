@@ -123,15 +123,20 @@ def _describe(window: Window) -> tuple[str, str]:
     shapes = f"{_shape(window.source)} -> {_shape(window.target)}"
     size = f"{window.kernel[0]}x{window.kernel[1]}"
     what = {"mac": f"{size} window", "max": f"maximum of {size}", "sum": f"sum of {size}"}
+    stride = "x".join(map(str, window.stride))
+    title = f"{window.op.name}: {shapes}, {what[window.combine]}, stride {stride}"
+    if window.combine == "max":
+        return title, "output = maximum"
     requant = window.requant
-    steps = [f"sum << {requant.left_shift}" if requant.left_shift else "sum"]
+    value = f"(sum << {requant.left_shift})" if requant.left_shift else "sum"
     if window.bias is not None:
-        steps.append("+ bias")
+        value += " + bias"
+    rounding = ""
     if requant.right_shift:
-        rounding = "rounded half to even" if requant.rounding == "half_even" else "rounded down"
-        steps.append(f"then / {1 << requant.right_shift} {rounding}")
-    title = f"{window.op.name}: {shapes}, {what[window.combine]}, stride {window.stride[0]}"
-    return title, f"{' '.join(steps)}, clipped to {window.target.dtype}"
+        value = f"({value})" if " " in value else value
+        value += f" / {1 << requant.right_shift}"
+        rounding = ", rounded half to even" if requant.rounding == "half_even" else ", rounded down"
+    return title, f"output = {value}{rounding}, clipped to {window.target.dtype}"
 
 
 def _shape(tensor: Tensor) -> str:

@@ -128,7 +128,7 @@ class WindowKernel:
         values = Portable(self, program)
         assembly = self.assembly(program)
         portable = render("portable/window.c.j2", k=values)
-        text = render("avr/window.c.j2", a=assembly, k=values) if assembly else ""
+        text = render("avr/window.c.j2", a=assembly, k=values).strip() if assembly else ""
         if assembly:
             program.shared |= assembly.shared
             values.avr_step, values.avr_jump = assembly.stride_expressions

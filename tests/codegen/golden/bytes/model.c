@@ -10,7 +10,8 @@
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_KEEP;
 static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
 
-/* The first cell of every pixel, for tensors whose pixels lie wherever there was room. */
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
+ * flag NN_SCATTERED) on an index into nn_scatter. */
 static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
     64, 68, 72, 76, 80, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
 };
@@ -21,12 +22,13 @@ static const uint8_t nn_cycles[52] NN_FLASH = {
     17, 7, 39, 4, 28, 18, 8, 40, 4, 29, 19, 9, 41, 5, 30, 20, 10, 0, 32, 5, 31, 21, 11, 1, 33,
 };
 
-/* Pixels in the order they are computed: where the first one reads and writes, and the steps from
- * one to the next. */
+/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
+ * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
+ * kernel looks its pixels up there. */
 typedef struct {
-    uint16_t in, out;
+    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
     int16_t in_step, out_step;
-    int16_t y, x;
+    int16_t y, x; /* coordinates of `in`: negative in the padding */
     int8_t y_step, x_step;
     uint8_t count;
 } nn_line_t;
@@ -34,6 +36,10 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
     {65516, 0, 4, 1, -1, -1, 0, 1, 4}, {65532, 4, 4, 1, 0, -1, 0, 1, 4},
     {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
 };
+
+/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
+ * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
+ * last one's. Biases are in the order of the sums. */
 
 /* Copies `cells` nibbles; *_odd: the first one is the high nibble of its byte. */
 static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t from_odd, uint8_t cells) {
@@ -52,8 +58,9 @@ static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t fr
     }
 }
 
-/* A permutation in place: each place of a cycle takes over its successor, the last one the first. A
- * chain's first place is lost, its last one only read. Places count units of `unit` cells from `base`. */
+/* A permutation in place: each place of a cycle takes over what its successor holds, the last one what
+ * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
+ * the first. Places count units of `unit` cells from `base`. */
 static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base, uint8_t unit) {
     uint8_t kept[1] = {0};
     while (cycles + chains > 0) {
@@ -75,8 +82,10 @@ static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint1
 }
 
 
-/* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1
- * sum << 1 + bias then / 32 rounded half to even, clipped to int8 */
+/* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1x1
+ * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to int8
+ * Sum n is that of channel nn_channels_run_conv[n].
+ */
 static const uint8_t nn_channels_run_conv[2] NN_FLASH NN_KEEP = {
     1, 0,
 };

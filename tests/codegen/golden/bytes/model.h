@@ -17,14 +17,14 @@
 #define NN_INPUT_SCALE 1.0
 #define NN_INPUT_ZERO 0
 
-/* Output: conv, int8. */
+/* Output: conv, int8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
 #define NN_OUTPUT_SHAPE 4, 4, 2
 #define NN_OUTPUT_COUNT 32
 #define NN_OUTPUT_SCALE 1.0
 #define NN_OUTPUT_ZERO 0
 typedef int8_t nn_output_t;
 
-/* Memory of Test board. Weights are in SRAM. */
+/* Memory of Test board. The arena holds activations and the result. Weights are in SRAM. */
 #define NN_SRAM_BYTES 1048576
 #define NN_ARENA_BYTES 42
 #define NN_WEIGHT_BYTES 20
@@ -39,10 +39,10 @@ typedef enum {
 /* Before each frame: forgets what was fed. */
 nn_status_t nn_init(void);
 
-/* The next `count` bytes of the input, in pieces of any size. */
+/* The next `count` bytes of the input, in pieces of any size; NN_CORRUPT if that is more than a frame. */
 nn_status_t nn_feed(const uint8_t *bytes, uint16_t count);
 
-/* Computes. After it the input is gone. */
+/* Computes; NN_INCOMPLETE before the whole input is in. After it the input is gone. */
 nn_status_t nn_invoke(void);
 
 /* NN_OUTPUT_COUNT values, valid until the next nn_init() or nn_feed(): they lie in the arena. */

@@ -10,15 +10,17 @@
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
 static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
 
-/* The first cell of every pixel, for tensors whose pixels lie wherever there was room. */
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
+ * flag NN_SCATTERED) on an index into nn_scatter. */
 static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
     36, 39, 42, 45, 48, 57, 60, 0, 51, 3, 9, 12, 54, 6, 15, 18,
 };
 
-/* Pixels in the order they are computed: where the first one reads and writes, and the steps from
- * one to the next. */
+/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
+ * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
+ * kernel looks its pixels up there. */
 typedef struct {
-    uint16_t in, out;
+    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
     int16_t in_step, out_step;
     uint8_t count;
 } nn_line_t;
@@ -27,8 +29,21 @@ static const nn_line_t nn_lines[9] NN_FLASH = {
     {20, 14, 1, 1, 2}, {0, 22, 2, 3, 2}, {8, 28, 2, 3, 2}, {22, 0, 0, 0, 1},
 };
 
-/* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1
- * sum << 1 + bias then / 32 rounded half to even, clipped to uint4 */
+/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
+ * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
+ * last one's. Biases are in the order of the sums. */
+
+/* Most kernels come twice, with the same result: in assembly for AVR, and in C, which is the one to read
+ * (-DNN_PORTABLE compiles it on AVR too). The assembly keeps a pixel's sums in r2 and up, 16 bits each
+ * (for a maximum 8), one activation in r26 and weights in r27; Y is the byte being read, Z the next
+ * weights. `.Lodd` is for pixels that begin in the high nibble of a byte. An activation times a byte
+ * of two weights serves two sums at once: S += a (16 hi + lo) and L += a lo, then sum(a hi) =
+ * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
+ * instructions instead: sums take over small multiples of the activation. */
+
+/* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
+ * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
+ */
 static int8_t nn_bias_conv[3] NN_KEEP = {
     -120, 67, 58,
 };
@@ -36,21 +51,6 @@ static uint8_t nn_weights_conv[14] NN_KEEP = {
     221, 232, 170, 232, 212, 132, 148, 10, 240, 177, 214, 160, 130, 8,
 };
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
@@ -633,7 +633,6 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         :
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9");
 }
-
 #else
 static void run_conv_pixel(uint16_t in, uint16_t out) {
     int16_t sum[3];
@@ -688,24 +687,10 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
     }
 }
 
-/* pool: (4, 4, 3) uint4 -> (2, 2, 3) uint4, maximum of 2x2, stride 2
- * sum, clipped to uint4 */
+/* pool: (4, 4, 3) uint4 -> (2, 2, 3) uint4, maximum of 2x2, stride 2x2
+ * output = maximum
+ */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
     const uint16_t *cursor = &nn_pixels[in];
     __asm__ volatile(
@@ -829,7 +814,6 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         :
         : "memory", "r0", "r2", "r3", "r4", "r5");
 }
-
 #else
 static void run_pool_pixel(uint16_t in, uint16_t out) {
     int16_t sum[3];
@@ -876,8 +860,9 @@ static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
     }
 }
 
-/* logits: (2, 2, 3) uint4 -> (2) int16, 2x2 window, stride 1
- * sum << 2 + bias, clipped to int16 */
+/* logits: (2, 2, 3) uint4 -> (2) int16, 2x2 window, stride 1x1
+ * output = (sum << 2) + bias, clipped to int16
+ */
 static int8_t nn_bias_logits[2] NN_KEEP = {
     78, 123,
 };
@@ -885,21 +870,6 @@ static uint8_t nn_weights_logits[12] NN_KEEP = {
     13, 18, 1, 173, 128, 168, 65, 148, 199, 102, 118, 240,
 };
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
@@ -1193,7 +1163,6 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         :
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
 }
-
 #else
 static void run_logits_pixel(uint16_t in, uint16_t out) {
     int16_t sum[2];
