@@ -70,6 +70,7 @@ class Train:
     teacher_epochs: int | None = None
     copies: int | None = None
     strengths: list[float] | None = None
+    last_strength: float | None = None
     label_share: float | None = None
     temperature: float | None = None
     weights: str | None = None

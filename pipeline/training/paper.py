@@ -43,6 +43,8 @@ class Paper(Recipe):
         trials: how many start each phase; a single one is left at the end.
         copies, strengths: distorted copies of the training set; ``strengths`` are taken in turn
             and multiply the bounds that follow below.
+        last_strength: the strongest distortion in the last phase, which gets the network used to
+            images as they come.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
     """
@@ -59,6 +61,7 @@ class Paper(Recipe):
     teacher_epochs: int = 16
     copies: int = 20
     strengths: Sequence[float] = (0.0, 0.5, 1.0, 1.0, 1.5)
+    last_strength: float = 0.5
     label_share: float = 0.7
     temperature: float = 2.0
     rotation_degrees: float = 5.0
@@ -93,17 +96,22 @@ class Paper(Recipe):
             if not isinstance(pool, PixelPool) or model.input_shape[1] != side:
                 raise ThimbleError("train=paper takes square images that are pooled: use quick")
             kernel = paper_kernel.build(paper_kernel.Chain.of(network, side))
-            trials, key = self._trials(model, pool, kernel, data, run)
+            trials, strengths, key = self._trials(model, pool, kernel, data, run)
+            every, some = (
+                np.flatnonzero(strengths <= most).astype(np.uint32)
+                for most in (np.inf, self.last_strength)
+            )
             phases = (
-                ("float", self.float_epochs, self.float_rate),
-                ("quantized", self.quantized_epochs, self.quantized_rate),
-                ("frozen", self.frozen_epochs, self.frozen_rate),
+                ("float", self.float_epochs, self.float_rate, every),
+                ("quantized", self.quantized_epochs, self.quantized_rate, every),
+                ("frozen", self.frozen_epochs, self.frozen_rate, some),
             )
             key = fingerprint(key, self.label_share, self.batch, model)
-            for count, (name, epochs, rate) in zip(self.trials, phases, strict=True):
+            for count, (name, epochs, rate, images) in zip(self.trials, phases, strict=True):
                 trials.contenders = trials.contenders[:count]
-                key = fingerprint(key, name, count, epochs, rate)
-                trials.phase(name, epochs, rate, self.batch, Checkpoint(run.checkpoints, key))
+                key = fingerprint(key, name, count, epochs, rate, images)
+                keep = Checkpoint(run.checkpoints, key)
+                trials.phase(name, epochs, rate, self.batch, images, keep)
             best = trials.contenders[0]
             test = Examples.of(data, "test")
             pooled = _pooled(pool, test.pixels)
@@ -114,8 +122,8 @@ class Paper(Recipe):
 
     def _trials(
         self, model: Model, pool: PixelPool, kernel: paper_kernel.Kernel, data: Arrays, run: Run
-    ) -> tuple[Trials, str]:
-        """The contenders before their first phase, and a key for all that was made so far."""
+    ) -> tuple[Trials, paper_kernel.F32, str]:
+        """Before the first phase; the strengths of the images; a key for all made so far."""
         steps = Steps()
         train = Examples.of(data, "train", self.images or None)
         held = Examples.of(data, "validation")
@@ -135,6 +143,7 @@ class Paper(Recipe):
             np.concatenate([clean[0], distorted.images]),
             np.concatenate([clean[1], distorted.labels]),
             distorted.shares,
+            distorted.strengths,
         )
         batches = paper_kernel.Batches(
             seen.images, seen.labels, seen.shares, self.label_share, self.temperature
@@ -144,7 +153,7 @@ class Paper(Recipe):
         trials = Trials(
             model, kernel, run, batches, images, validation, len(held.labels), steps, contenders
         )
-        return trials, key
+        return trials, seen.strengths, key
 
     @property
     def distortion_of_teacher(self) -> Distortion:

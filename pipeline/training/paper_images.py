@@ -12,7 +12,7 @@ from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
-from pipeline.training.paper_kernel import U8
+from pipeline.training.paper_kernel import F32, U8
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_teacher import logits
 
@@ -22,12 +22,13 @@ PART = 1_000
 
 @dataclass(frozen=True)
 class Judged:
-    """Pooled images (n, side, side, c) of 0…15, labels (n,), and the teacher's shares of the
-    classes (n, classes) in 1/255."""
+    """Pooled images (n, side, side, c) of 0…15, labels (n,), the teacher's shares of the classes
+    (n, classes) in 1/255, and how strongly each image is distorted (n,)."""
 
     images: U8
     labels: U8
     shares: U8
+    strengths: F32
 
 
 def times(distortion: Distortion, strength: float) -> Distortion:
@@ -45,6 +46,9 @@ class Copies:
     strengths: Sequence[float]
     distortion: Distortion
     temperature: float
+
+    def strength(self, index: int) -> float:
+        return float(self.strengths[index % len(self.strengths)])
 
     def judged(
         self,
@@ -64,8 +68,9 @@ class Copies:
                 images, labels, shares = self._copy(source, teacher, pool, run, index)
                 state = {"images": images, "labels": labels, "shares": shares}
                 keep.save(state)
-            parts.append([state["images"], state["labels"], state["shares"]])
-            share = len(parts[-1][0]) / len(source.labels)
+            strengths = torch.full((len(state["labels"]),), self.strength(index))
+            parts.append([state["images"], state["labels"], state["shares"], strengths])
+            share = len(strengths) / len(source.labels)
             steps.done("images", index + 1, self.count, f"{share:.2%} recognised by the teacher")
         return Judged(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
 
@@ -73,7 +78,7 @@ class Copies:
     def _copy(
         self, source: Examples, teacher: nn.Module, pool: nn.Module, run: Run, index: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        distortion = times(self.distortion, self.strengths[index % len(self.strengths)])
+        distortion = times(self.distortion, self.strength(index))
         pixels = distortion.apply(source.pixels, run.generator(index))
         judged = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
         known = judged.argmax(1) == source.labels

@@ -99,8 +99,10 @@ class Trials:
     contenders: list[Trial]
     rows: list[Row] = field(default_factory=list)
 
-    def phase(self, name: str, epochs: int, rate: float, batch: int, keep: Checkpoint) -> None:
-        """Train every trial by ``epochs``; afterwards the best come first."""
+    def phase(
+        self, name: str, epochs: int, rate: float, batch: int, images: U32, keep: Checkpoint
+    ) -> None:
+        """Train every trial by ``epochs`` on ``images`` (indices); the best come first then."""
         phase = Phase(name, len(self.rows), epochs, rate, batch)
         moments = [np.zeros((2, len(t.row)), np.float32) for t in self.contenders]
         done = 0
@@ -113,7 +115,7 @@ class Trials:
             self._enter(MODES[name])
         with ThreadPoolExecutor(max_workers=self.run.threads) as pool:
             while done < epochs:
-                epoch = partial(self._epoch, phase, done)
+                epoch = partial(self._epoch, phase, done, images)
                 losses = list(pool.map(epoch, self.contenders, moments))
                 done += 1
                 list(pool.map(partial(self._judge, MODES[name]), self.contenders))
@@ -139,11 +141,11 @@ class Trials:
                 network.freeze()
             trial.row = to_row(network)
 
-    def _epoch(self, phase: Phase, done: int, trial: Trial, moments: F32) -> float:
-        steps = max(1, self.epoch // phase.batch)
+    def _epoch(self, phase: Phase, done: int, images: U32, trial: Trial, moments: F32) -> float:
+        steps = max(1, min(self.epoch, len(images)) // phase.batch)
         seed = self.run.generator(trial.number, phase.first + done).initial_seed()
-        chosen = np.random.default_rng(seed).permutation(len(self.batches.labels))
-        order: U32 = chosen[: steps * phase.batch].astype(np.uint32).reshape(steps, -1)
+        chosen = np.random.default_rng(seed).permutation(images)
+        order: U32 = chosen[: steps * phase.batch].reshape(steps, -1)
         shares = (done + (np.arange(steps) + 0.5) / steps) / phase.epochs
         rates = np.array([phase.rate(share) for share in shares], np.float32)
         mode = MODES[phase.name]

@@ -80,6 +80,14 @@ def test_finished_phases_are_kept_when_later_ones_change(tmp_path: Path) -> None
     assert longer.rows[:18] == first.rows[:18]
 
 
+def test_the_last_phase_sees_weaker_distortions(tmp_path: Path) -> None:
+    run = Run(1, checkpoints=tmp_path)
+    each = [replace(SHORT, last_strength=most).train(MODEL, DATA, run) for most in (0.0, 0.5, 1.0)]
+    assert each[0].rows[:18] == each[1].rows[:18]
+    assert each[0].rows[18:] != each[1].rows[18:]
+    assert equal(each[1].weights, each[2].weights)  # there are none between 0.5 and 1
+
+
 def test_other_networks_and_settings_are_one_line() -> None:
     with pytest.raises(ThimbleError, match="three numbers"):
         Paper([4, 2], 1, 1, 1)

@@ -61,6 +61,7 @@ def test_strengths_are_taken_in_turn() -> None:
     assert np.array_equal(parts[0], parts[2])
     assert not np.array_equal(parts[0], parts[1])
     assert not np.array_equal(parts[1], parts[3])  # the same bounds, drawn anew
+    assert found.strengths.tolist() == ([0.0] * 40 + [1.0] * 40) * 2
 
 
 def test_the_seed_decides() -> None:

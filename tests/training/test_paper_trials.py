@@ -15,6 +15,7 @@ from pipeline.training.paper_trials import Trials, fresh, parameters, to_network
 
 MODEL = Mnist2kb(channels=(3, 4))
 KERNEL = build(Chain.of(MODEL.build(), 28))
+EVERY = np.arange(600, dtype=np.uint32)
 NONE = Checkpoint(None, "")
 
 
@@ -25,7 +26,7 @@ def images(count: int, seed: int) -> Judged:
     pixels = rng.integers(0, 4, (count, 14, 14, 1), dtype=np.uint8)
     pixels[np.arange(count), :, labels + 2] += 10
     shares = np.eye(10, dtype=np.uint8)[labels] * 255
-    return Judged(pixels, labels, shares)
+    return Judged(pixels, labels, shares, np.zeros(count, np.float32))
 
 
 def trials(count: int, threads: int = 2, seed: int = 1) -> Trials:
@@ -77,12 +78,12 @@ def test_initial_weights_leave_the_global_generator_alone() -> None:
 
 def test_phases_learn_and_the_best_come_first() -> None:
     made = trials(4)
-    made.phase("float", 6, 0.02, 16, NONE)
+    made.phase("float", 6, 0.02, 16, EVERY, NONE)
     scores = [trial.score for trial in made.contenders]
     assert scores == sorted(scores, reverse=True) and scores[0] > 0.9
     made.contenders = made.contenders[:2]
-    made.phase("quantized", 4, 0.005, 16, NONE)
-    made.phase("frozen", 3, 0.002, 16, NONE)
+    made.phase("quantized", 4, 0.005, 16, EVERY, NONE)
+    made.phase("frozen", 3, 0.002, 16, EVERY, NONE)
     best = made.contenders[0]
     assert [row.phase for row in made.rows] == ["float"] * 6 + ["quantized"] * 4 + ["frozen"] * 3
     assert [row.epoch for row in made.rows] == list(range(1, 14))
@@ -97,9 +98,19 @@ def test_phases_learn_and_the_best_come_first() -> None:
 def test_the_number_of_threads_changes_nothing() -> None:
     alone, together = (trials(3, threads) for threads in (1, 3))
     for each in (alone, together):
-        each.phase("float", 2, 0.02, 16, NONE)
+        each.phase("float", 2, 0.02, 16, EVERY, NONE)
     assert np.array_equal(rows(alone), rows(together))
     assert alone.rows == together.rows
+
+
+def test_only_the_given_images_are_learnt_from() -> None:
+    """Half of an epoch's worth of images; the others might as well be blank."""
+    some = EVERY[100:300]
+    whole, blank = trials(1), trials(1)
+    blank.batches.images[:100] = blank.batches.images[300:] = 0
+    for each in (whole, blank):
+        each.phase("float", 2, 0.02, 16, some, NONE)
+    assert np.array_equal(rows(whole), rows(blank))
 
 
 def test_a_phase_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -113,18 +124,18 @@ def test_a_phase_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
     whole, broken, resumed = trials(3), trials(3), trials(3)
     keep = Checkpoint(tmp_path, "key")
-    whole.phase("float", 5, 0.02, 16, NONE)
+    whole.phase("float", 5, 0.02, 16, EVERY, NONE)
     broken.steps = Fragile()
     try:
-        broken.phase("float", 5, 0.02, 16, keep)
+        broken.phase("float", 5, 0.02, 16, EVERY, keep)
         raise AssertionError("it was not interrupted")
     except Killed:
         pass
-    resumed.phase("float", 5, 0.02, 16, keep)
+    resumed.phase("float", 5, 0.02, 16, EVERY, keep)
     assert np.array_equal(rows(whole), rows(resumed))
     assert whole.rows == resumed.rows
     seen = [trial.number for trial in resumed.contenders]
     resumed.contenders = []
     resumed.rows = []
-    resumed.phase("float", 5, 0.02, 16, keep)  # finished: taken as it is
+    resumed.phase("float", 5, 0.02, 16, EVERY, keep)  # finished: taken as it is
     assert [trial.number for trial in resumed.contenders] == seen
