@@ -17,13 +17,14 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Plan,
+    PlanError,
     Signal,
     Slice,
     Step,
     Wait,
     value,
 )
-from pipeline.plan.walk import Event, PlanError, unroll
+from pipeline.plan.walk import Event, unroll
 
 
 def pseudocode(plan: Plan) -> str:

@@ -7,7 +7,9 @@ from math import ceil, prod
 
 from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import Cost, high_water_nibbles
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.vocabulary import Plan, PlanError
+
+LARGEST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,18 @@ class Fit:
 
 
 def roomy(plan: Plan) -> Plan:
-    """The same plan with every memory large enough for it, so that it can be verified anyway."""
-    memories = tuple(
-        replace(m, bytes=max(m.bytes, ceil(high_water_nibbles(plan, m.name, True) / 2)))
-        for m in plan.memories
-    )
-    return replace(plan, memories=memories)
+    """The same plan with every memory large enough for it, so that it can be verified anyway.
+
+    Raises:
+        PlanError: when that is more than any board has: a damaged plan.
+    """
+    memories = []
+    for memory in plan.memories:
+        needed = ceil(high_water_nibbles(plan, memory.name, True) / 2)
+        if needed > max(memory.bytes, LARGEST_BYTES):
+            raise PlanError(f"{memory.name} would need {needed} B: the plan is damaged")
+        memories.append(replace(memory, bytes=max(memory.bytes, needed)))
+    return replace(plan, memories=tuple(memories))
 
 
 def fit(plan: Plan, cost: Cost, hardware: Hardware) -> Fit:

@@ -10,8 +10,8 @@ import numpy as np
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.races import Races
 from pipeline.plan.tokens import Tokens, grid_cells, indices, numbers
-from pipeline.plan.vocabulary import Buffer, Plan
-from pipeline.plan.walk import Event, PlanError
+from pipeline.plan.vocabulary import Buffer, Plan, PlanError
+from pipeline.plan.walk import Event
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from collections import defaultdict
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Plan, Signal, Wait, value
-from pipeline.plan.walk import Event, PlanError
+from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
+from pipeline.plan.walk import Event
 
 
 class Races:

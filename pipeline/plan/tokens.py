@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 
 from pipeline.graph.tensor import Box, IntArray
-from pipeline.plan.vocabulary import Buffer, Plan
-from pipeline.plan.walk import PlanError
+from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 
 COMPLETE = -1
 
@@ -28,14 +27,7 @@ class Tokens:
         for buffer in plan.buffers:
             if buffer.memory not in top:
                 raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
-            if buffer.bits not in (4, 8, 16, 32):
-                raise PlanError(f"buffer {buffer.name} has elements of {buffer.bits} bits")
-            try:
-                addresses = buffer.addresses(buffer.box)
-            except (ValueError, TypeError):
-                raise PlanError(f"the map of buffer {buffer.name} is not of its shape") from None
-            if not addresses.size:
-                raise PlanError(f"buffer {buffer.name} is empty")
+            addresses = buffer.addresses(buffer.box)
             limit = 2 * plan.memory[buffer.memory].bytes
             low, high = int(addresses.min()), int(addresses.max()) + buffer.nibbles
             if low < 0 or high > limit:

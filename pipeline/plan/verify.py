@@ -20,8 +20,17 @@ from pipeline.plan.contributions import Masks, contributed
 from pipeline.plan.ledger import Access, Ledger, elements
 from pipeline.plan.reads import read_indices, read_times, unit_times
 from pipeline.plan.tokens import COMPLETE, grid_cells, numbers
-from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice
-from pipeline.plan.walk import Event, PlanError, walk
+from pipeline.plan.vocabulary import (
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Move,
+    Plan,
+    PlanError,
+    Slice,
+)
+from pipeline.plan.walk import Event, walk
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,13 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.hardware import Memory
+
+
+class PlanError(ThimbleError):
+    """A plan that must not be run, and why."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,19 @@ class Buffer:
     bits: int
     map: Affine | Table
     role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
+
+    def __post_init__(self) -> None:
+        if self.bits not in (4, 8, 16, 32):
+            raise PlanError(f"buffer {self.name} has elements of {self.bits} bits")
+        if not self.shape or min(self.shape) < 1:
+            raise PlanError(f"buffer {self.name} is empty")
+        if isinstance(self.map, Table):
+            fits = len(self.map.cells) == prod(self.shape) and min(self.map.cells) >= 0
+        else:
+            wrap = self.map.wrap or (0,) * len(self.shape)
+            fits = len(self.map.strides) == len(wrap) == len(self.shape) and min(wrap) >= 0
+        if not fits:
+            raise PlanError(f"the map of buffer {self.name} is not of its shape")
 
     @property
     def nibbles(self) -> int:

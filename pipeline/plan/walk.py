@@ -6,15 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipeline.errors import ThimbleError
-from pipeline.plan.vocabulary import Loop, Plan, Signal, Step, Wait, value
+from pipeline.plan.vocabulary import Loop, Plan, PlanError, Signal, Step, Wait, value
 
 Env = dict[str, int]
 Choice = Callable[[list[int]], int]
-
-
-class PlanError(ThimbleError):
-    """A plan that must not be run, and why."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Lin,
     Loop,
     Plan,
+    PlanError,
     Signal,
     Slice,
     Step,
@@ -236,7 +237,10 @@ def mutant(rng: Rng, plan: Plan) -> tuple[str, Plan]:
     """A plan that differs from ``plan`` in one place."""
     while True:
         mutate = pick(rng, list(MUTATORS))
-        changed = mutate(rng, plan)
+        try:
+            changed = mutate(rng, plan)
+        except PlanError:  # no plan at all
+            continue
         if changed is not None and changed != plan:
             return mutate.__name__, changed
 

@@ -13,8 +13,7 @@ from pipeline.plan.draw import gantt, pseudocode
 from pipeline.plan.fit import fit, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Move
-from pipeline.plan.walk import PlanError
+from pipeline.plan.vocabulary import Compute, Move, PlanError
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
 
 BOARD = Hardware(

@@ -11,6 +11,7 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.plan import serialize
+from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
@@ -19,6 +20,7 @@ from pipeline.plan.vocabulary import (
     Compute,
     Loop,
     Plan,
+    PlanError,
     Signal,
     Step,
     Table,
@@ -27,7 +29,6 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
-from pipeline.plan.walk import PlanError
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone, row_ring
 
 SEEDS = range(3)
@@ -234,13 +235,23 @@ def test_constants_outlive_the_frame() -> None:
 
 
 def test_a_map_must_have_its_buffers_shape() -> None:
-    plan, graph = herringbone(np.random.default_rng(0))
+    plan, _ = herringbone(np.random.default_rng(0))
     table = plan.buffer["y"].map
     assert isinstance(table, Table)
-    short = Table(table.cells[:-1])
-    rejects(rebuffered(plan, "y", map=short), graph, "map of buffer y is not of its shape")
-    rejects(rebuffered(plan, "x", map=Affine(0, (1, 2))), graph, "map of buffer x is not of its")
-    rejects(rebuffered(plan, "x", bits=3), graph, "elements of 3 bits")
+    wrong = {"y": {"map": Table(table.cells[:-1])}, "x": {"map": Affine(0, (1, 2))}}
+    for name, change in wrong.items():
+        with pytest.raises(PlanError, match=f"map of buffer {name} is not of its shape"):
+            replace(plan.buffer[name], **change)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="elements of 3 bits"):
+        replace(plan.buffer["x"], bits=3)
+    with pytest.raises(PlanError, match="buffer x is empty"):
+        replace(plan.buffer["x"], shape=(6, 0, 2))
+
+
+def test_a_damaged_address_does_not_ask_for_the_machines_memory() -> None:
+    plan, _ = herringbone(np.random.default_rng(0))
+    with pytest.raises(PlanError, match="sram would need 500000000036 B"):
+        roomy(rebuffered(plan, "x", map=packed((6, 6, 2), 4, 10**12)))
 
 
 def test_interpreter_loses_scratch_and_streams_on() -> None:
