@@ -1,0 +1,107 @@
+/* Vectors of LANES images, and the loops of a valid convolution over them.
+ *
+ * Elements are (position, channel), weights (tap, output channel) with taps in the order ky, kx,
+ * input channel. `ci`, `co` (at most 16), `side` (even, of the output) and `k` are constants where
+ * these functions are inlined, so that sums stay in registers.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#define LANES 16
+typedef float v __attribute__((vector_size(4 * LANES)));
+typedef int32_t m __attribute__((vector_size(4 * LANES)));
+
+static v splat(float x) { return x - (v){0}; }
+
+/* To the nearest whole number, ties to even, below 2**22: the sum has no room for a fraction. */
+static v rounded(v x) {
+    const v magic = splat(12582912.0f);
+    return (x + magic) - magic;
+}
+
+static v choose(m where, v x) { return (v)((m)x & where); }
+static v larger(v a, v b) { return choose(a > b, a) + choose(a <= b, b); }
+
+static float lanes_sum(v x) {
+    float total = 0;
+    for (int i = 0; i < LANES; i++) total += x[i];
+    return total;
+}
+
+
+#define UNROLL _Pragma("GCC unroll 32")
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void forward(const v *in, const float *packed, const float *bias, v *out, int ci, int co,
+                    int side, int k) {
+    const int width = side + k - 1;
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x += 2) { /* two outputs side by side share each weight */
+            v acc[2][16];
+            UNROLL for (int o = 0; o < co; o++) acc[0][o] = acc[1][o] = splat(bias[o]);
+            for (int ky = 0; ky < k; ky++) {
+                const v *line = in + ((y + ky) * width + x) * ci;
+                const float *w = packed + ky * k * ci * co;
+                for (int t = 0; t < k * ci; t++, w += co) {
+                    v a = line[t], b = line[t + ci];
+                    UNROLL for (int o = 0; o < co; o++) {
+                        acc[0][o] += w[o] * a;
+                        acc[1][o] += w[o] * b;
+                    }
+                }
+            }
+            v *to = out + (y * side + x) * co;
+            UNROLL for (int o = 0; o < co; o++) {
+                to[o] = acc[0][o];
+                to[co + o] = acc[1][o];
+            }
+        }
+}
+
+INLINE void to_input(v *in_grad, const float *packed, const v *grad, int ci, int co, int side,
+                     int k) {
+    const int width = side + k - 1;
+    memset(in_grad, 0, sizeof(v) * width * width * ci);
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++) {
+            v g[16];
+            UNROLL for (int o = 0; o < co; o++) g[o] = grad[(y * side + x) * co + o];
+            for (int ky = 0; ky < k; ky++) {
+                v *line = in_grad + ((y + ky) * width + x) * ci;
+                const float *w = packed + ky * k * ci * co;
+                for (int t = 0; t < k * ci; t++, w += co) {
+                    v sum = line[t];
+                    UNROLL for (int o = 0; o < co; o++) sum += w[o] * g[o];
+                    line[t] = sum;
+                }
+            }
+        }
+}
+
+INLINE void to_weights(const v *in, const v *grad, v *sums, int ci, int co, int side, int k) {
+    const int width = side + k - 1;
+    for (int ky = 0; ky < k; ky++)
+        for (int t = 0; t < k * ci; t += 2) { /* two taps share a gradient; the last may be alone */
+            const int second = t + 1 < k * ci;
+            v acc[2][16];
+            v *to = sums + (ky * k * ci + t) * co;
+            UNROLL for (int o = 0; o < co; o++) {
+                acc[0][o] = to[o];
+                acc[1][o] = splat(0);
+            }
+            for (int y = 0; y < side; y++) {
+                const v *line = in + (y + ky) * width * ci + t, *g = grad + y * side * co;
+                for (int x = 0; x < side; x++, line += ci, g += co) {
+                    v a = line[0], b = line[second];
+                    UNROLL for (int o = 0; o < co; o++) {
+                        acc[0][o] += a * g[o];
+                        acc[1][o] += b * g[o];
+                    }
+                }
+            }
+            UNROLL for (int o = 0; o < co; o++) {
+                to[o] = acc[0][o];
+                if (second) to[co + o] += acc[1][o];
+            }
+        }
+}
