@@ -110,7 +110,7 @@ def test_an_image_in_whole_pixels_wherever(tmp_path: Path) -> None:
     image = replace(plan.buffer["image"], map=Table((6, 7, 0, 1, 4, 5, 2, 3)))
     buffers = tuple(image if b.name == image.name else b for b in plan.buffers)
     code = compiled(tmp_path, graph, replace(plan, buffers=buffers))
-    assert "nn_pixels[position]" in code and "nn_scatter" not in code
+    assert "nn_pixels[position]" in code and "nn_scatter[" not in code
 
 
 @pytest.mark.parametrize("optimize", ["-O1", "-O2", "-O3"])
