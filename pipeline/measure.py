@@ -62,10 +62,13 @@ def metrics(
         "images_device": len(on_device),
         "card_read_bytes": 0,
         "card_write_bytes": 0,
+        "wear": 0,
     }
     if len(on_device):
         found["accuracy_device"] = accuracy(on_device, labels[: len(on_device)])
         found["mismatches_device"] = mismatches(on_device, reference[: len(on_device)])
+    if wrong := difference(found):
+        found |= {"status": "failed", "error": wrong}
     for name in ("pmu_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed"):
         found[name] = schedule[name]
     found["weight_sram_bytes"] = (
@@ -76,6 +79,18 @@ def metrics(
     found["stack_bytes"] = device.get("stack_bytes", size["stack_bound_bytes"])
     found["sram_bytes"] = device.get("sram_bytes", size["sram_bytes"])
     return found | timing(device, hardware)
+
+
+def difference(found: Mapping[str, Any]) -> str:
+    """In one line, how many of how many images have another answer than the reference; or ""."""
+    said = [
+        f"{found[f'mismatches_{where}']:,} of {found[f'images_{where}']:,} images {name}"
+        for where, name in (("device", "on the device"), ("host", "in the native program"))
+        if found.get(f"mismatches_{where}")
+    ]
+    if not said:
+        return ""
+    return f"the firmware's answers differ from the reference for {' and '.join(said)}"
 
 
 def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:

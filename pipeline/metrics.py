@@ -29,7 +29,12 @@ METRICS = (
     "throughput_loss_pct",
     "card_read_bytes",
     "card_write_bytes",
+    "wear",
     "wear_years_first_failure",
     "wear_years_half",
 )
-"""Every number says in its name what it counts. Bytes may have fractions: 4-bit elements."""
+"""Every number says in its name what it counts. Bytes may have fractions: 4-bit elements.
+
+``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
+years to last.
+"""

@@ -53,8 +53,25 @@ def test_accuracy_and_mismatches() -> None:
     assert found["accuracy_int"] == 15 / 20
     assert found["images_host"] == 20 and found["mismatches_host"] == 3
     assert found["images_device"] == 8 and found["mismatches_device"] == 2
+    assert found["status"] == "failed"
+    assert found["error"] == (
+        "the firmware's answers differ from the reference for 2 of 8 images on the device and "
+        "3 of 20 images in the native program"
+    )
     assert found["accuracy_device"] == pytest.approx(3 / 8, abs=2 / 8)
     assert measured(DEVICE)["accuracy_device"] == 3 / 8
+
+
+@pytest.mark.parametrize(("wrong", "said"), [((1, 0), "1 of 8"), ((0, 1), "1 of 20"), ((0, 0), "")])
+def test_one_wrong_answer_anywhere_is_a_failure(wrong: tuple[int, int], said: str) -> None:
+    found = measured(DEVICE, *wrong)
+    assert found["status"] == ("failed" if said else "ok")
+    assert said in found.get("error", "") and ("error" in found) == bool(said)
+
+
+def test_without_a_card_nothing_wears() -> None:
+    found = measured(DEVICE)
+    assert found["wear"] == found["card_write_bytes"] == found["card_read_bytes"] == 0
 
 
 def test_time_and_energy_are_of_the_median_inference() -> None:

@@ -139,7 +139,7 @@ GROUPS = {
     "Time and energy": (
         *("latency_us", "compute_us", "cycles", "macs", "macs_executed", "energy_uj"),
     ),
-    "Card": ("card_read_bytes", "card_write_bytes", "wear_years_first_failure"),
+    "Card": ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),
 }
 """The metrics of DESIGN's contract in the order people ask for them."""
 

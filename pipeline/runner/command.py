@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipeline.runner import messages, results, schema, sweep
+from pipeline.runner.job import STOPPED
 from pipeline.runner.screen import fail, json_line
-
-INTERRUPTED = "interrupted: nothing half-written is left, the same command continues"
 
 
 def run(main: Callable[[], Any]) -> int:
@@ -28,11 +27,11 @@ def run(main: Callable[[], Any]) -> int:
     error = ""
     try:
         main()
-    except KeyboardInterrupt:
-        print(INTERRUPTED, file=sys.stderr)
+    except KeyboardInterrupt:  # a sweep, or before a run has a folder
+        fail(STOPPED)
+        error = results.INTERRUPTED
         if as_json and not _sweep():
-            json_line({"status": "failed", "error": "interrupted"})
-        error = "interrupted"
+            json_line({"status": "failed", "error": error})
     except Exception as caught:
         if trace:
             raise
@@ -44,8 +43,7 @@ def run(main: Callable[[], Any]) -> int:
             return results.EXIT["failed"]
         print(error, file=sys.stderr)
     if folder := _sweep():
-        result = sweep.finish(folder, error)
-        return 130 if error == "interrupted" else results.EXIT[result["status"]]
+        return results.exit_code(sweep.finish(folder, error))
     return 130 if error else 0
 
 

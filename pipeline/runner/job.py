@@ -51,8 +51,10 @@ class Job:
         with Stages(self.folder) as stages:
             for name in self.stages:
                 self.screen.start(name)
-                self._record(stages.run(name, partial(self.screen.waiting, name)))
-                if self.result["status"] == "infeasible":
+                flashing = name == "simulate" and self.config["target"]["name"] == "flash"
+                waiting = partial(self.screen.waiting, name)
+                self._record(stages.run(name, waiting, always=flashing))
+                if self.result["status"] != "ok":
                     break
 
     def _record(self, outcome: Outcome) -> None:
@@ -68,8 +70,9 @@ class Job:
         except ThimbleError as error:
             self.result |= {"status": "failed", "error": str(error)}
         except KeyboardInterrupt:
-            self.result |= {"status": "interrupted", "error": "interrupted"}
-            raise
+            self.result |= {"status": "failed", "error": results.INTERRUPTED}
+            if self.swept:  # the other jobs end too
+                raise
         except OSError as error:
             self.result |= {"status": "failed", "error": f"{error.strerror}: {error.filename}"}
         finally:
@@ -81,15 +84,19 @@ class Job:
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""
+        interrupted = self.result.get("error") == results.INTERRUPTED
         if self.result["status"] == "failed":
-            fail(self.result["error"])
+            fail(STOPPED if interrupted else self.result["error"])
         self.screen.result(self.result)
         if self.config["tracking"] != "none":
             took = sum(stage["seconds"] for stage in self._took.values())
-            patient = self.config["tracking"] == "wait" or took > PATIENCE_SECONDS
-            spool.start_tracking(wait=patient)
-        return results.EXIT[self.result["status"]]
+            patient = took > PATIENCE_SECONDS and not interrupted
+            with contextlib.suppress(KeyboardInterrupt):  # the run is over: only waiting ends
+                spool.start_tracking(wait=patient or self.config["tracking"] == "wait")
+        return results.exit_code(self.result)
 
+
+STOPPED = "interrupted: nothing half-written is left, the same command continues"
 
 PATIENCE_SECONDS = 20
 """A longer run also waits for its tracking, some seconds; a cached one is done at once."""

@@ -14,7 +14,13 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 one, so that a planned number makes way for the measured one."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
-EXIT = {"ok": 0, "failed": 1, "infeasible": 3, "interrupted": 130}
+EXIT = {"ok": 0, "failed": 1, "infeasible": 3}
+INTERRUPTED = "interrupted"
+"""The ``error`` of a failed run that Ctrl-C ended."""
+
+
+def exit_code(result: Mapping[str, Any]) -> int:
+    return 130 if result.get("error") == INTERRUPTED else EXIT[result["status"]]
 
 
 def reports(folder: Path) -> dict[str, Any]:
@@ -29,9 +35,9 @@ def reports(folder: Path) -> dict[str, Any]:
 def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """Metrics and status after the stages that have run in ``folder`` with ``config``."""
     merged = reports(folder)
-    infeasible = merged.get("status") == "infeasible"
+    status = merged.get("status", "ok")
     result: dict[str, Any] = {
-        "status": "infeasible" if infeasible else "ok",
+        "status": status,
         "run_dir": str(folder),
         "sram_limit_bytes": config["hardware"]["sram_bytes"],
         "flash_limit_bytes": config["hardware"]["flash_bytes"],
@@ -40,8 +46,10 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         result[group] = config[group]["name"]
     result |= {name: merged[name] for name in METRICS if name in merged}
     if merged:
-        result["fits"] = not infeasible
-    if infeasible:
+        result["fits"] = status != "infeasible"
+    if status == "failed":  # it was measured, and is wrong
+        result["error"] = merged["error"]
+    if status == "infeasible":
         result |= {name: merged.get(name) for name in INFEASIBLE}
     if config.get("paper"):
         result["rows"] = rows(config["paper"], result)

@@ -16,6 +16,7 @@ from rich.text import Text
 from pipeline.runner.stage import Outcome
 
 BAR = 30
+DIFFER = "differ from the reference"
 
 
 class Screen:
@@ -50,7 +51,7 @@ class Screen:
         if self.as_json:
             json_line(result)
             return
-        if result["status"] in ("failed", "interrupted"):
+        if result["status"] == "failed" and "images_host" not in result:
             return
         if result["status"] == "infeasible":
             self.console.print(Text(infeasible(result), style="yellow"))
@@ -96,8 +97,11 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     if result.get("images_device"):
         wrong = result.get("mismatches_device", 0)
         found.append(
-            ("device", f"{result['images_device']} images, {wrong} differ from the reference")
+            ("device", f"{number(result['images_device'])} images, {number(wrong)} {DIFFER}")
         )
+    if result.get("images_host"):
+        wrong = result["mismatches_host"]
+        found.append(("host", f"{number(result['images_host'])} images, {number(wrong)} {DIFFER}"))
     if "pmu_bytes" in result:
         found.append(("peak", f"{number(result['pmu_bytes'])} B of activations"))
     if result.get("latency_us"):

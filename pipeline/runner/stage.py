@@ -60,13 +60,16 @@ class Stages:
             self._thread.submit(self._close).result()
             self._thread.shutdown()
 
-    def run(self, stage: str, waiting: Callable[[], None] = lambda: None) -> Outcome:
+    def run(
+        self, stage: str, waiting: Callable[[], None] = lambda: None, always: bool = False
+    ) -> Outcome:
         """Bring ``stage`` up to date; ``waiting`` is called if another run is at the same stage.
 
+        ``always`` runs it whatever the cache has: what it does outside counts, a board is written.
         Raises ThimbleError with the stage's own one-line message when it fails.
         """
         begin = time.monotonic()
-        future = self._thread.submit(self._run, stage, waiting)
+        future = self._thread.submit(self._run, stage, waiting, always)
         try:
             _wait(future)
         except BaseException:
@@ -75,7 +78,7 @@ class Stages:
         ran = (self.folder / LOG / f"{stage}.json").exists()
         return Outcome(stage, time.monotonic() - begin, not ran)
 
-    def _run(self, name: str, waiting: Callable[[], None]) -> None:
+    def _run(self, name: str, waiting: Callable[[], None], always: bool) -> None:
         from dvc.repo import Repo, lock_repo
 
         try:
@@ -88,7 +91,7 @@ class Stages:
                 with _locked(f"{name}-{key}", waiting):
                     checkpoints = home.home() / "checkpoints" / f"{name}-{key}"
                     os.environ["THIMBLE_CHECKPOINTS"] = str(checkpoints)
-                    self._reproduce(stage)
+                    self._reproduce(stage, always)
                     if damaged := _damaged(stage):
                         for path in damaged:
                             path.unlink(missing_ok=True)
@@ -98,14 +101,14 @@ class Stages:
         except Exception as error:
             raise self._explained(name, error) from error
 
-    def _reproduce(self, stage: Any) -> None:
+    def _reproduce(self, stage: Any, always: bool = False) -> None:
         """What ``dvc repro --single-item`` does; dvc.yaml is read and dvc.lock written only once.
 
         ``_restored`` is a short cut for a stage in the run cache: DVC would hash it four times.
         """
-        if (self._restored(stage) or stage.reproduce(interactive=False)) and (
-            stage not in self._done
-        ):
+        restored = not always and self._restored(stage)
+        made = restored or stage.reproduce(interactive=False, force=always)
+        if made and stage not in self._done:
             self._done.append(stage)
 
     def _restored(self, stage: Any) -> bool:

@@ -54,9 +54,12 @@ def _target_file(node: Mapping[str, Any]) -> str:
 def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     """Make ``folder`` a workspace for ``config`` and return its lock, held.
 
-    A folder used before (``hydra.run.dir=…`` given twice) gets the current code and config.
-    Raises ThimbleError while another run is using it.
+    A folder used before (``hydra.run.dir=…`` given twice) gets the current code and config, and
+    loses what the earlier run made: its results are not this run's. Raises ThimbleError while
+    another run is using it, and for the project's own folder.
     """
+    if folder.resolve() == home.ROOT:
+        raise ThimbleError("hydra.run.dir is the project itself: choose a folder for the run")
     (folder / ".dvc").mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".dvc" / "run.lock", blocking=False)
     try:
@@ -65,6 +68,7 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
         raise ThimbleError(
             f"{folder} is in use by another run: wait for it, or choose another hydra.run.dir"
         ) from None
+    _clear(folder)
     write_text(folder / "params.yaml", params_text(config))
     write_text(folder / VERSIONS, versions.text(config))
     if not (home.ROOT / VERSIONS).exists():  # for `dvc repro` there
@@ -81,6 +85,19 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     config_text = DVC_CONFIG.format(cache=home.cache(), site=folder.absolute() / ".dvc" / "site")
     write_text(folder / ".dvc" / "config", config_text)
     return lock
+
+
+def _clear(folder: Path) -> None:
+    """Remove the outputs of an earlier run's stages; the cache has them."""
+    if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
+        return
+    stages = yaml.safe_load((home.ROOT / "dvc.yaml").read_text())["stages"].values()
+    for out in [*(out for stage in stages for out in stage["outs"]), "dvc.lock", "result.json"]:
+        path = folder / out
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def pipeline_text(folder: Path) -> str:

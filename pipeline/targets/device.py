@@ -38,6 +38,11 @@ def measure(
     asked = int(target["images"])
     if asked < 0:
         raise ThimbleError(f"target.images={asked}: give 0 or more")
+    if asked and target["name"] == "flash":
+        raise ThimbleError(
+            f"target.images={asked}: target=flash writes the firmware and runs no images; "
+            "leave out target.images"
+        )
     native = host.infer(build / "host", images)
     runs = _run(target, build, size, hardware, images[:asked], native[:asked])
     counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes

@@ -37,7 +37,7 @@ ARTIFACTS = (
     "training.csv",
     "report.html",
 )
-ENDED = {"ok": "FINISHED", "infeasible": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
+ENDED = {"ok": "FINISHED", "infeasible": "FINISHED", "failed": "FAILED"}
 
 
 def uri(folder: Path) -> str:
@@ -80,7 +80,8 @@ class Store:
                 self.client.log_artifacts(run, str(path), name)
             elif path.exists():
                 self.client.log_artifact(run, str(path))
-        ended = ENDED[entry.result["status"]]
+        interrupted = entry.result.get("error") == "interrupted"
+        ended = "KILLED" if interrupted else ENDED[entry.result["status"]]
         self.client.set_terminated(run, ended, end_time=round(entry.end * 1000))
         return run
 

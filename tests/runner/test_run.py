@@ -41,6 +41,53 @@ def test_json_is_the_only_output(project: Project) -> None:
     assert params["code"]["strategy"] == "pipeline/strategies/small.py"
 
 
+def test_a_folder_used_again_shows_this_runs_results_only(project: Project) -> None:
+    again = ("output=json", "hydra.run.dir=again")
+    assert project.run(*again, "strategy=naive").code == 3
+    corrected = project.run(*again, "strategy=herringbone")
+    assert corrected.code == 0 and set(corrected.json["stages"]) == set(STAGES)
+    assert corrected.json["cycles"] == 5
+    planned = project.run(*again, "until=schedule").json
+    assert planned["pmu_bytes"] == 400 and "cycles" not in planned
+    folder = project.root / "again"
+    assert not (folder / "metrics.json").exists() and not (folder / "generated").exists()
+    assert project.run(*again, "strategy=naive").json["status"] == "infeasible"
+    assert set(yaml.safe_load((folder / "dvc.lock").read_text())["stages"]) == set(STAGES[:5])
+
+
+def test_what_a_run_did_not_make_stays(project: Project) -> None:
+    """A folder with a ``build`` of one's own; the project itself is refused."""
+    project.write("mine/metrics.json", "{}")
+    assert project.run("hydra.run.dir=mine", "until=fetch").code == 0
+    assert (project.root / "mine" / "metrics.json").exists()
+    run = project.run("hydra.run.dir=.")
+    assert run.code == 1 and "hydra.run.dir is the project itself" in run.err
+    assert (project.root / "stages" / "fetch.py").exists()
+
+
+def test_a_wrong_firmware_fails(project: Project) -> None:
+    project.env["FAKE_ACT"] = "measure:wrong"
+    run = project.run()
+    assert run.code == 1
+    assert run.err == "3 of 100 images differ\n"
+    assert "10,000 images, 3 differ from the reference" in run.out
+    run = project.run("output=json")
+    assert run.code == 1 and run.json["status"] == "failed", "cached, it is as wrong"
+    assert run.json["error"] == "3 of 100 images differ" and run.json["mismatches_host"] == 3
+    project.env.clear()
+    sweep = project.run("-m", "output=json", "seed=1,2")
+    assert sweep.code == 1 and [job["status"] for job in sweep.json["jobs"]] == ["failed"] * 2
+
+
+def test_flashing_is_never_cached(project: Project) -> None:
+    project.write("conf/target/flash.yaml", "name: flash\nimages: 0\n")
+    for ran in (list(STAGES), ["simulate"], ["simulate"]):
+        run = project.run("output=json", "target=flash")
+        assert run.code == 0, run.err
+        assert project.ran() == ran
+        assert run.json["stages"]["simulate"]["cached"] is False
+
+
 @pytest.mark.parametrize("stage", ["fetch", "schedule"])
 def test_until_stops_after_that_stage(project: Project, stage: str) -> None:
     result = project.run("output=json", f"until={stage}").json
@@ -152,7 +199,10 @@ def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     assert process.returncode == 130
     assert err.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in err
-    assert json.loads(out)["status"] == "failed"
+    result = json.loads(out)
+    assert (result["status"], result["error"]) == ("failed", "interrupted")
+    assert json.loads((Path(result["run_dir"]) / "result.json").read_text()) == result
+    assert result["stages"].keys() == {"fetch"}
     assert not list((project.root / "outputs").glob("*/*/weights.npz"))
     assert not processes_in(project.root)
     project.env.clear()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
+from pathlib import Path
 
 from pipeline.home import STAGES
 from tests.runner.project import Project, processes_in
@@ -75,6 +77,18 @@ def test_a_killed_run_leaves_its_lock_and_no_stage_behind(project: Project) -> N
     while processes_in(project.root) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not processes_in(project.root), "a stage outlived its run"
+
+
+def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
+    project.env["FAKE_SLEEP_train"] = "60"
+    process = project.start("-m", "output=json", "seed=1,2", start_new_session=True)
+    project.wait_for("train")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and err.splitlines()[-1].startswith("interrupted")
+    for result in (json.loads(out), *json.loads(out)["jobs"]):
+        assert (result["status"], result["error"]) == ("failed", "interrupted")
+        assert Path(result["run_dir"]).is_dir()
 
 
 def test_jobs_side_by_side(project: Project) -> None:

@@ -76,7 +76,11 @@ def make() -> None:
         else:
             write_text(Path(path), f"{path} {digest}\n")
     if name == "measure":
-        write_json(Path("metrics.json"), {**read_json(Path("schedule.json")), "cycles": 5})
+        found = {**read_json(Path("schedule.json")), "cycles": 5}
+        if os.environ.get("FAKE_ACT") == "measure:wrong":
+            found |= {"status": "failed", "error": "3 of 100 images differ"}
+            found |= {"images_host": 10000, "mismatches_host": 3}
+        write_json(Path("metrics.json"), found)
 
 
 def behave(name: str) -> None:
@@ -90,7 +94,7 @@ def behave(name: str) -> None:
         "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     }
     stage, _, act = os.environ.get("FAKE_ACT", "").partition(":")
-    if stage == name:
+    if stage == name and act in acts:
         acts[act]()
 
 
