@@ -32,6 +32,14 @@ def run(main: Callable[[], Any]) -> int:
         error = results.INTERRUPTED
         if as_json and not _sweep():
             json_line({"status": "failed", "error": error})
+    except SystemExit as ended:
+        if not isinstance(ended.code, str):
+            raise
+        error = ended.code  # the config was checked before the run began
+        fail(error)
+        if as_json:
+            json_line({"status": "failed", "error": error})
+        return results.EXIT["failed"]
     except Exception as caught:
         if trace:
             raise

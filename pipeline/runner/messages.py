@@ -31,7 +31,7 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, (HydraException, OmegaConfBaseException, ConfigCompositionException)):
         key = _unknown_key(error)
         keys = known_keys() if key else []
-        return _did_you_mean(key, keys) if keys else _invalid_value(error)
+        return did_you_mean(key, keys) if keys else _invalid_value(error)
     return None
 
 
@@ -57,7 +57,8 @@ def _unknown_key(error: BaseException) -> str:
     return ""
 
 
-def _did_you_mean(key: str, keys: list[str]) -> str:
+def did_you_mean(key: str, keys: list[str]) -> str:
+    """One line for the unknown ``key``, dotted, where there are ``keys``."""
     near = difflib.get_close_matches(key, keys, 1, cutoff=0.5)
     group = key.rpartition(".")[0]
     siblings = [k for k in keys if k.rpartition(".")[0] == group]

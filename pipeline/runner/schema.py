@@ -1,7 +1,7 @@
 """The types of the config: all options of a group share one dataclass, so typos are noticed.
 
-``MISSING`` is a value that each option must give. ``None`` is a key of some options only; it is
-left out of params.yaml, so that a key added here leaves the cache of other options valid.
+Groups whose options name a class by ``_target_`` are open here: ``pipeline.runner.options`` holds
+each option to the fields of its own class. ``MISSING`` is a value that each option must give.
 """
 
 from __future__ import annotations
@@ -11,85 +11,16 @@ from enum import Enum
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING
+from omegaconf import MISSING, OmegaConf
+
+from pipeline.runner.options import CODE_GROUPS
 
 Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
 WeightsIn = Enum("WeightsIn", "sram flash stream")
 MemoryKind = Enum("MemoryKind", "ram rom stream block")
-Layout = Enum("Layout", "slots contiguous")
 TargetName = Enum("TargetName", "simulate host flash")
-
-
-@dataclass
-class Model:
-    _target_: str = MISSING
-    name: str = MISSING
-    input_shape: list[int] | None = None
-    classes: int | None = None
-    channels: list[int] | None = None
-    kernel: int | None = None
-    input_pool: int | None = None
-
-
-@dataclass
-class Data:
-    """``path``: a folder that holds the files already; relative to where the command is typed."""
-
-    _target_: str = MISSING
-    name: str = MISSING
-    path: str = ""
-    validation: int | None = None
-    shape: list[int] | None = None
-    classes: int | None = None
-    train: int | None = None
-    test: int | None = None
-    seed: int | None = None
-
-
-@dataclass
-class Train:
-    _target_: str = MISSING
-    name: str = MISSING
-    float_epochs: int | None = None
-    quantized_epochs: int | None = None
-    frozen_epochs: int | None = None
-    float_rate: float | None = None
-    quantized_rate: float | None = None
-    frozen_rate: float | None = None
-    batch: int | None = None
-    rotation_degrees: float | None = None
-    scale: float | None = None
-    shear: float | None = None
-    shift_pixels: float | None = None
-    elastic_pixels: float | None = None
-    flip: bool | None = None
-    images: int | None = None
-    trials: list[int] | None = None
-    teacher_epochs: int | None = None
-    copies: int | None = None
-    strengths: list[float] | None = None
-    last_strength: float | None = None
-    label_share: float | None = None
-    temperature: float | None = None
-    weights: str | None = None
-
-
-@dataclass
-class Prune:
-    _target_: str = MISSING
-    name: str = MISSING
-    ratio: float | None = None
-    epochs: int | None = None
-    rate: float | None = None
-    batch: int | None = None
-
-
-@dataclass
-class Quantize:
-    _target_: str = MISSING
-    name: str = MISSING
 
 
 @dataclass
@@ -141,13 +72,6 @@ class Hardware:
 
 
 @dataclass
-class Strategy:
-    _target_: str = MISSING
-    name: str = MISSING
-    layout: Layout = Layout.slots
-
-
-@dataclass
 class Target:
     """``images``: how many of the first test images the device runs; ``port``: of the board."""
 
@@ -161,13 +85,13 @@ class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
     published table that an experiment is compared with: {name, metric, paper}."""
 
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    train: Train = field(default_factory=Train)
-    prune: Prune = field(default_factory=Prune)
-    quantize: Quantize = field(default_factory=Quantize)
+    model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    prune: dict[str, Any] = field(default_factory=dict)
+    quantize: dict[str, Any] = field(default_factory=dict)
     hardware: Hardware = field(default_factory=Hardware)
-    strategy: Strategy = field(default_factory=Strategy)
+    strategy: dict[str, Any] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
     seed: int = 1
     threads: int = 2
@@ -178,4 +102,7 @@ class Config:
 
 
 def register() -> None:
-    ConfigStore.instance().store(name="schema", node=Config)
+    schema = OmegaConf.structured(Config)
+    for group in CODE_GROUPS:
+        schema[group]._set_flag("struct", False)  # else Hydra refuses what the YAML leaves out
+    ConfigStore.instance().store(name="schema", node=schema)

@@ -16,15 +16,12 @@ from filelock import FileLock, Timeout
 
 from pipeline import home
 from pipeline.artifacts import write_text
-from pipeline.config import own_target
 from pipeline.errors import ThimbleError
 from pipeline.runner import versions
 from pipeline.runner.closure import closure, target_file
+from pipeline.runner.options import CODE_GROUPS, checked
 
 CODE = ("stages", "pipeline", "firmware")
-CODE_GROUPS = ("data", "model", "train", "prune", "quantize", "strategy")
-"""Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
-
 DVC_CONFIG = """\
 [core]
     no_scm = true
@@ -39,16 +36,10 @@ DVC_CONFIG = """\
 
 def params_text(config: Mapping[str, Any]) -> str:
     """The content of params.yaml: the resolved config, and the files of its ``_target_`` nodes."""
-    code = {group: _target_file(config[group]) for group in CODE_GROUPS}
-    return yaml.safe_dump({**config, "code": code}, sort_keys=True, default_flow_style=False)
-
-
-def _target_file(node: Mapping[str, Any]) -> str:
-    target = own_target(node)
-    name = target_file(target)
-    if not (home.ROOT / name).is_file():
-        raise ThimbleError(f"_target_ {target!r} does not exist: there is no {name}")
-    return name
+    nodes = {group: checked(group, config[group]) for group in CODE_GROUPS}
+    code = {group: target_file(node["_target_"]) for group, node in nodes.items()}
+    content = {**config, **nodes, "code": code}
+    return yaml.safe_dump(content, sort_keys=True, default_flow_style=False)
 
 
 def create(folder: Path, config: Mapping[str, Any]) -> FileLock:

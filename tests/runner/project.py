@@ -26,11 +26,13 @@ STRATEGY = '''\
 """A fake strategy."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class {title}:
     pmu_bytes: int = {pmu}
+    layout: Literal["slots", "contiguous"] = "slots"
 
     def plan(self) -> str:
         return "{title}"

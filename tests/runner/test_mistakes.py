@@ -42,6 +42,8 @@ def one_line(run: Run, code: int = 1) -> str:
         ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
         ("until=never", "until: Invalid value 'never', expected one of [fetch, train,"),
         ("strategy.layout=heap", "strategy.layout: Invalid value 'heap'"),
+        ("strategy.layuot=slots", "unknown key strategy.layuot: did you mean strategy.layout?"),
+        ("train.batch=many", "train.batch: Value 'many' of type 'str' could not be converted"),
         ("strategy", "strategy: not understood, write key=value"),
         ("strategy=[", "not understood, write key=value"),
         ("sweep=none_such", "unknown sweep 'none_such': there are strategies"),

@@ -15,7 +15,8 @@ import yaml
 from pipeline.home import ROOT, STAGES
 from pipeline.runner import deps
 from pipeline.runner.closure import closure
-from pipeline.runner.workspace import CODE_GROUPS, covered
+from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.workspace import covered
 from tests.stages.conftest import Project, ran
 
 DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -37,6 +38,13 @@ def test_import_closure_is_covered_for_every_option(stage: str) -> None:
         for target in deps.targets(ROOT, group):
             reached = closure(ROOT, [f"stages/{stage}.py", target]) - {target}
             assert not [file for file in reached if not covered(file, listed)]
+
+
+@pytest.mark.parametrize("group", CODE_GROUPS)
+def test_every_field_of_a_class_is_a_parameter(group: str) -> None:
+    """Of one's own class too: its fields are in no list."""
+    using = [stage for stage in DVC.values() if f"${{code.{group}}}" in stage["deps"]]
+    assert using and all(group in stage["params"] for stage in using)
 
 
 def test_data_flows_forward_and_outputs_do_not_overlap() -> None:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import config
@@ -47,6 +48,15 @@ PARAMS = {
     "simulate": ("target", "images"),
     "measure": ("hardware", "clock_hz"),
 }
+
+
+@dataclass(frozen=True)
+class Unused:
+    """What the config groups without code name."""
+
+    validation: int = 1
+    batch: int = 1
+    path: str = ""
 
 
 def make() -> None:

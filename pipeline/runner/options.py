@@ -1,0 +1,75 @@
+"""Nodes with a ``_target_`` hold what that class takes: a new class needs no change here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline import home
+from pipeline.config import own_target
+from pipeline.errors import ThimbleError
+from pipeline.runner import messages
+from pipeline.runner.closure import target_file
+from pipeline.runner.fields import fields
+
+CODE_GROUPS = ("data", "model", "train", "prune", "quantize", "strategy")
+"""Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
+
+FOR_PEOPLE = ("_target_", "name")
+"""The keys of every option; the others are fields of its class."""
+
+
+class Check(Callback):
+    """Hydra calls this before a single run, when there is no folder yet. Jobs are checked each."""
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        try:
+            for group in CODE_GROUPS:
+                node = OmegaConf.to_container(config[group], resolve=False)
+                assert isinstance(node, dict)
+                checked(group, {str(key): value for key, value in node.items()})
+        except ThimbleError as error:
+            raise SystemExit(str(error)) from None  # Hydra makes a warning of other exceptions
+
+
+def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    """``node`` with each value in the type that its class says.
+
+    Raises:
+        ThimbleError: for a key that the class has not, saying the nearest; for a value of another
+            type; when there is no such class.
+    """
+    for key in FOR_PEOPLE:
+        if not node.get(key):
+            raise ThimbleError(f"{group}.{key} is missing: each file in conf/{group}/ gives it")
+    types = _fields(node)
+    keys = [f"{group}.{key}" for key in (*FOR_PEOPLE, *types)]
+    for key in node:
+        if key not in (*FOR_PEOPLE, *types):
+            raise ThimbleError(messages.did_you_mean(f"{group}.{key}", keys))
+    # each may be left out: its class has a default, or says what is missing
+    shape = make_dataclass(group, [(name, kind | None, None) for name, kind in types.items()])
+    given = {key: value for key, value in node.items() if key in types and value is not None}
+    try:
+        merged = OmegaConf.merge({group: OmegaConf.structured(shape)}, {group: given})
+    except OmegaConfBaseException as error:
+        raise ThimbleError(messages.explain(error) or f"{group}: {error}") from None
+    typed = OmegaConf.to_container(merged, resolve=False, enum_to_str=True)
+    assert isinstance(typed, dict)
+    return {key: typed[group].get(key, node[key]) for key in node if node[key] is not None}
+
+
+def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
+    target = own_target(node)
+    name = target_file(target)
+    if not (home.ROOT / name).is_file():
+        raise ThimbleError(f"_target_ {target!r} does not exist: there is no {name}")
+    found = fields(home.ROOT, target)
+    if found is None:
+        raise ThimbleError(f"_target_ {target!r} does not exist: {name} has no such class")
+    return found
