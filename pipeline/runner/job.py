@@ -21,6 +21,7 @@ from pipeline.runner.screen import Screen, fail
 from pipeline.runner.stage import Outcome, Stages
 from pipeline.runner.sweep import FOLDER
 from pipeline.tracking import spool
+from pipeline.tracking.checkout import code_version
 
 
 class Job:
@@ -35,6 +36,7 @@ class Job:
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
         self.stages = STAGES[: STAGES.index(self.config["until"]) + 1]
         self._took: dict[str, dict[str, Any]] = {}
+        self._code = code_version() if self.config["tracking"] != "none" else {}
 
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
@@ -80,7 +82,8 @@ class Job:
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
                 write_json(self.folder / "result.json", self.result)
                 if self.config["tracking"] != "none":
-                    spool.add_job(self.folder, self.result, os.environ.get(FOLDER, ""))
+                    sweep = os.environ.get(FOLDER, "")
+                    spool.add_job(self.folder, self.result, sweep, self._code)
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""

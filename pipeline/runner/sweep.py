@@ -17,6 +17,7 @@ from rich.table import Table
 from pipeline.artifacts import read_json, write_json
 from pipeline.runner.screen import json_line, number, shown
 from pipeline.tracking import spool
+from pipeline.tracking.checkout import code_version
 
 FOLDER = "THIMBLE_SWEEP"
 """The environment variable that names the sweep's folder to this process and its workers."""
@@ -47,6 +48,7 @@ class Start(Callback):
             "output": config.output.name,
             "tracking": config.tracking.name,
             "overrides": list(config.hydra.overrides.task),
+            "tags": code_version(),
         }
         write_json(folder / ABOUT, about)
         os.environ[FOLDER] = str(folder)
@@ -76,7 +78,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     else:
         show(result)
     if about["tracking"] != "none":
-        spool.add_sweep(folder, result, about["begin"])
+        spool.add_sweep(folder, result, about["begin"], about["tags"])
         spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 

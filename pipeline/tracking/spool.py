@@ -29,6 +29,7 @@ class Entry:
         sweep: of a job, the folder of the sweep it belongs to; "" for a single run.
         parent: the entry ends the sweep whose folder is ``folder``.
         begin, end: seconds since 1970.
+        tags: what else is known of it, such as the code's version when it began.
     """
 
     name: str
@@ -38,19 +39,21 @@ class Entry:
     parent: bool = False
     begin: float = 0.0
     end: float = field(default_factory=time.time)
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 def folder() -> Path:
     return home.home() / "tracking"
 
 
-def add_job(run: Path, result: Mapping[str, Any], sweep: str) -> None:
+def add_job(run: Path, result: Mapping[str, Any], sweep: str, tags: Mapping[str, str]) -> None:
     took = sum(stage["seconds"] for stage in result.get("stages", {}).values())
-    _add(Entry(_name(), str(run), dict(result), sweep, begin=time.time() - took))
+    begin = time.time() - took
+    _add(Entry(_name(), str(run), dict(result), sweep, begin=begin, tags=dict(tags)))
 
 
-def add_sweep(run: Path, result: Mapping[str, Any], begin: float) -> None:
-    _add(Entry(_name(), str(run), dict(result), parent=True, begin=begin))
+def add_sweep(run: Path, result: Mapping[str, Any], begin: float, tags: Mapping[str, str]) -> None:
+    _add(Entry(_name(), str(run), dict(result), parent=True, begin=begin, tags=dict(tags)))
 
 
 def start_tracking(wait: bool = False) -> None:

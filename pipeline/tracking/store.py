@@ -14,7 +14,7 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
 
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param
+from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
@@ -37,6 +37,9 @@ ARTIFACTS = (
     "training.csv",
     "report.html",
 )
+BATCH = 100
+"""Parameters that one call takes."""
+
 ENDED = {"ok": "FINISHED", "infeasible": "FINISHED", "failed": "FAILED"}
 
 
@@ -71,9 +74,12 @@ class Store:
         if entry.sweep:
             extra["mlflow.parentRunId"] = self._run("sweep", entry.sweep, {}, entry.begin)
         run = self._run(*tag, extra, entry.begin)
-        self.client.log_batch(run, metrics=list(_metrics(entry)), params=list(_params(entry)))
-        self.client.set_tag(run, "thimble.status", entry.result["status"])
-        self.client.set_tag(run, "thimble.run_dir", entry.folder)
+        tags = {"thimble.status": entry.result["status"], "thimble.run_dir": entry.folder}
+        named = [RunTag(*tag) for tag in (tags | entry.tags).items()]
+        self.client.log_batch(run, metrics=list(_metrics(entry)), tags=named)
+        params = list(_params(entry))
+        for first in range(0, len(params), BATCH):
+            self.client.log_batch(run, params=params[first : first + BATCH])
         for name in ARTIFACTS:
             path = Path(entry.folder) / name
             if path.is_dir():
@@ -110,11 +116,13 @@ def _metrics(entry: Entry) -> Iterator[Metric]:
 
 
 def _params(entry: Entry) -> Iterator[Param]:
-    """The resolved config, one parameter a key; at most the 100 that one call takes."""
+    """The resolved config, one parameter a key, and the tools' versions, ``versions.compiler``."""
     path = Path(entry.folder) / "params.yaml"
     if path.exists():
         content = {k: v for k, v in load(path).items() if k not in ("code", "paper")}
-        for key, value in list(_flat(content))[:100]:
+        if (versions := path.with_name("versions.yaml")).exists():  # the disk was not full
+            content["versions"] = load(versions)
+        for key, value in _flat(content):
             yield Param(key, str(value)[:500])
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.runner.project import Project, clean_environment
 
@@ -81,6 +82,47 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert run["uri"].startswith(f"file://{project.root}/.thimble/tracking/artifacts/")
     assert not spooled(project)
     assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
+
+
+def test_every_parameter_and_version_is_tracked(project: Project) -> None:
+    named = "".join(f"    field_{number:03}: int = 0\n" for number in range(250))
+    small = project.root / "pipeline/strategies/small.py"
+    small.write_text(small.read_text().replace("    pmu_bytes", f"{named}    pmu_bytes", 1))
+    option = project.root / "conf/strategy/herringbone.yaml"
+    given = "".join(f"field_{number:03}: {number}\n" for number in range(250))
+    option.write_text(option.read_text() + given)
+    assert project.run("tracking=wait", "until=fetch").code == 0
+    (run,) = runs(project)
+    expected = {f"strategy.field_{number:03}": str(number) for number in range(250)}
+    assert expected.items() <= run["params"].items()
+    assert run["params"]["target.images"] == "7", "the last group"
+    folder = Path(run["tags"]["thimble.run_dir"])
+    versions = yaml.safe_load((folder / "versions.yaml").read_text())
+    assert versions["host"] and versions.keys() >= {"compiler", "simulator", "torch"}
+    tracked = {k: v for k, v in run["params"].items() if k.startswith("versions.")}
+    assert tracked == {f"versions.{name}": version for name, version in versions.items()}
+    assert "code_version" not in run["tags"], "no git checkout"
+
+
+def test_the_code_of_a_run_is_tracked(project: Project) -> None:
+    def git(*words: str) -> str:
+        identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+        command = ["git", *identity, *words]
+        return subprocess.run(
+            command, cwd=project.root, env=clean_environment(), capture_output=True, text=True,
+            check=True,
+        ).stdout.strip()  # fmt: skip
+
+    git("init", "-q")
+    git("add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
+    git("commit", "-q", "-m", "All")
+    project.run("tracking=wait", "until=fetch", "seed=1")
+    project.write("pipeline/strategies/another.py", "")
+    project.run("-m", "tracking=wait", "until=fetch", "seed=2,3")
+    found = runs(project)
+    assert {run["tags"]["code_version"] for run in found} == {git("rev-parse", "HEAD")}
+    dirty = {run["params"].get("seed", "sweep"): run["tags"]["code_dirty"] for run in found}
+    assert dirty == {"1": "false", "2": "true", "3": "true", "sweep": "true"}
 
 
 def test_failures_and_results_that_do_not_fit_are_tracked(project: Project) -> None:
