@@ -43,8 +43,9 @@ class Paper(Recipe):
         trials: how many start each phase; a single one is left at the end.
         copies, strengths: distorted copies of the training set; ``strengths`` are taken in turn
             and multiply the bounds that follow below.
-        last_strength: the strongest distortion in the last phase, which gets the network used to
-            images as they come.
+        last_strength: the strongest distortion in the last phase. Weak ones helped with clothes;
+            with digits they raised the accuracy on validation images, whose writers are also in
+            the training set, and lowered it on distorted ones.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
     """
@@ -61,7 +62,7 @@ class Paper(Recipe):
     teacher_epochs: int = 16
     copies: int = 20
     strengths: Sequence[float] = (0.0, 0.5, 1.0, 1.0, 1.5)
-    last_strength: float = 0.5
+    last_strength: float = 1.5
     label_share: float = 0.7
     temperature: float = 2.0
     rotation_degrees: float = 5.0
