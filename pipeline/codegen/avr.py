@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.codegen.kernel import WindowKernel
 from pipeline.codegen.multiples import TapCode, tap_code
 from pipeline.codegen.program import identifier
-
-if TYPE_CHECKING:
-    from pipeline.codegen.window import WindowKernel
 
 MAX_LANES = 11
 """Sums that fit r2…r25 beside the sum of activations."""

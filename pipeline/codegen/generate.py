@@ -12,7 +12,7 @@ from pipeline.codegen.operators import feed, move
 from pipeline.codegen.program import Program, c_bits
 from pipeline.codegen.render import render, static_source
 from pipeline.codegen.views import SCATTERED, as_pixels
-from pipeline.codegen.window import add_step
+from pipeline.codegen.window import add_step, assembled, code
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
@@ -47,7 +47,7 @@ def generate(
     if len(program.statements) > MAX_STATEMENTS:
         raise ThimbleError(f"the plan has {len(program.statements)} steps, too many to generate")
     windows = program.kernels.values()
-    kernels = [kernel.code(program) for kernel in windows]
+    kernels = [code(kernel, program) for kernel in windows]
     if program.cycles:
         kernels.insert(0, _permutation(program))
     statements = [statement() for statement in program.statements]
@@ -65,7 +65,7 @@ def generate(
         shared=_declarations(program.shared),
         kernels=kernels,
         packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in windows),
-        has_assembly=any(kernel.assembly(program) for kernel in windows),
+        has_assembly=any(assembled(kernel, program) for kernel in windows),
         feed=feeding,
         statements=statements,
         output_byte=output_byte,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pipeline.codegen.kernel import Window, WindowKernel
 from pipeline.codegen.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.program import Array, Program, c_bits, identifier
 from pipeline.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    from pipeline.codegen.window import Window, WindowKernel
 
 
 class Portable:

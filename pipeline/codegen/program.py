@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from pipeline.codegen.kernel import WindowKernel
 from pipeline.codegen.lines import Line
 from pipeline.codegen.views import PixelTables
 from pipeline.errors import ThimbleError
@@ -15,9 +15,6 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
-
-if TYPE_CHECKING:
-    from pipeline.codegen.window import WindowKernel
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,7 @@ from filelock import FileLock
 
 from pipeline import home
 from pipeline.artifacts import write_json
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A run to be tracked.
-
-    Attributes:
-        folder: the run's folder, or the sweep's.
-        result: what ``result.json`` holds.
-        sweep: of a job, the folder of the sweep it belongs to; "" for a single run.
-        parent: the entry ends the sweep whose folder is ``folder``.
-        begin, end: seconds since 1970.
-        tags: what else is known of it, such as the code's version when it began.
-    """
-
-    name: str
-    folder: str
-    result: dict[str, Any]
-    sweep: str = ""
-    parent: bool = False
-    begin: float = 0.0
-    end: float = field(default_factory=time.time)
-    tags: dict[str, str] = field(default_factory=dict)
+from pipeline.tracking.entry import Entry
 
 
 def folder() -> Path:

@@ -19,7 +19,7 @@ from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
 from pipeline.metrics import METRICS
-from pipeline.tracking.spool import Entry
+from pipeline.tracking.entry import Entry
 
 EXPERIMENT = "thimble"
 ARTIFACTS = (

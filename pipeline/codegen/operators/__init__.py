@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.kernel import Window
 from pipeline.codegen.operators import conv2d, dense, pool2d
-from pipeline.codegen.window import Window
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.window import Window
+from pipeline.codegen.kernel import Window
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d

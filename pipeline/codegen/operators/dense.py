@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.kernel import Window
 from pipeline.codegen.views import grid
-from pipeline.codegen.window import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.dense import Dense
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline.codegen.kernel import ranges
 from pipeline.codegen.lines import are_disjoint
 from pipeline.codegen.operators import pool2d
 from pipeline.codegen.program import Program, c_bits
 from pipeline.codegen.render import render
 from pipeline.codegen.views import as_pixels, grid
-from pipeline.codegen.window import ranges
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo

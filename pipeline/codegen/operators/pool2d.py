@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.window import Window
+from pipeline.codegen.kernel import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo

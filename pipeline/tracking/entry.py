@@ -1,0 +1,30 @@
+"""What is known of a run until MLflow has it: an entry of the spool."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run to be tracked.
+
+    Attributes:
+        folder: the run's folder, or the sweep's.
+        result: what ``result.json`` holds.
+        sweep: of a job, the folder of the sweep it belongs to; "" for a single run.
+        parent: the entry ends the sweep whose folder is ``folder``.
+        begin, end: seconds since 1970.
+        tags: what else is known of it, such as the code's version when it began.
+    """
+
+    name: str
+    folder: str
+    result: dict[str, Any]
+    sweep: str = ""
+    parent: bool = False
+    begin: float = 0.0
+    end: float = field(default_factory=time.time)
+    tags: dict[str, str] = field(default_factory=dict)
