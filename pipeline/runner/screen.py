@@ -58,6 +58,8 @@ class Screen:
         self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes", "needed_bytes")
         self._bar("Flash", result, "flash_bytes", "flash_limit_bytes", "needed_bytes")
         self._table(result)
+        for line in published(result):
+            self.console.print(line)
         if (Path(result["run_dir"]) / "report.html").is_file():
             self.console.print(f"  report     {shown(Path(result['run_dir']) / 'report.html')}")
 
@@ -111,6 +113,15 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+def published(result: Mapping[str, Any]) -> list[str]:
+    """A published table's numbers beside ours, a line each."""
+    lines = []
+    for row in result.get("rows", ()):
+        ours = "–" if row["ours"] is None else number(row["ours"])
+        lines.append(f"  {row['name']} {row['metric']}: {ours}, published {number(row['paper'])}")
+    return lines
+
+
 def infeasible(result: Mapping[str, Any]) -> str:
     return (
         f"does not fit: {result['resource']} needs {number(result['needed_bytes'])} B of "
@@ -134,7 +145,9 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) < 1 else f"{value:,.1f}"
 
 
 def shown(path: Path) -> str:

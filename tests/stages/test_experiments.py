@@ -37,6 +37,14 @@ def test_the_papers_peaks(small: Project) -> None:
     assert result["status"] == "ok" and len(result["jobs"]) == 4
 
 
+def test_the_headline(small: Project) -> None:
+    """On a stand-in: the bytes do not depend on the weights."""
+    result = small.run("experiment=gural_mnist", "target.images=2")
+    ours = {row["name"]: row["ours"] for row in result["rows"]}
+    assert ours["activations"] == 430.5 and ours["weights"] == 1512.5
+    assert ours["program"] == result["flash_bytes"] and ours["latency"] == result["latency_us"]
+
+
 def test_a_missing_compiler_names_its_package(small: Project, tmp_path: Path) -> None:
     small.run()
     tools = tmp_path / "bin"
