@@ -27,7 +27,7 @@ def parse(content: bytes, name: str) -> U8:
     shape = struct.unpack(f">{content[3]}I", content[4:header])
     if len(content) != header + prod(shape):
         raise ThimbleError(f"{name} has {len(content) - header} of {prod(shape)} elements")
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # writable
 
 
 def split(files: dict[str, bytes], part: str) -> Split:

@@ -36,3 +36,8 @@ def test_a_part_is_images_and_labels() -> None:
     assert split.images.shape == (5, 28, 28, 1)
     assert split.images[:, 0, 0, 0].tolist() == [100, 101, 102, 103, 104]
     assert split.labels.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_arrays_are_writable() -> None:
+    """PyTorch warns of arrays that are not."""
+    assert idx.parse(b"\0\0\x08\x01\0\0\0\x02ab", "labels").flags.writeable
