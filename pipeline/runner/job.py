@@ -35,6 +35,7 @@ class Job:
         self.screen = Screen(self.config["output"] == "json")
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
         self.stages = STAGES[: STAGES.index(self.config["until"]) + 1]
+        self._spooled = False
         self._took: dict[str, dict[str, Any]] = {}
         self._code = code_version() if self.config["tracking"] != "none" else {}
 
@@ -84,6 +85,7 @@ class Job:
                 if self.config["tracking"] != "none":
                     sweep = os.environ.get(FOLDER, "")
                     spool.add_job(self.folder, self.result, sweep, self._code)
+                    self._spooled = True
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""
@@ -91,7 +93,7 @@ class Job:
         if self.result["status"] == "failed":
             fail(STOPPED if interrupted else self.result["error"])
         self.screen.result(self.result)
-        if self.config["tracking"] != "none":
+        if self._spooled:
             took = sum(stage["seconds"] for stage in self._took.values())
             patient = took > PATIENCE_SECONDS and not interrupted
             with contextlib.suppress(KeyboardInterrupt):  # the run is over: only waiting ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -24,6 +25,15 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.errors import ThimbleError
 from pipeline.runner.workspace import LOG
+
+UNWRITABLE = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "make it writable",
+    errno.EPERM: "make it writable",
+}
+"""System errors that say that a folder takes nothing more, and what ends that."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,7 @@ class Stages:
     def _restored(self, stage: Any) -> bool:
         from dvc.stage.loader import StageLoader
 
-        entry = self._repo.stage_cache._load(stage)
+        entry = self._noted(stage)
         if not entry:
             return False
         StageLoader.fill_from_lock(stage, entry)
@@ -122,6 +132,23 @@ class Stages:
             return False
         stage.checkout(force=True)
         return True
+
+    def _noted(self, stage: Any) -> Any:
+        """DVC's note of the stage's results, None if there is none.
+
+        A note is a file in a folder named by the stage's key. DVC trips over an empty folder, so
+        what a kill or a full disk left of a note is removed; we hold the lock of the stage's key.
+        """
+        from dvc.stage.cache import _get_stage_hash
+
+        notes = self._repo.stage_cache
+        folder = Path(notes._get_cache_dir(_get_stage_hash(stage)))
+        for unfinished in folder.glob("*.tmp"):
+            unfinished.unlink()
+        found = notes._load(stage) if folder.is_dir() and any(folder.iterdir()) else None
+        if folder.is_dir() and not any(folder.iterdir()):  # a damaged note was deleted by DVC
+            folder.rmdir()
+        return found
 
     def _explained(self, name: str, error: Exception) -> ThimbleError:
         """What failed, in the stage's own words if it had any."""
@@ -133,7 +160,7 @@ class Stages:
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, OSError) and cause.errno is not None:
-                return ThimbleError(f"{name}: {cause.strerror}: {cause.filename or home.home()}")
+                return ThimbleError(f"{name}: {_unwritable(cause) or _plain(cause)}")
         for cause in causes:
             if signal := _signal(str(cause)):
                 return ThimbleError(f"{name} was killed by signal {signal}: run it again")
@@ -190,6 +217,21 @@ def _signal(said: str) -> int:
     found = re.search(r"exited with (-?\d+)$", said)
     code = int(found[1]) if found else 0
     return -code if code < 0 else max(0, code - 128)
+
+
+def _unwritable(error: OSError) -> str:
+    """What to do about a shared folder that is full or read-only; "" for other errors."""
+    advice, place = UNWRITABLE.get(error.errno or 0, ""), str(error.filename or "")
+    if advice and not place:  # a write names no file: the run's folder or the cache
+        return f"{error.strerror}: {advice}, here or in the cache, {home.home()}"
+    if not advice or not place.startswith(str(home.home())):
+        return ""
+    advice = f"{advice}, or set THIMBLE_HOME to another folder"
+    return f"the cache in {home.home()} cannot be written ({error.strerror}): {advice}"
+
+
+def _plain(error: OSError) -> str:
+    return f"{error.strerror}: {error.filename or home.home()}"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -78,8 +79,9 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     else:
         show(result)
     if about["tracking"] != "none":
-        spool.add_sweep(folder, result, about["begin"], about["tags"])
-        spool.start_tracking(wait=about["tracking"] == "wait")
+        with contextlib.suppress(OSError):  # a full disk, a read-only cache: the jobs say so
+            spool.add_sweep(folder, result, about["begin"], about["tags"])
+            spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 
 

@@ -6,11 +6,13 @@ meanwhile to a linked file would be stored under the wrong hash.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 from filelock import FileLock, Timeout
 
@@ -59,7 +61,9 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
         raise ThimbleError(
             f"{folder} is in use by another run: wait for it, or choose another hydra.run.dir"
         ) from None
+    _end_orphans(folder)
     _clear(folder)
+    shutil.rmtree(folder / ".dvc" / "tmp", ignore_errors=True)  # DVC's locks: half-written, perhaps
     write_text(folder / "params.yaml", params_text(config))
     write_text(folder / VERSIONS, versions.text(config))
     if not (home.ROOT / VERSIONS).exists():  # for `dvc repro` there
@@ -76,6 +80,21 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     config_text = DVC_CONFIG.format(cache=home.cache(), site=folder.absolute() / ".dvc" / "site")
     write_text(folder / ".dvc" / "config", config_text)
     return lock
+
+
+def _end_orphans(folder: Path) -> None:
+    """End what a killed run.py left running in ``folder``: it would write into this run's files."""
+    if not (folder / ".dvc" / "config").exists():
+        return
+    orphans = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if Path(process.cwd()).is_relative_to(folder.resolve()):
+                runner = process.environ().get("THIMBLE_RUNNER", "")
+                if runner and not psutil.pid_exists(int(runner)):
+                    process.kill()
+                    orphans.append(process)
+    psutil.wait_procs(orphans, timeout=5)
 
 
 def _clear(folder: Path) -> None:

@@ -149,9 +149,37 @@ def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
         run = project.run()
         said = one_line(run)
         assert "No space left on device" in said or "disk is full" in said
+        assert "free some space" in said
         (disk / "filler").unlink()
         os.system(f"mount -o remount,size=8m {disk}")
         assert project.run().code == 0
+    finally:
+        os.system(f"umount -l {disk}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a disk read-only needs root")
+@pytest.mark.parametrize("place", ["home", "home/cache"])
+def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: str) -> None:
+    disk, home = tmp_path / place, tmp_path / "home"
+    disk.mkdir(parents=True)
+    project.env["THIMBLE_HOME"] = str(home)
+    if os.system(f"mount -t tmpfs -o size=8m tmpfs {disk} 2>/dev/null"):
+        pytest.skip("mounting is not allowed here")
+    try:
+        assert project.run("until=train").code == 0
+        assert os.system(f"mount -o remount,ro {disk}") == 0
+        run = project.run("until=train", "tracking=wait")
+        assert one_line(run) == (
+            f"fetch: the cache in {home} cannot be written (Read-only file system): "
+            "make it writable, or set THIMBLE_HOME to another folder"
+        )
+        sweep = project.run("-m", "output=json", "tracking=wait", "until=train", "seed=1,2")
+        assert sweep.code == 1 and "Traceback" not in sweep.err
+        assert all("make it writable" in job["error"] for job in sweep.json["jobs"])
+        os.system(f"mount -o remount,rw {disk}")
+        project.ran()
+        assert project.run("until=train").code == 0
+        assert project.ran() == [], "the cache is as good as before"
     finally:
         os.system(f"umount -l {disk}")
 
