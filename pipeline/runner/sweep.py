@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pipeline.artifacts import read_json, write_json
-from pipeline.runner.screen import json_line, number, shown
+from pipeline.runner.screen import json_line, number, published, shown
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
 
@@ -108,9 +108,8 @@ def show(result: Mapping[str, Any]) -> None:
     for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
         table.add_row(name, *(cell(key, job.get(key)) for key, _ in COLUMNS))
     console.print(table)
-    for row in result.get("rows", ()):
-        ours = "–" if row["ours"] is None else number(row["ours"])
-        console.print(f"  {row['name']} {row['metric']}: {ours}, published {number(row['paper'])}")
+    for line in published(result):
+        console.print(line)
     for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
         if job.get("error"):
             console.print(f"  {name}: {job['error']}")
