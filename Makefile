@@ -1,8 +1,8 @@
-# make demo    set everything up and run the main command
+# make demo    set up what the main command needs, and run it
 # make test    set everything up and run the tests;  make test-all  with the slow ones
 # make bench   how fast a cached run and a cached sweep are
 # make lint    what .ci/run checks besides the tests
-# make deps    bring dvc.yaml and params.yaml up to date with code and config
+# make deps    bring dvc.yaml, params.yaml and docs/support.md up to date with code and config
 
 NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -11,6 +11,11 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
   $(if $(PYTHON),,python3-venv)
+# For boards with a Cortex-M, and all tests; what they recommend (C++, displays) would be 3 GB.
+ARM_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
+ifeq ($(MAKECMDGOALS),demo)
+ARM_PACKAGES :=
+endif
 
 .PHONY: setup packages demo test test-all bench lint deps
 
@@ -33,23 +38,33 @@ lint: setup
 
 deps: setup
 	$(BIN)/python -m pipeline.runner.deps
+	$(BIN)/python -m tests.support
 
 setup: packages .venv/ready
 
-# System packages: the AVR compiler and simulator. Installed if that needs no password.
+# System packages: compilers and simulators. Installed if that needs no password.
 packages:
 	@missing=""; for p in $(PACKAGES); do \
 	  dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
-	[ -z "$$missing" ] && exit 0; \
+	arm=""; for p in $(ARM_PACKAGES); do \
+	  dpkg -s $$p >/dev/null 2>&1 || arm="$$arm $$p"; done; \
+	[ -z "$$missing$$arm" ] && exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 	  for tool in gcc avr-gcc pkg-config; do command -v $$tool >/dev/null || lacks=1; done; \
-	  [ -z "$$lacks" ] || echo "Please install the equivalents of:$$missing"; \
+	  [ -z "$$lacks" ] || echo "Please install the equivalents of:$$missing$$arm"; \
 	elif $(SUDO) true 2>/dev/null; then \
-	  echo "Installing system packages (about 300 MB):$$missing"; \
+	  [ -z "$$missing" ] || echo "Installing system packages (about 300 MB):$$missing"; \
+	  [ -z "$$arm" ] || \
+	    echo "Installing the Arm compiler and QEMU (download 110 MB, on disk 920 MB):$$arm"; \
+	  install="$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq"; \
 	  $(SUDO) apt-get update -qq && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	  { [ -z "$$missing" ] || $$install $$missing >/dev/null; } && \
+	  { [ -z "$$arm" ] || $$install --no-install-recommends $$arm >/dev/null; }; \
 	else \
-	  echo "Please run: sudo apt-get install$$missing"; exit 1; \
+	  [ -z "$$missing" ] || echo "Please run: sudo apt-get install$$missing"; \
+	  [ -z "$$arm" ] || \
+	    echo "Please run: sudo apt-get install --no-install-recommends$$arm"; \
+	  exit 1; \
 	fi
 
 # Python packages, at the versions of constraints.txt, in an environment of the project's own.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config import frozen
-from pipeline.hardware import Hardware, Memory, Power, Toolchain
+from pipeline.hardware import FlashTiming, Hardware, Memory, Power, Region, Toolchain
 
 
 def hardware(node: Mapping[str, Any]) -> Hardware:
@@ -19,4 +19,6 @@ def hardware(node: Mapping[str, Any]) -> Hardware:
     values["toolchain"] = Toolchain(**frozen(node["toolchain"]))
     values["power"] = Power(**frozen(node["power"]))
     values["extra_memories"] = tuple(Memory(**m) for m in node.get("extra_memories") or ())
+    values["regions"] = tuple(Region(**frozen(r)) for r in node.get("regions") or ())
+    values["flash_timing"] = FlashTiming(**frozen(node.get("flash_timing") or {}))
     return Hardware(**values)

@@ -25,6 +25,43 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Region:
+    """Memory as the chip or the board has it.
+
+    Attributes:
+        start: its first address, for the core.
+        kind: ``ram`` or ``rom``.
+        reach: who reads and writes it without the core's help, e.g. ``dma``.
+        external: on the board, not in the chip.
+    """
+
+    name: str
+    start: int
+    bytes: int
+    kind: Literal["ram", "rom"] = "ram"
+    reach: tuple[str, ...] = ("cpu", "dma")
+    external: bool = False
+
+
+@dataclass(frozen=True)
+class FlashTiming:
+    """What reading the program's memory costs, for a modelled latency.
+
+    Attributes:
+        wait_states: cycles of a read that no cache holds.
+        read_bytes: of one read; 0: not known.
+        line_bytes: of a line of either cache, which holds several reads.
+        instruction_lines, data_lines: lines of the caches.
+    """
+
+    wait_states: int = 0
+    read_bytes: int = 0
+    line_bytes: int = 0
+    instruction_lines: int = 0
+    data_lines: int = 0
+
+
+@dataclass(frozen=True)
 class Power:
     """A documented supply model: energy is time in a state times that state's power."""
 
@@ -67,6 +104,10 @@ class Hardware:
         stack_reserve_bytes: what the planner keeps free for the stack and the harness; the build
             replaces it by the real bound.
         cycles_per_mac: for estimates before anything is run.
+        alignment_bytes: what the address of every activation is a multiple of.
+        cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
+        regions: the memory behind the sizes above, for cores whose simulator keeps to it.
+        flash_timing: where a modelled latency counts the flash's waits.
     """
 
     name: str
@@ -86,6 +127,10 @@ class Hardware:
     flasher: str = ""
     baud: int = 115200
     extra_memories: tuple[Memory, ...] = field(default=())
+    alignment_bytes: int = 1
+    cpu: str = ""
+    regions: tuple[Region, ...] = field(default=())
+    flash_timing: FlashTiming = field(default_factory=FlashTiming)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

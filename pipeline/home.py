@@ -26,8 +26,9 @@ def home() -> Path:
     return Path(os.environ.get("THIMBLE_HOME") or ROOT / ".thimble").absolute()
 
 
-def cache() -> Path:
-    return home() / "cache"
+def typed() -> Path:
+    """The folder that the command was typed in; stages are told, they run elsewhere."""
+    return Path(os.environ.get("THIMBLE_TYPED") or Path.cwd()).absolute()
 
 
 def lock_file(name: str) -> str:

@@ -1,7 +1,9 @@
 """The metrics of a finished run, under the names of DESIGN.md §5; every number says what it counts.
 
-The integer reference (``Graph.outputs``) on the whole test set is what everything is compared with:
-the native program on the same set, the device on the first images of it.
+The integer reference (``Graph.outputs``) is what everything is compared with: the native program
+on the test set, the device on the first images of it. For networks so large that the reference
+would take minutes it computes the first images only; the native program speaks for the others.
+Plans whose accumulators round (docs/decisions/0010) are compared with the interpreter instead.
 """
 
 from __future__ import annotations
@@ -16,14 +18,21 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.plan.calibrate import rounds
+from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.vocabulary import Plan
 
 Array = npt.NDArray[Any]
 
+REFERENCE_MACS = 4_000_000_000
+"""Work of the reference, some seconds; at least ``REFERENCE_IMAGES`` are computed."""
+REFERENCE_IMAGES = 8
+
 
 def metrics(
     graph: Graph,
+    plan: Plan,
     hardware: Hardware,
     schedule: Mapping[str, Any],
     size: Mapping[str, Any],
@@ -40,33 +49,39 @@ def metrics(
     Args:
         schedule, size, device: the reports of those stages.
         outputs: ``outputs.npz``: ``device_outputs`` and ``host_outputs``, (n, outputs).
-        images: the test set, (n, h, w, c) uint8.
-        labels: (n,).
+        images: the test set as the input tensor stores it, (n, *input shape).
+        labels: (n,), or none: then there is no accuracy.
 
     Raises:
         ThimbleError: when the native program or the device answers for other images than it got.
     """
-    reference = graph.outputs(images.astype(np.int64)).reshape(len(images), -1)
-    on_device, on_host = outputs["device_outputs"], outputs["host_outputs"]
-    if len(on_host) != len(images) or on_device.shape[1:] != reference.shape[1:]:
+    reference = references(graph, plan, images)
+    kind = np.dtype(str(graph.tensors[graph.output].dtype))
+    on_device, on_host = (outputs[f"{where}_outputs"].view(kind) for where in ("device", "host"))
+    count = graph.tensors[graph.output].size
+    if len(on_host) != len(images) or on_device.shape[1:] != (count,):
         raise ThimbleError(
             f"outputs.npz has {len(on_host)} answers for {len(images)} images: "
             "delete it and run the same command again"
         )
+    known = np.concatenate([reference, on_host[len(reference) :].astype(np.int64)])
     found: dict[str, Any] = {
         "status": size["status"],
         "fits": size["status"] == "ok",
-        "accuracy_int": accuracy(reference, labels),
+        "images_reference": len(reference),
         "images_host": len(on_host),
-        "mismatches_host": mismatches(on_host, reference),
+        "mismatches_host": mismatches(on_host, known),
         "images_device": len(on_device),
         "card_read_bytes": 0,
         "card_write_bytes": 0,
         "wear": 0,
     }
+    if len(labels):
+        found["accuracy_int"] = accuracy(known, labels)
     if len(on_device):
-        found["accuracy_device"] = accuracy(on_device, labels[: len(on_device)])
-        found["mismatches_device"] = mismatches(on_device, reference[: len(on_device)])
+        found["mismatches_device"] = mismatches(on_device, known[: len(on_device)])
+        if len(labels):
+            found["accuracy_device"] = accuracy(on_device, labels[: len(on_device)])
     if wrong := difference(found):
         found |= {"status": "failed", "error": wrong}
     for name in ("pmu_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed"):
@@ -76,9 +91,26 @@ def metrics(
     )
     for name in ("flash_bytes", "flash_limit_bytes", "sram_limit_bytes"):
         found[name] = size[name]
-    found["stack_bytes"] = device.get("stack_bytes", size["stack_bound_bytes"])
-    found["sram_bytes"] = device.get("sram_bytes", size["sram_bytes"])
-    return found | timing(device, hardware)
+    if size["stack_bound_bytes"]:  # natively no stack is bounded
+        found["stack_bytes"] = device.get("stack_bytes", size["stack_bound_bytes"])
+        found["sram_bytes"] = device.get("sram_bytes", size["sram_bytes"])
+    if "instructions" in device:  # of nn_invoke alone, in the median inference
+        found["instructions"] = device["instructions"]["median"]
+    return found | timing(device, hardware) | modelled(device, hardware) | by_layer(device, graph)
+
+
+def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
+    """(n, outputs) for the first n images: of the graph, or of a plan whose sums are rounded."""
+    count = graph.tensors[graph.output].size
+    if not len(images):
+        return np.zeros((0, count), np.int64)
+    if rounds(plan):
+        frames = images[:REFERENCE_IMAGES].astype(np.int64)
+        outputs = np.stack([interpret(plan, graph, frame).output for frame in frames])
+    else:
+        checked = max(REFERENCE_IMAGES, REFERENCE_MACS // max(1, graph.macs))
+        outputs = graph.outputs(images[:checked].astype(np.int64))
+    return outputs.reshape(-1, count)
 
 
 def difference(found: Mapping[str, Any]) -> str:
@@ -97,19 +129,58 @@ def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
     """Of the median inference; nothing where no target counts cycles.
 
     ``cycles`` and ``compute_us`` are all CPU time, the feeding included; ``latency_us`` is last
-    input byte in to first output byte out; neither counts waiting for the line. ``energy_uj`` is
-    modelled: the compute time at the active power of ``hardware.power``.
+    input byte in to first output byte out, ``latency_max_us`` that of the slowest image (an
+    activation of 0 skips its products); none counts waiting for the line. ``energy_uj`` is
+    modelled: the compute time at the active power of ``hardware.power``, where that is known.
     """
     if "compute_cycles" not in device:
         return {}
     cycles = device["compute_cycles"]["median"]
     compute_us = cycles / hardware.clock_hz * 1e6
-    return {
+    found = {
         "cycles": cycles,
         "compute_us": compute_us,
         "latency_us": device["latency_cycles"]["median"] / hardware.clock_hz * 1e6,
-        "energy_uj": hardware.power.active_uj(compute_us),
+        "latency_max_us": device["latency_cycles"]["max"] / hardware.clock_hz * 1e6,
     }
+    known = hardware.power.active_ma
+    return found | ({"energy_uj": hardware.power.active_uj(compute_us)} if known else {})
+
+
+def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
+    """``cycles`` and times of a core whose cycles are modelled, feeding left out, with the model's
+    band; nothing where they are not."""
+    if "modelled_cycles" not in device:
+        return {}
+    counts = device["modelled_cycles"]
+    low, middle, high = (
+        counts[name] / hardware.clock_hz * 1e6 for name in ("low", "median", "high")
+    )
+    found = {
+        "cycles": counts["median"],
+        "latency_us": middle,
+        "latency_low_us": low,
+        "latency_high_us": high,
+    }
+    known = hardware.power.active_ma
+    return found | ({"energy_uj": hardware.power.active_uj(middle)} if known else {})
+
+
+def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+    """``layers``: of the median inference {layer, macs, cycles, cycles_per_mac} each.
+
+    The cycles add up to ``cycles``. What multiplies nothing (pooling, permutations of data at run
+    time, what lies between the layers) has no ``cycles_per_mac``.
+    """
+    if "layer_cycles" not in device:
+        return {}
+    macs = {op.name: op.macs(graph.tensors) for op in graph.operators}
+    rows = []
+    for name, cycles in device["layer_cycles"]:
+        row = {"layer": name, "macs": macs.get(name, 0), "cycles": cycles}
+        each = {"cycles_per_mac": cycles / row["macs"]} if row["macs"] else {}
+        rows.append(row | each)
+    return {"layers": rows}
 
 
 def accuracy(outputs: Array, labels: Array) -> float:

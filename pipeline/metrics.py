@@ -6,10 +6,12 @@ METRICS = (
     "accuracy_device",
     "images_device",
     "mismatches_device",
+    "images_reference",
     "images_host",
     "mismatches_host",
     "pmu_bytes",
     "arena_bytes",
+    "accumulate_layers",
     "stack_bytes",
     "sram_bytes",
     "sram_limit_bytes",
@@ -21,6 +23,9 @@ METRICS = (
     "cycles",
     "instructions",
     "latency_us",
+    "latency_max_us",
+    "latency_low_us",
+    "latency_high_us",
     "compute_us",
     "energy_uj",
     "io_us",
@@ -34,6 +39,8 @@ METRICS = (
     "wear_years_half",
 )
 """Every number says in its name what it counts. Bytes may have fractions: 4-bit elements.
+
+``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``.
 
 ``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
 years to last.

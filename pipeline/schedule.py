@@ -11,12 +11,14 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.plan.calibrate import rounds
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
 
 RANDOM_FRAMES = 2
+LARGE_MACS = 20_000_000
 
 
 def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
@@ -25,16 +27,19 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     Raises:
         PlanError: the plan is not proved correct.
         ThimbleError: interpreting it gives other outputs than the graph: a bug of ours, since
-            a verified plan cannot.
+            a verified plan cannot, unless its accumulators round; then the largest difference of
+            any output is reported.
     """
     plan = roomy(plan)
     costs = cost(plan, graph, hardware)
+    difference = 0
     for number, frame in enumerate(frames(graph)):
         expected = graph.run(frame[None])[graph.output][0]
-        result = interpret(plan, graph, frame)
-        if not np.array_equal(result.output, expected):
+        result = interpret(plan, graph, frame).output
+        difference = max(difference, int(np.abs(result - expected).max()))
+        if difference and not rounds(plan):
             raise ThimbleError(
-                f"strategy {plan.strategy}: frame {number} gives {result.output.tolist()}, the "
+                f"strategy {plan.strategy}: frame {number} gives {result.tolist()}, the "
                 f"graph {expected.tolist()}: please report it with params.yaml"
             )
     verdict = fit(plan, costs, hardware)
@@ -42,6 +47,7 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
         "status": "ok" if verdict.fits else "infeasible",
         "pmu_bytes": costs.pmu_bytes,
         "arena_bytes": costs.arena_bytes,
+        "arena_over_bound_bytes": costs.over_bound_bytes,
         "weight_bytes": graph.weight_bytes,
         "macs": costs.macs,
         "macs_executed": costs.macs_executed,
@@ -51,18 +57,24 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
         "resource": verdict.resource,
         "needed_bytes": verdict.needed_bytes,
         "available_bytes": verdict.available_bytes,
+        **dict(plan.notes),
     }
+    if rounds(plan):
+        report["largest_difference"] = difference
     if not verdict.fits:
         report |= {"where": verdict.where, "advice": f"try {verdict.advice}"}
     return report
 
 
 def frames(graph: Graph) -> Iterator[IntArray]:
-    """Inputs worth trying: both ends of the input's type, and a few at random."""
+    """Inputs worth trying: both ends of the input's type, and a few at random; for a network of
+    more than ``LARGE_MACS`` one at random."""
     tensor = graph.tensors[graph.input]
     low, high = tensor.dtype.minimum, tensor.dtype.maximum
-    yield np.full(tensor.shape, low, np.int64)
-    yield np.full(tensor.shape, high, np.int64)
+    large = graph.macs > LARGE_MACS
+    if not large:
+        yield np.full(tensor.shape, low, np.int64)
+        yield np.full(tensor.shape, high, np.int64)
     rng = np.random.default_rng(0)
-    for _ in range(RANDOM_FRAMES):
+    for _ in range(1 if large else RANDOM_FRAMES):
         yield rng.integers(low, high, tensor.shape, endpoint=True)

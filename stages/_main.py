@@ -1,7 +1,8 @@
 """How every stage ends: done, a one-line error, or interrupted; and that it never outlives its run.
 
 Run by run.py, a stage leaves ``.stages/NAME.json`` in the workspace, which says that it ran and why
-it failed, and its standard output goes to a log: standard output belongs to run.py's JSON line.
+it failed, and its standard output goes to a log: standard output belongs to run.py's JSON line. In
+a sweep standard error goes there, too: many jobs share the terminal.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def run(main: Callable[[], None]) -> None:
     name = Path(sys.argv[0]).stem
     if runner := os.environ.get("THIMBLE_RUNNER"):
         threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
-        _stdout_to(LOG / f"{name}.log")
+        _to_log(LOG / f"{name}.log", (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,))
     begin = time.monotonic()
     try:
         main()
@@ -81,11 +82,12 @@ def _trace(name: str) -> None:
             pass
 
 
-def _stdout_to(path: Path) -> None:
-    """Send file descriptor 1 to ``path``, for this process and those it starts."""
+def _to_log(path: Path, descriptors: tuple[int, ...]) -> None:
+    """Send these file descriptors to ``path``, for this process and those it starts."""
     sys.stdout.flush()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(handle, 1)
+    for descriptor in descriptors:
+        os.dup2(handle, descriptor)
     os.close(handle)
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from pipeline import board, config
-from pipeline.targets import toolchain
+from pipeline.targets import builds, toolchain
 from stages._main import run
 
 
 def main() -> None:
     cfg = config.load()
-    size = toolchain.build(Path("generated"), Path("build"), board.hardware(cfg["hardware"]))
+    size = builds.build(Path("generated"), Path("build"), board.hardware(cfg["hardware"]))
     toolchain.save(size, Path("size.json"))
 
 

@@ -9,7 +9,10 @@ from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.report import html
+from stages._frames import test_frames
 from stages._main import run
+
+WEIGHTS = Path("weights.npz")
 
 
 def main() -> None:
@@ -22,12 +25,13 @@ def main() -> None:
     data = artifacts.read_npz(Path("data/dataset.npz"))
     outputs = artifacts.read_npz(Path("outputs.npz"))
     found = metrics(
-        graph, hardware, **reports, outputs=outputs,
-        images=data["test_images"], labels=data["test_labels"],
+        graph, plan, hardware, **reports, outputs=outputs,
+        images=test_frames(graph, data, cfg["target"]), labels=data["test_labels"],
     )  # fmt: skip
-    weights = artifacts.read_npz(Path("weights.npz"))
-    if "accuracy_float" in weights:  # random weights have none
-        found["accuracy_float"] = float(weights["accuracy_float"])
+    if WEIGHTS.exists():  # of networks that are trained here
+        weights = artifacts.read_npz(WEIGHTS)
+        if "accuracy_float" in weights:  # random weights have none
+            found["accuracy_float"] = float(weights["accuracy_float"])
     costs = cost(roomy(plan), graph, hardware)
     origin = provenance(cfg, graph, plan, reports["size"])
     html.write(Path("report.html"), graph, plan, costs, found, origin)

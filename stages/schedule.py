@@ -5,6 +5,8 @@ from pathlib import Path
 from pipeline import artifacts, board, config, schedule
 from pipeline.graph.graph import Graph
 from pipeline.plan import serialize
+from pipeline.plan.calibrate import calibrated, needs_calibration
+from stages._calibration import calibration_frames
 from stages._main import run
 
 
@@ -13,6 +15,9 @@ def main() -> None:
     graph = Graph.load(Path())
     hardware = board.hardware(cfg["hardware"])
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
+    if needs_calibration(plan):
+        data = artifacts.read_npz(Path("data/dataset.npz"))
+        plan = calibrated(plan, graph, calibration_frames(graph, data))
     report = schedule.check(plan, graph, hardware)
     serialize.save(plan, Path("plan.json"))
     artifacts.write_json(Path("schedule.json"), report)

@@ -1,20 +1,27 @@
-"""Stage simulate: build/, size.json and the test images -> device.json and outputs.npz."""
+"""Stage simulate: the graph, build/, size.json, test images -> device.json and outputs.npz."""
 
 from pathlib import Path
 
+import numpy as np
+
 from pipeline import artifacts, board, config
+from pipeline.graph.graph import Graph
 from pipeline.targets import device
+from stages._frames import test_frames
 from stages._main import run
 
 
 def main() -> None:
     cfg = config.load()
+    size = artifacts.read_json(Path("size.json"))
+    data = artifacts.read_npz(Path("data/dataset.npz"))
+    frames = test_frames(Graph.load(Path()), data, cfg["target"])
     report, arrays = device.measure(
         cfg["target"],
         Path("build"),
-        artifacts.read_json(Path("size.json")),
+        size,
         board.hardware(cfg["hardware"]),
-        artifacts.read_npz(Path("data/dataset.npz"))["test_images"],
+        np.ascontiguousarray(frames).view(np.uint8),
     )
     artifacts.write_npz(Path("outputs.npz"), arrays)
     artifacts.write_json(Path("device.json"), report)

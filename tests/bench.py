@@ -26,7 +26,7 @@ def seconds(command: list[str], folder: str) -> float:
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         print("filling the cache: about 2 minutes")
         seconds(COMMAND, folder)
         seconds([*COMMAND, *SWEEP], folder)

@@ -19,19 +19,25 @@ ALLOWED = {
     "strategies": {"graph", "plan"},
     "codegen": {"graph", "plan"},
     "report": {"graph", "plan"},
-    "targets": set(),
+    "targets": {"codegen", "graph", "plan"},
     "datasets": set(),
     "models": set(),
-    "quantize": {"graph", "models"},
-    "training": {"graph", "models", "quantize"},
+    "importers": {"graph", "models"},
+    "passes": {"graph"},
+    "quantize": {"datasets", "graph", "importers", "models"},
+    "training": {"datasets", "graph", "models", "quantize"},
     "pruning": {"graph", "models", "quantize", "training"},
     "tracking": set(),
-    "runner": {"tracking"},
+    "runner": {"report", "tracking"},
 }
 """Packages of pipeline/ and the others that each may import; modules beside them are for all."""
 
 OUTSIDERS = {"hydra": "runner", "omegaconf": "runner", "dvc": "runner", "mlflow": "tracking"}
 """Libraries, and the only package that may import each."""
+
+
+KINDS = ("*.py", "*.c", "*.h", "*.S", "*.j2")
+"""Files that people write and read."""
 
 
 def sources(*patterns: str) -> list[str]:
@@ -67,7 +73,8 @@ def test_only_their_own_package_knows_hydra_dvc_and_mlflow(name: str) -> None:
 
 
 def test_files_are_short() -> None:
-    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in sources("*.py")}
+    written = [name for name in sources(*KINDS) if "/golden/" not in name]
+    lengths = {name: len((ROOT / name).read_text().splitlines()) for name in written}
     assert lengths["run.py"] <= 120
     assert not {n: k for n, k in lengths.items() if n.startswith("stages/") and k > 80
                 and not n.endswith("_main.py")}  # fmt: skip

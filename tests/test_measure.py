@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.measure import metrics, timing
+from pipeline.measure import by_layer, metrics, references, timing
 from pipeline.metrics import METRICS
+from pipeline.plan.interpret import interpret
+from pipeline.strategies.herringbone import Herringbone
+from tests.codegen.affine.loops import looped
+from tests.codegen.affine.support import apart, frames
+from tests.graphs import random_graph
 from tests.strategies.chains import board, mnist
 
 GRAPH = mnist().graph()
 BOARD = replace(board(), clock_hz=16_000_000)
+PLAN = Herringbone("slots").plan(GRAPH, BOARD)
 SCHEDULE = {
     "pmu_bytes": 430.5, "arena_bytes": 431, "weight_bytes": 1512.5, "macs": 9, "macs_executed": 10,
 }  # fmt: skip
@@ -26,7 +32,13 @@ DEVICE = {
     "stack_bytes": 44,
     "sram_bytes": 1994,
     "compute_cycles": {"min": 900_000, "median": 960_000, "max": 970_000},
-    "latency_cycles": {"min": 400_000, "median": 480_000, "max": 480_000},
+    "latency_cycles": {"min": 400_000, "median": 480_000, "max": 496_000},
+    "layer_cycles": [  # in the order they are computed
+        ["pool", 60_000],
+        ["conv2", 500_000],
+        ["permutations", 300_000],
+        ["rest", 100_000],
+    ],
 }
 
 
@@ -39,13 +51,14 @@ def measured(device: dict[str, Any], wrong_device: int = 0, wrong_host: int = 0)
     outputs = {"device_outputs": reference[:8].copy(), "host_outputs": reference.copy()}
     outputs["device_outputs"][:wrong_device, 3] += 1
     outputs["host_outputs"][:wrong_host, :] += 1
-    return metrics(GRAPH, BOARD, SCHEDULE, SIZE, device, outputs, images, labels)
+    return metrics(GRAPH, PLAN, BOARD, SCHEDULE, SIZE, device, outputs, images, labels)
 
 
 def test_names_are_the_contract() -> None:
     found = measured(DEVICE)
     extra = set(found) - set(METRICS)
-    assert extra == {"status", "fits", "weight_sram_bytes"}
+    assert extra == {"status", "fits", "weight_sram_bytes", "layers"}
+    assert found["images_reference"] == 20
 
 
 def test_accuracy_and_mismatches() -> None:
@@ -60,6 +73,18 @@ def test_accuracy_and_mismatches() -> None:
     )
     assert found["accuracy_device"] == pytest.approx(3 / 8, abs=2 / 8)
     assert measured(DEVICE)["accuracy_device"] == 3 / 8
+
+
+def test_large_networks_are_compared_on_the_first_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native program, equal on those, speaks for the rest."""
+    monkeypatch.setattr("pipeline.measure.REFERENCE_MACS", 1)
+    found = measured(DEVICE)
+    assert found["images_reference"] == 8 and found["images_host"] == 20
+    assert found["accuracy_int"] == 15 / 20 and found["mismatches_host"] == 0
+    wrong = measured(DEVICE, wrong_device=8, wrong_host=20)
+    assert wrong["mismatches_host"] == 8 and wrong["mismatches_device"] == 8
+    monkeypatch.setattr("pipeline.measure.REFERENCE_MACS", 19 * GRAPH.macs)
+    assert measured(DEVICE, wrong_host=20)["images_reference"] == 19
 
 
 @pytest.mark.parametrize(("wrong", "said"), [((1, 0), "1 of 8"), ((0, 1), "1 of 20"), ((0, 0), "")])
@@ -78,9 +103,20 @@ def test_time_and_energy_are_of_the_median_inference() -> None:
     found = timing(DEVICE, BOARD)
     assert found["cycles"] == 960_000
     assert found["compute_us"] == 60_000 and found["latency_us"] == 30_000
+    assert found["latency_max_us"] == 31_000
     power = BOARD.power
     expected = power.supply_volt * power.active_ma * 1e-3 * 60_000
     assert found["energy_uj"] == pytest.approx(expected)
+
+
+def test_cycles_by_layer_have_the_layers_macs() -> None:
+    pool, conv, moves, rest = by_layer(DEVICE, GRAPH)["layers"]
+    assert conv == {
+        "layer": "conv2", "macs": 36_000, "cycles": 500_000, "cycles_per_mac": 500_000 / 36_000,
+    }  # fmt: skip
+    assert pool == {"layer": "pool", "macs": 0, "cycles": 60_000}
+    assert (moves["macs"], rest["cycles"]) == (0, 100_000)
+    assert by_layer({}, GRAPH) == {}
 
 
 def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
@@ -95,4 +131,18 @@ def test_outputs_of_other_images_are_noticed() -> None:
     images = np.zeros((3, 28, 28, 1), np.uint8)
     outputs = {"device_outputs": np.zeros((0, 10)), "host_outputs": np.zeros((2, 10))}
     with pytest.raises(ThimbleError, match="2 answers for 3 images"):
-        metrics(GRAPH, BOARD, SCHEDULE, SIZE, DEVICE, outputs, images, np.zeros(3))
+        metrics(GRAPH, PLAN, BOARD, SCHEDULE, SIZE, DEVICE, outputs, images, np.zeros(3))
+
+
+def test_rounded_sums_are_compared_with_the_interpreter() -> None:
+    """Such a plan gives other outputs than the graph, and that is no mistake."""
+    graph = random_graph(4)
+    plan = looped(graph, 4, rounded=True)
+    given = frames(graph, 9, 4)
+    held = np.stack([interpret(plan, graph, frame).output for frame in given])
+    assert (held != graph.outputs(given)).any()
+    found = references(graph, plan, given.astype(np.int8))
+    assert np.array_equal(found, held[:8].reshape(8, -1))
+    exact = references(graph, apart(graph), given.astype(np.int8))
+    assert np.array_equal(exact, graph.outputs(given).reshape(9, -1))
+    assert references(graph, plan, given[:0]).shape == (0, exact.shape[1])

@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from pipeline import schedule
+from pipeline.board import hardware as board_of
 from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
 from pipeline.plan.interpret import Result
+from tests.strategies import nets
 from tests.strategies.chains import STRATEGIES, Herringbone, Ordinary, board, mnist
 
 GRAPH = mnist().graph()
@@ -30,8 +35,38 @@ def test_too_small_says_needed_available_where_and_what_to_try() -> None:
     report = schedule.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
     assert report["status"] == "infeasible" and report["resource"] == "SRAM"
     assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
-    assert report["where"] == "weights 1512.5 B + activations 430.5 B at their peak in conv2"
+    assert report["where"] == "weights 1,512.5 B + activations 430.5 B at their peak in conv2"
     assert report["advice"].startswith("try hardware.weights_in=flash, another strategy")
+
+
+def nucleo() -> Hardware:
+    node = yaml.safe_load((ROOT / "conf" / "hardware" / "nucleo_l4r5zi.yaml").read_text())
+    return board_of(node)
+
+
+def test_a_microcontroller_says_what_a_network_needs() -> None:
+    graph = nets.ds_cnn((64,) * 5)
+    report = schedule.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    assert report["status"] == "ok"
+    assert (report["pmu_bytes"], report["arena_bytes"], report["arena_over_bound_bytes"]) == (
+        *(16_000, 16_000, 0),
+    )
+    assert report["order_proved"] is True and report["arena_proved"] is True
+    assert report["needed_bytes"] == 16_000 + nucleo().stack_reserve_bytes
+    assert report["available_bytes"] == 640 * 1024
+
+
+def test_a_network_too_large_for_it_says_by_how_much() -> None:
+    graph = nets.mobilenet_v2(160)
+    report = schedule.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    assert report["status"] == "infeasible" and report["pmu_bytes"] == 768_000
+    assert report["needed_bytes"] == 768_000 + nucleo().stack_reserve_bytes
+    assert report["resource"] == "SRAM" and "conv2d" in report["where"]
+
+
+def test_large_networks_are_tried_on_one_frame() -> None:
+    (frame,) = schedule.frames(nets.mobilenet_v2(80))
+    assert frame.min() < -100 and frame.max() > 100
 
 
 def test_a_wrong_plan_is_refused() -> None:

@@ -32,6 +32,9 @@
 /* Nibble `index` of packed unsigned nibbles. */
 #define nn_nibble(byte, index) ((uint8_t)((index) & 1 ? (byte) >> 4 : (byte) & 15))
 
+/* Nibbles exchanged: one instruction where there is one. */
+static inline uint8_t nn_swap(uint8_t byte) { return (uint8_t)(byte << 4 | byte >> 4); }
+
 static inline uint8_t nn_get4(const uint8_t *arena, uint16_t cell) {
     return nn_nibble(arena[cell >> 1], cell);
 }

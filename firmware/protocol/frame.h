@@ -8,10 +8,18 @@
  * unescaped code and payload. Running the check over a whole frame, FCS included, leaves
  * FRAME_CRC_GOOD, so a receiver needs no look-ahead and no buffer.
  *
- * A request's code is a command. A reply is: command | status | payload; the payload is
+ * A request's code is a command; infer is followed by the input, load by the network's parameters
+ * (only firmware that does not hold them itself knows load: identify says how many bytes it wants).
+ * A parameter frame that is refused leaves none: load again. Nothing ever waits for a clock: a frame
+ * cut short ends with the next flag. The firmware does not listen while it computes or answers, so who
+ * has not had an answer to the last frame first sends a flag, and waits for what comes of it.
  *
- *     identify  uint16 version, uint32 input bytes, uint16 outputs, uint8 bytes an output
+ * A reply is: command | status | payload; the payload is
+ *
+ *     identify  uint16 version, uint32 input bytes, uint16 outputs, uint8 bytes an output,
+ *               uint32 bytes of parameters to load
  *     infer     the outputs, little-endian
+ *     load      nothing
  *     report    uint32 cycles of the last nn_invoke, uint16 bytes of stack ever used,
  *               uint16 bytes of SRAM never touched
  *
@@ -21,7 +29,7 @@
 
 #include <stdint.h>
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 #define FRAME_FLAG 0x7E
 #define FRAME_ESCAPE 0x7D
 #define FRAME_ESCAPE_XOR 0x20
@@ -29,7 +37,7 @@
 #define FRAME_CRC_INITIAL 0xFFFFu
 #define FRAME_CRC_GOOD 0xF0B8u
 
-enum frame_command { FRAME_IDENTIFY = 'I', FRAME_INFER = 'F', FRAME_REPORT = 'R' };
+enum frame_command { FRAME_IDENTIFY = 'I', FRAME_INFER = 'F', FRAME_LOAD = 'L', FRAME_REPORT = 'R' };
 
 enum frame_status {
     FRAME_OK = 0,
@@ -38,7 +46,8 @@ enum frame_status {
     FRAME_BAD_CRC = 3,
     FRAME_UNKNOWN = 4,    /* no such command */
     FRAME_INCOMPLETE = 5, /* the network has not had its whole input */
-    FRAME_CORRUPT = 6     /* the network found its canary overwritten */
+    FRAME_CORRUPT = 6,    /* the network found its canary overwritten */
+    FRAME_NO_PARAMETERS = 7 /* none have been loaded, or not this network's */
 };
 
 /* One byte of RFC 1662's FCS (polynomial x^16 + x^12 + x^5 + 1, bits reflected), by nibbles

@@ -1,11 +1,17 @@
 /* The harness: answers frames (frame.h) for the network in model.c. No buffer, no interrupt, no
- * variable outside main: an image byte goes from the line straight into nn_feed, before it is
- * known whether its frame is whole; a frame that is not whole is refused and never invoked. */
+ * variable outside main: an image byte goes from the line straight into nn_feed, one of the
+ * parameters into nn_load, before it is known whether its frame is whole; a frame that is not whole is
+ * refused, never invoked, and its parameters never used. */
 #include "frame.h"
 #include "model.h"
 #include "port.h"
 
-#if NN_INPUT_BYTES > 0xFFF0
+#ifndef NN_PARAMETER_BYTES /* the network holds its parameters itself */
+#define NN_PARAMETER_BYTES 0
+#endif
+#define MOST_BYTES (NN_INPUT_BYTES > NN_PARAMETER_BYTES ? NN_INPUT_BYTES : NN_PARAMETER_BYTES)
+
+#if MOST_BYTES > 0xFFF0
 typedef uint32_t frame_count_t;
 #else
 typedef uint16_t frame_count_t;
@@ -39,7 +45,9 @@ static uint16_t send_identity(uint16_t crc) {
     crc = send_word(crc, (uint16_t)((uint32_t)NN_INPUT_BYTES & 0xFFFF));
     crc = send_word(crc, (uint16_t)((uint32_t)NN_INPUT_BYTES >> 16));
     crc = send_word(crc, NN_OUTPUT_COUNT);
-    return send(crc, sizeof(nn_output_t));
+    crc = send(crc, sizeof(nn_output_t));
+    crc = send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES & 0xFFFF));
+    return send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES >> 16));
 }
 
 static uint16_t send_report(uint16_t crc) {
@@ -50,13 +58,59 @@ static uint16_t send_report(uint16_t crc) {
     return send_word(crc, port_untouched_bytes());
 }
 
+/* The command's share of a frame whose byte `at` this is goes to the network. */
+static inline void take(uint8_t command, frame_count_t at, uint8_t byte) {
+    if (command == FRAME_INFER && at < NN_INPUT_BYTES) {
+        port_phase(PORT_FEED);
+        nn_feed(&byte, 1);
+        port_phase(PORT_HARNESS);
+#if NN_PARAMETER_BYTES
+    } else if (command == FRAME_LOAD && at < NN_PARAMETER_BYTES) {
+        port_phase(PORT_LOAD);
+        nn_load(at, &byte, 1);
+        port_phase(PORT_HARNESS);
+#endif
+    }
+}
+
 static uint8_t infer(void) {
     port_timer_start();
     port_phase(PORT_INVOKE);
     nn_status_t status = nn_invoke();
     port_phase(PORT_HARNESS);
     port_timer_stop();
+#if NN_PARAMETER_BYTES
+    if (status == NN_NO_PARAMETERS) {
+        return FRAME_NO_PARAMETERS;
+    }
+#endif
     return status == NN_OK ? FRAME_OK : status == NN_CORRUPT ? FRAME_CORRUPT : FRAME_INCOMPLETE;
+}
+
+#if NN_PARAMETER_BYTES
+static uint8_t load(void) {
+    port_phase(PORT_LOAD);
+    nn_status_t status = nn_loaded();
+    port_phase(PORT_HARNESS);
+    return status == NN_OK ? FRAME_OK : FRAME_NO_PARAMETERS;
+}
+#endif
+
+static inline frame_count_t payload_bytes(uint8_t command) {
+    return command == FRAME_INFER ? NN_INPUT_BYTES : command == FRAME_LOAD ? NN_PARAMETER_BYTES : 0;
+}
+
+/* What a whole frame asks for, done; the status. */
+static uint8_t carry_out(uint8_t command) {
+    if (command == FRAME_INFER) {
+        return infer();
+    }
+#if NN_PARAMETER_BYTES
+    if (command == FRAME_LOAD) {
+        return load();
+    }
+#endif
+    return command == FRAME_IDENTIFY || command == FRAME_REPORT ? FRAME_OK : FRAME_UNKNOWN;
 }
 
 PORT_MAIN int main(void) {
@@ -81,34 +135,24 @@ PORT_MAIN int main(void) {
                 port_phase(PORT_FEED);
                 nn_init();
                 port_phase(PORT_HARNESS);
-            } else if (command == FRAME_INFER && count <= NN_INPUT_BYTES) {
-                port_phase(PORT_FEED);
-                nn_feed(&byte, 1);
-                port_phase(PORT_HARNESS);
+            } else {
+                take(command, (frame_count_t)(count - 1), byte);
             }
-            if (count <= NN_INPUT_BYTES + FRAME_FCS_BYTES + 1) {
+            if (count <= MOST_BYTES + FRAME_FCS_BYTES + 1) {
                 count++;
             }
         }
         if (count == 0) {
             continue; /* two flags in a row */
         }
-        frame_count_t payload = command == FRAME_INFER ? NN_INPUT_BYTES : 0;
-        uint8_t status = FRAME_OK;
-        if (count < payload + FRAME_FCS_BYTES + 1) {
-            status = FRAME_TRUNCATED;
-        } else if (count > payload + FRAME_FCS_BYTES + 1) {
-            status = FRAME_OVERSIZED;
-        } else if (crc != FRAME_CRC_GOOD) {
-            status = FRAME_BAD_CRC;
-        } else if (command == FRAME_INFER) {
-            status = infer();
-        } else if (command != FRAME_IDENTIFY && command != FRAME_REPORT) {
-            status = FRAME_UNKNOWN;
-        }
+        frame_count_t whole = (frame_count_t)(payload_bytes(command) + FRAME_FCS_BYTES + 1);
+        uint8_t status = count < whole          ? FRAME_TRUNCATED
+                         : count > whole        ? FRAME_OVERSIZED
+                         : crc != FRAME_CRC_GOOD ? FRAME_BAD_CRC
+                                                 : carry_out(command);
         port_write(FRAME_FLAG);
         crc = send(send(FRAME_CRC_INITIAL, command), status);
-        if (status == FRAME_OK) {
+        if (status == FRAME_OK && command != FRAME_LOAD) {
             crc = command == FRAME_INFER      ? send_output(crc)
                   : command == FRAME_IDENTIFY ? send_identity(crc)
                                               : send_report(crc);

@@ -16,11 +16,14 @@ enum port_phase {
     PORT_WAIT = 0,   /* for the line: in no figure */
     PORT_FEED = 1,   /* in nn_init or nn_feed */
     PORT_INVOKE = 2, /* in nn_invoke */
-    PORT_HARNESS = 3 /* framing, checking, answering */
+    PORT_HARNESS = 3, /* framing, checking, answering */
+    PORT_LOAD = 4     /* in nn_load or nn_loaded: parameters are written */
 };
 
 #ifdef __AVR__
 #include "port_avr.h"
+#elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#include "port_cortex_m.h"
 #else
 #include "port_host.h"
 #endif

@@ -1,14 +1,17 @@
 /* Runs an AVR firmware cycle by cycle and carries bytes between it and a pipe.
  *
- *     simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END
+ *     simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END INVOKE_FROM INVOKE_TO
  *
  * LINE is `paced` (each byte takes its 10 bit times) or `instant` (a byte is there whenever the
  * firmware looks; spares the waiting, which no figure counts). Stores by the running program into
- * [GUARD_FROM, GUARD_TO) or between STATICS_END and the stack are reported.
+ * [GUARD_FROM, GUARD_TO), unless parameters are being loaded, or between STATICS_END and the stack
+ * are reported. [INVOKE_FROM, INVOKE_TO) is the code of nn_invoke: each time it is left for another
+ * function, that is a step of the network.
  *
  * On standard input come requests: uint32 count, then the bytes to put on the line. Each is run
  * until the firmware waits for a byte that does not come and has sent all it had to say; then
- * goes to standard output: struct record, then what the firmware sent. Little-endian.
+ * goes to standard output: struct record, what the firmware sent, and of each step of the last
+ * nn_invoke uint32 cycles. Little-endian.
  *
  * A program of its own because it links libsimavr, which is GPL-3. For parts whose USART0 and
  * GPIOR0 are where the ATmega328P has them; the firmware must poll, not use USART interrupts. */
@@ -26,8 +29,8 @@
 
 enum { GPIOR0 = 0x3E, UCSR0A = 0xC0, UBRR0L = 0xC4, UBRR0H = 0xC5, UDR0 = 0xC6 };
 enum { U2X0 = 1 << 1, UDRE0 = 1 << 5, RXC0 = 1 << 7 };
-enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3 }; /* firmware/protocol/port.h */
-enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, OUT_SPH = 0xBE0E };
+enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3, LOAD = 4, PHASES = 8 }; /* firmware/protocol/port.h */
+enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E };
 enum { LIMIT_SECONDS = 60 }; /* of the chip's time without an answer */
 
 struct record {
@@ -39,6 +42,7 @@ struct record {
     uint32_t stray_stores;  /* into guarded memory, so far */
     uint32_t stray_address; /* of the first of them */
     uint32_t byte_cycles;   /* a byte takes on the line */
+    uint32_t steps;         /* whose cycles follow the reply */
     uint64_t feed_cycles;
     uint64_t invoke_cycles;
     uint64_t latency_cycles; /* last fed byte read -> first answer byte written, without waiting */
@@ -60,8 +64,14 @@ static int idle;
 
 /* What the processor has been doing. */
 static uint8_t phase;
-static avr_cycle_count_t phase_since, spent[4], active_when_read, active_when_fed;
+static avr_cycle_count_t phase_since, spent[PHASES], active_when_read, active_when_fed;
 static int answered;
+
+/* The steps of nn_invoke. */
+static avr_flashaddr_t invoke_from, invoke_to;
+static uint32_t step_cycles[STEPS];
+static avr_cycle_count_t step_since;
+static int in_step;
 
 static avr_cycle_count_t byte_cycles(void) {
     uint32_t divisor = (avr->data[UBRR0L] | avr->data[UBRR0H] << 8) + 1u;
@@ -126,10 +136,28 @@ static void write_phase(struct avr_t *chip, avr_io_addr_t address, uint8_t value
     if (phase == WAIT) {
         active_when_read = active;
     }
-    phase = value & 3;
+    phase = value % PHASES;
     if (phase == FEED) {
         active_when_fed = active_when_read;
     }
+    if (phase == INVOKE) {
+        record.steps = 0;
+        in_step = -1; /* nn_invoke has not been entered */
+    }
+}
+
+/* Where nn_invoke is left and entered again. The program's own code stays as it is: a call's cycles are
+ * nn_invoke's, a return's are the step's. */
+static void watch_steps(void) {
+    int inside = avr->pc >= invoke_from && avr->pc < invoke_to;
+    if (inside == (in_step == 0)) {
+        return;
+    }
+    if (inside && in_step > 0) {
+        step_cycles[record.steps++] = (uint32_t)(avr->cycle - step_since);
+    }
+    in_step = inside ? 0 : in_step == 0 && record.steps < STEPS ? 1 : -1;
+    step_since = avr->cycle;
 }
 
 /* The address the instruction at pc stores to with ST, STD or STS; -1 for all others. PUSH and
@@ -159,7 +187,8 @@ static int store_address(void) {
 static void guard(void) {
     int address = store_address();
     int sp = avr->data[R_SPL] | avr->data[R_SPH] << 8;
-    if ((address >= guard_from && address < guard_to) || (address >= statics_end && address <= sp)) {
+    int guarded = address >= guard_from && address < guard_to && phase != LOAD;
+    if (guarded || (address >= statics_end && address <= sp)) {
         if (record.stray_stores++ == 0) {
             record.stray_address = (uint32_t)address;
         }
@@ -182,6 +211,9 @@ static void run(int guarded) {
             }
             avr_flashaddr_t pc = avr->pc;
             avr->pc = avr_run_one(avr);
+            if (phase == INVOKE) {
+                watch_steps();
+            }
             unsigned sp = d[R_SPL] | d[R_SPH] << 8;
             if (sp < lowest_sp) {
                 unsigned op = avr->flash[pc] | avr->flash[pc + 1] << 8;
@@ -239,6 +271,8 @@ static void load(char **argv) {
     guard_from = atoi(argv[6]);
     guard_to = atoi(argv[7]);
     statics_end = atoi(argv[8]);
+    invoke_from = (avr_flashaddr_t)atoi(argv[9]);
+    invoke_to = (avr_flashaddr_t)atoi(argv[10]);
 }
 
 static int tell(FILE *out) {
@@ -249,12 +283,14 @@ static int tell(FILE *out) {
     record.invoke_cycles = spent[INVOKE];
     fwrite(&record, sizeof record, 1, out);
     fwrite(reply, 1, record.reply_bytes, out);
+    fwrite(step_cycles, sizeof *step_cycles, record.steps, out);
     return fflush(out) == 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) {
-        fprintf(stderr, "usage: simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END\n");
+    if (argc != 11) {
+        fprintf(stderr, "usage: simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END "
+                        "INVOKE_FROM INVOKE_TO\n");
         return 2;
     }
     FILE *out = fdopen(dup(STDOUT_FILENO), "wb"); /* simavr prints to standard output */
@@ -269,7 +305,7 @@ int main(int argc, char **argv) {
         }
         line_next = 0;
         line_start = avr->cycle;
-        record.reply_bytes = record.overruns = 0;
+        record.reply_bytes = record.overruns = record.steps = 0;
         record.latency_cycles = 0;
         memset(spent, 0, sizeof spent);
         phase_since = avr->cycle;

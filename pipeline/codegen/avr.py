@@ -224,12 +224,13 @@ def suits(kernel: WindowKernel) -> bool:
     spec, requant = kernel.window, kernel.window.requant
     source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
     nibbles = [str(t.dtype) == "uint4" and not t.zero_point for t in (source, target)]
-    if spec.padded or spec.combine == "sum" or not nibbles[0]:
+    clips = spec.limits != (target.dtype.minimum, target.dtype.maximum)
+    if spec.padded or spec.combine == "sum" or not nibbles[0] or clips:
         return False
     if spec.combine == "max":
         return nibbles[1] and lanes <= MAX_REDUCED_LANES
     narrow = nibbles[1] and requant.right_shift <= 11 and requant.rounding == "half_even"
-    wide = str(target.dtype) == "int16" and not target.zero_point and not spec.relu
+    wide = str(target.dtype) == "int16" and not target.zero_point
     wide = wide and requant.right_shift == 0 and not kernel.out_scattered
     in_range = kernel.value_low >= -(1 << 15) and kernel.value_high < 1 << 15
     biased = spec.bias is not None and bool((abs(spec.bias + 0.5) < 128).all())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from math import ceil
 
 import numpy as np
 
-from pipeline.codegen import operators
+from pipeline.codegen import operators, parameters
 from pipeline.codegen.operators import feed, move
 from pipeline.codegen.program import Program, c_bits
 from pipeline.codegen.render import render, static_source
@@ -20,9 +21,6 @@ from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import Compute, Move, Plan, Step
 from pipeline.plan.walk import Env, walk
 
-CORES = ("avr", "host")
-"""Cores that generated code compiles for. The host's compiler takes the code of any of them."""
-
 MAX_STATEMENTS = 2000
 
 
@@ -31,13 +29,16 @@ def generate(
 ) -> dict[str, str]:
     """``model.h``, ``model.c`` and ``nn_cells.h``: self-contained, and a function of the arguments.
 
+    Beside them ``steps.json``, which says what the calls of nn_invoke are part of, and, where the
+    parameters are sent over the line, ``parameters.hex``.
+
     Args:
         provenance: what the code was made of, as (name, hash) for a comment.
 
     Raises:
         ThimbleError: for a plan, an operator or a type that generated code cannot express.
     """
-    _check(graph, plan, hardware)
+    _check(graph, plan)
     program = Program(graph, plan, hardware)
     events = [(event.step, event.env) for event in walk(plan)]
     feeding, rest = feed.split(program, events)
@@ -49,7 +50,7 @@ def generate(
     windows = program.kernels.values()
     kernels = [code(kernel, program) for kernel in windows]
     if program.cycles:
-        kernels.insert(0, _permutation(program))
+        kernels[:0] = [_permutation(program, unit) for unit in sorted(program.units)]
     statements = [statement() for statement in program.statements]
     arena_bytes = ceil(high_water_nibbles(plan, _arena_memory(plan), constants=False) / 2)
     source = render(
@@ -63,6 +64,7 @@ def generate(
         edges=program.edges,
         pixel_steps=program.pixel_steps,
         shared=_declarations(program.shared),
+        parameters=parameters.source(program),
         kernels=kernels,
         packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in windows),
         has_assembly=any(assembled(kernel, program) for kernel in windows),
@@ -84,17 +86,19 @@ def generate(
         weights_in_flash=any(
             program.in_flash(buffer) for buffer in plan.buffers if buffer.role == "constant"
         ),
+        parameters=parameters.Image.of(program),
     )
-    return {"model.h": header, "model.c": source, "nn_cells.h": static_source("nn_cells.h")}
+    steps = {"feed": feeding.step, "invoke": program.steps}
+    return {
+        "model.h": header,
+        "model.c": source,
+        "nn_cells.h": static_source("nn_cells.h"),
+        "steps.json": json.dumps(steps, indent=1) + "\n",
+        **parameters.file(program),
+    }
 
 
-def _check(graph: Graph, plan: Plan, hardware: Hardware) -> None:
-    if hardware.core not in CORES:
-        raise ThimbleError(
-            f"no code generator for core {hardware.core} ({hardware.name}); have {', '.join(CORES)}"
-        )
-    if hardware.weights_in == "stream":
-        raise ThimbleError("weights_in=stream has no code generator yet; use sram or flash")
+def _check(graph: Graph, plan: Plan) -> None:
     if plan.graph != graph.name:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
     if sum(bool(track.steps) for track in plan.tracks) != 1:
@@ -166,14 +170,15 @@ def _line_rows(program: Program) -> list[str]:
     return rows
 
 
-def _permutation(program: Program) -> str:
+def _permutation(program: Program, unit: int) -> str:
     bits = c_bits(program.cycles)
+    first = unit == min(program.units)
     return render(
         "portable/permute.c.j2",
         type=f"uint{bits}_t",
         read=f"nn_flash{bits}",
-        unit=program.largest_unit,
-        unit_type=f"uint{c_bits([program.largest_unit])}_t",
+        unit=unit,
+        first=first,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.codegen.packing import Lanes, assign, bounds
 from pipeline.codegen.views import SCATTERED, grid
 from pipeline.errors import ThimbleError
-from pipeline.graph.operator import Operator
+from pipeline.graph.operator import Clip, Operator, limits
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import IntArray, Tensor
 
@@ -33,7 +33,7 @@ class Window:
     combine: Literal["mac", "max", "sum"]
     kernel: tuple[int, int]
     requant: PowerOfTwo
-    relu: bool = False
+    clip: Clip = None
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -41,6 +41,11 @@ class Window:
     weights: IntArray | None = None
     weight_bits: int = 4
     bias: IntArray | None = None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and greatest integer it stores."""
+        return limits(self.target, self.clip)
 
     @property
     def depth(self) -> int:
@@ -116,6 +121,16 @@ class WindowKernel:
     def statement(self, call: Call) -> str:
         strides = f", {call.row}, {call.column}" if self.varies else ""
         return f"{self.name}(&nn_lines[{call.first_line}], {call.lines}{strides});"
+
+
+def shifts(op: Operator, requant: object) -> PowerOfTwo:
+    """``requant``, which has to be a power of two here."""
+    if isinstance(requant, PowerOfTwo):
+        return requant
+    raise ThimbleError(
+        f"{op.name}: code for this core requantizes by shifts (quantize=int4), not by "
+        f"{type(requant).__name__}"
+    )
 
 
 def ranges(window: Window) -> tuple[int, int]:

@@ -97,10 +97,8 @@ class Portable:
         self.arrays = [array for array in self.arrays if array.values]
 
     def _clip(self, kernel: WindowKernel) -> None:
-        window, dtype = kernel.window, kernel.window.target.dtype
-        zero = window.target.zero_point
-        self.minimum = max(dtype.minimum, zero) if window.relu else dtype.minimum
-        self.maximum = dtype.maximum
+        window, zero = kernel.window, kernel.window.target.zero_point
+        self.minimum, self.maximum = window.limits
         shift = window.requant.right_shift
         self.clips_low = (kernel.value_low >> shift) + zero < self.minimum
         self.clips_high = (kernel.value_high >> shift) + zero + 1 > self.maximum

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from pipeline.codegen.kernel import WindowKernel
 from pipeline.codegen.lines import Line
 from pipeline.codegen.views import PixelTables
@@ -16,15 +18,24 @@ from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
+MOVES = "permutations"
+"""What a report calls the steps that only move data."""
+
 
 @dataclass(frozen=True)
 class Array:
-    """A constant array in C: in flash, or in RAM as initialised data."""
+    """A constant array in C: in flash, or in RAM as initialised data or sent over the line."""
 
     type: str
     name: str
     values: tuple[int, ...]
     in_flash: bool
+
+    @property
+    def content(self) -> bytes:
+        """Its bytes in memory, those of an element from the least significant one on."""
+        kind = np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
+        return np.array(self.values, kind).tobytes()
 
 
 @dataclass
@@ -34,9 +45,12 @@ class Program:
         lines: every line of every call, one after the other: ``nn_lines``.
         edges: whether a kernel has to know where padding begins; lines then carry coordinates.
         arrays: names of weights and biases already defined.
+        parameters: those of them that are sent over the line, in the order they are sent.
         kernels: by operator and kinds of view, in the order they are first called.
         statements: the body of ``nn_invoke``, said once all calls of a kernel are known.
-        cycles: permutations of all moves: ``nn_cycles``; ``largest_unit`` in nibbles.
+        steps: the operator that each of them is part of, or ``MOVES``.
+        cycles: permutations of all moves: ``nn_cycles``.
+        units: how many nibbles wide the pieces are that they move.
         shared: C variables that several kernels need.
     """
 
@@ -47,10 +61,12 @@ class Program:
     lines: list[Line] = field(default_factory=list)
     edges: bool = False
     arrays: set[str] = field(default_factory=set)
+    parameters: list[Array] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
     statements: list[Callable[[], str]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
     cycles: list[int] = field(default_factory=list)
-    largest_unit: int = 0
+    units: set[int] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
     def add_lines(self, lines: tuple[Line, ...]) -> int:
@@ -62,16 +78,23 @@ class Program:
         self.lines.extend(lines)
         return len(self.lines) - size
 
+    def add_statement(self, step: str, say: Callable[[], str]) -> None:
+        self.steps.append(step)
+        self.statements.append(say)
+
     @property
     def pixel_steps(self) -> str:
         """The C type of the steps in y and x of all lines."""
         return f"int{c_bits((s for line in self.lines for s in line.step[2:]), signed=True)}_t"
 
     def once(self, array: Array) -> Array:
-        """The array; without values if another kernel has defined it already."""
+        """The array; without values if another kernel has defined it already, or if it is to be
+        sent over the line."""
         defined = array.name in self.arrays
         self.arrays.add(array.name)
-        return replace(array, values=()) if defined else array
+        if self.streams_parameters and not defined:
+            self.parameters.append(array)
+        return replace(array, values=()) if defined or self.streams_parameters else array
 
     def buffer(self, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer]
@@ -90,6 +113,10 @@ class Program:
 
     def in_flash(self, buffer: Buffer) -> bool:
         return self.plan.memory[buffer.memory].kind == "rom"
+
+    @property
+    def streams_parameters(self) -> bool:
+        return self.hardware.weights_in == "stream"
 
     @property
     def has_assembly(self) -> bool:

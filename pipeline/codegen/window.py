@@ -33,7 +33,7 @@ def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
         kernel.out_addresses.add(program.tables.address(out_view, y, x))
     for y, x in _inputs(window, order):
         kernel.in_addresses.add(program.tables.address(in_view, y, x))
-    program.statements.append(lambda: kernel.statement(call))
+    program.add_statement(window.op.name, lambda: kernel.statement(call))
 
 
 def code(kernel: WindowKernel, program: Program) -> str:

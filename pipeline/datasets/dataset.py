@@ -36,9 +36,19 @@ class Split:
         return Split(self.images[indices], self.labels[indices])
 
 
+def parts_of(train: Split, validation: Split, test: Split) -> Arrays:
+    """The content of ``dataset.npz``."""
+    return {
+        f"{part}_{kind}": getattr(split, kind)
+        for part, split in (("train", train), ("validation", validation), ("test", test))
+        for kind in ("images", "labels")
+    }
+
+
 @dataclass(frozen=True)
 class Dataset(ABC):
-    """``validation`` images are held out of the training set; the test set is only for the end."""
+    """``validation`` images are held out of the training set, 0 for a tenth of it; the test set is
+    only for the end."""
 
     validation: int = 10_000
 
@@ -49,19 +59,16 @@ class Dataset(ABC):
     def arrays(self) -> Arrays:
         """The content of ``dataset.npz``; in each part the set's own order is kept."""
         whole, test = self.read()
-        if not 0 < self.validation < len(whole.labels):
+        count = self.validation or len(whole.labels) // 10
+        if not 0 < count < len(whole.labels):
             raise ThimbleError(
-                f"data.validation={self.validation} of {len(whole.labels)} training images: "
-                "both parts need at least one"
+                f"data.validation={count} of {len(whole.labels)} training images: "
+                "both parts need at least one, set data.validation"
             )
         order = np.random.default_rng(SPLIT_SEED).permutation(len(whole.labels))
-        train = whole.take(np.sort(order[self.validation :]))
-        held = whole.take(np.sort(order[: self.validation]))
-        return {
-            f"{part}_{kind}": getattr(split, kind)
-            for part, split in (("train", train), ("validation", held), ("test", test))
-            for kind in ("images", "labels")
-        }
+        train = whole.take(np.sort(order[count:]))
+        held = whole.take(np.sort(order[:count]))
+        return parts_of(train, held, test)
 
 
 @dataclass(frozen=True)

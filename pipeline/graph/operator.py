@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -32,7 +32,8 @@ class Region:
 class Operator(ABC):
     """A node of the graph: ``inputs`` are activations, ``parameters`` are constants.
 
-    ``combine`` says how contributions to one accumulator meet: by sum or by maximum.
+    ``combine`` says how contributions to one accumulator meet: by sum or by maximum; ``whole``
+    operators have no partial result.
     """
 
     name: str
@@ -40,7 +41,15 @@ class Operator(ABC):
     output: str
     parameters: tuple[str, ...] = ()
 
-    combine: Literal["add", "maximum"] = "add"
+    combine: Literal["add", "maximum", "whole"] = "add"
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same operator, reading ``names[x]`` wherever it read ``x``."""
+        inputs, parameters = (
+            tuple(names.get(name, name) for name in group)
+            for group in (self.inputs, self.parameters)
+        )
+        return replace(self, inputs=inputs, parameters=parameters)
 
     @abstractmethod
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
@@ -81,6 +90,21 @@ class Operator(ABC):
         """Multiply–accumulates of one frame, padding included; 0 where nothing is multiplied."""
         products = any(len(term.operands) > 1 for term in self.terms(tensors))
         return tensors[self.output].size * self.atoms(tensors) if products else 0
+
+
+Clip = tuple[int, int] | None
+"""Stored integers that a fused activation lets through; None for all of the output's type."""
+
+
+def limits(target: Tensor, clip: Clip) -> tuple[int, int]:
+    """The least and greatest integer that ``target`` may hold."""
+    low, high = clip or (target.dtype.minimum, target.dtype.maximum)
+    return max(low, target.dtype.minimum), min(high, target.dtype.maximum)
+
+
+def clipped_to(target: Tensor, clip: Clip, values: IntArray) -> IntArray:
+    """``values`` (before the zero point) as ``target`` stores them."""
+    return np.clip(values + target.zero_point, *limits(target, clip))
 
 
 def product_sums(weights: IntArray, source: Tensor) -> tuple[int, int]:

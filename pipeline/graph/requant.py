@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import frexp
 from typing import Literal
 
 import numpy as np
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 
 
@@ -23,6 +26,10 @@ class PowerOfTwo:
     right_shift: int = 0
     rounding: Literal["half_even", "floor"] = "half_even"
 
+    def part(self, start: int, stop: int) -> PowerOfTwo:
+        """The same for every channel."""
+        return self
+
     def apply(self, acc: IntArray, bias: IntArray | int = 0) -> IntArray:
         """Exact on int64; shapes broadcast. The caller clips to the output type."""
         value = np.asarray((acc << self.left_shift) + bias, dtype=np.int64)
@@ -37,5 +44,92 @@ class PowerOfTwo:
         return np.asarray(floor + up, dtype=np.int64)
 
 
-Requant = PowerOfTwo
-"""Every requantization an operator may carry."""
+@dataclass(frozen=True)
+class FixedPoint:
+    """``(acc + bias) * multiplier * 2**(shift - 31)``, rounded twice as TFLite does.
+
+    One multiplier and shift, or one for each channel of the last axis. A positive shift goes left
+    before the multiplication. Source: gemmlowp's SaturatingRoundingDoublingHighMul and
+    RoundingDivideByPOT, which TFLite's reference kernels and tflite-micro are built with.
+    """
+
+    multipliers: tuple[int, ...]
+    shifts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.multipliers or len(self.multipliers) != len(self.shifts):
+            raise ThimbleError("a requantization needs as many multipliers as shifts, at least one")
+        if min(self.multipliers) < 0 or max(self.multipliers) >= 1 << 31:
+            raise ThimbleError("a requantization's multipliers are 0 … 2**31 - 1")
+        if min(self.shifts) < -31 or max(self.shifts) > 30:
+            raise ThimbleError("a requantization's shifts are -31 … 30")
+
+    @classmethod
+    def of(cls, scales: Sequence[float]) -> FixedPoint:
+        """TFLite's QuantizeMultiplier: the nearest 31-bit multiplier of each real scale >= 0."""
+        pairs = [_quantized(float(scale)) for scale in scales]
+        return cls(tuple(m for m, _ in pairs), tuple(s for _, s in pairs))
+
+    def part(self, start: int, stop: int) -> FixedPoint:
+        """For the channels ``start`` to ``stop`` (exclusive) of the output."""
+        return self.chosen(range(start, stop))
+
+    def chosen(self, channels: Sequence[int]) -> FixedPoint:
+        """For some channels of the output."""
+        if len(self.multipliers) == 1:
+            return self
+        pairs = [(self.multipliers[channel], self.shifts[channel]) for channel in channels]
+        return FixedPoint(tuple(m for m, _ in pairs), tuple(s for _, s in pairs))
+
+    def apply(self, acc: IntArray, bias: IntArray | int = 0) -> IntArray:
+        """Exact for 32-bit values; (…, channels) or any shape when there is one multiplier."""
+        multiplier = np.array(self.multipliers, dtype=np.int64)
+        shift = np.array(self.shifts, dtype=np.int64)
+        value = np.asarray(acc, dtype=np.int64) + bias
+        value = value << np.maximum(shift, 0)
+        return rounded_shift(doubled_high(value, multiplier), np.maximum(-shift, 0))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Divide a sum by how many values it has, half away from zero: TFLite's AVERAGE_POOL_2D."""
+
+    def apply(self, acc: IntArray, count: IntArray) -> IntArray:
+        half = np.where(acc > 0, count // 2, -(count // 2))
+        return np.asarray(np.trunc((acc + half) / count), dtype=np.int64)
+
+
+Requant = PowerOfTwo | FixedPoint
+"""Every requantization that a sum of products may carry."""
+
+
+def doubled_high(value: IntArray, multiplier: IntArray | int) -> IntArray:
+    """``value * multiplier / 2**31`` to nearest, halves towards +infinity, in 32 bits.
+
+    gemmlowp's SaturatingRoundingDoublingHighMul: a nudge of 2**30, or 1 - 2**30 when the product
+    is negative, then a division that truncates.
+    """
+    product = np.asarray(value, dtype=np.int64) * multiplier
+    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    # truncation towards zero, exact beyond float's 53 bits
+    quotient = np.where(nudged >= 0, nudged >> 31, -(-nudged >> 31))
+    return np.minimum(quotient, (1 << 31) - 1)
+
+
+def rounded_shift(value: IntArray, exponent: IntArray | int) -> IntArray:
+    """``value / 2**exponent`` to nearest, halves away from zero: RoundingDivideByPOT."""
+    mask = (np.int64(1) << np.asarray(exponent, dtype=np.int64)) - 1
+    threshold = (mask >> 1) + (value < 0)
+    return np.asarray((value >> exponent) + ((value & mask) > threshold), dtype=np.int64)
+
+
+def _quantized(scale: float) -> tuple[int, int]:
+    if not 0 <= scale < 1 << 30:
+        raise ThimbleError(f"a requantization by {scale} has no fixed-point form")
+    if scale == 0:
+        return 0, 0
+    fraction, exponent = frexp(scale)
+    multiplier = int(fraction * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, exponent = 1 << 30, exponent + 1
+    return (0, 0) if exponent < -31 else (multiplier, exponent)

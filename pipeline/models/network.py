@@ -1,10 +1,15 @@
-"""What a model is: an ``nn.Sequential`` of named layers, the first of which takes raw pixels."""
+"""What a model is: any ``nn.Module`` from raw values (n, c, h, w) in 0…255 to outputs (n, classes).
+
+The 4-bit format takes chains: an ``nn.Sequential`` of named layers that begins with a PixelPool.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -50,11 +55,37 @@ class Model(ABC):
             raise ThimbleError(f"model.classes={self.classes} must be at least 1")
 
     @abstractmethod
-    def build(self) -> nn.Sequential:
+    def build(self) -> nn.Module:
         """The network with fresh weights, from PyTorch's global generator."""
 
+    @property
+    def trained(self) -> bool:
+        """Whether ``build`` gives the user's own weights, which nothing here may rescale."""
+        return False
+
+    def chain(self) -> nn.Sequential:
+        """``build()``, where that is a chain that the 4-bit format takes."""
+        network = self.build()
+        if is_chain(network):
+            return network
+        raise ThimbleError(
+            f"model: {type(self).__name__} is no chain of layers that begins with a PixelPool, the "
+            "only kind that quantize=int4, its trainings and prune=magnitude take: use "
+            "quantize=int8, train=random or float, prune=none; or model=mnist_2kb"
+        )
+
+    def example(self, count: int = 1) -> Tensor:
+        """An input of zeros, (count, c, h, w)."""
+        height, width, channels = self.input_shape
+        return torch.zeros(count, channels, height, width)
+
     def check(self, data: Arrays) -> None:
-        """Raises ThimbleError when the images or labels of ``data`` do not fit the network."""
+        """Raises ThimbleError when the images or labels of ``data`` do not fit the network.
+
+        No images at all (``data=none``) fit every network.
+        """
+        if not len(data["train_images"]):
+            return
         shape = data["train_images"].shape[1:]
         if shape != tuple(self.input_shape):
             raise ThimbleError(
@@ -67,6 +98,42 @@ class Model(ABC):
                 f"the data set has label {highest}, the network {self.classes} outputs: "
                 f"set model.classes={highest + 1}"
             )
+
+
+def is_chain(network: nn.Module) -> TypeGuard[nn.Sequential]:
+    if not isinstance(network, nn.Sequential) or len(network) == 0:
+        return False
+    return isinstance(network[0], PixelPool)
+
+
+def state_arrays(network: nn.Module) -> Arrays:
+    """Every parameter and running statistic by its name."""
+    return {
+        name: value.detach().contiguous().numpy().copy()
+        for name, value in network.state_dict().items()
+    }
+
+
+def loaded(network: nn.Module, arrays: Arrays) -> nn.Module:
+    """``network`` with the parameters and running statistics in ``arrays``; others stay unread.
+
+    Raises:
+        ThimbleError: for what is missing, has another shape, or is not finite.
+    """
+    state = {}
+    for name, value in network.state_dict().items():
+        if name not in arrays:
+            raise ThimbleError(f"the weights lack {name!r}: they belong to another model")
+        found = arrays[name]
+        if found.shape != tuple(value.shape):
+            raise ThimbleError(
+                f"the weights of {name} have shape {found.shape}, the model's {tuple(value.shape)}"
+            )
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ThimbleError(f"{name} is not finite: training diverged, lower its rates")
+        state[name] = torch.from_numpy(np.array(found))
+    network.load_state_dict(state)
+    return network
 
 
 def resized(network: nn.Sequential, arrays: Arrays) -> nn.Sequential:

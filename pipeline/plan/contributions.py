@@ -5,7 +5,8 @@ Elements of a slice fall into few classes (borders, channel groups); a mask is m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -35,19 +36,39 @@ class Masks:
         return self._masks[number]
 
 
+@dataclass(frozen=True)
+class Shares:
+    """Mask ids by class of elements; ``classes[d]`` is the class of each index along axis d."""
+
+    ids: IntArray
+    classes: tuple[IntArray, ...]
+
+    def each(self) -> IntArray:
+        """The mask id of each element."""
+        return np.asarray(self.ids[np.ix_(*self.classes)])
+
+    def counts(self) -> IntArray:
+        """How many elements each class has; the shape of ``ids``."""
+        total = np.ones((), dtype=np.int64)
+        for number, classes in zip(self.ids.shape, self.classes, strict=True):
+            total = np.multiply.outer(total, np.bincount(classes, minlength=number))
+        return np.asarray(total)
+
+
 def contributed(
-    masks: Masks, terms: tuple[Term, ...], out: Box, available: Mapping[str, Box]
-) -> IntArray:
-    """The mask id of the atoms that each element of ``out`` gets from the available boxes.
+    masks: Masks, terms: tuple[Term, ...], out: Box, availables: Sequence[Mapping[str, Box]]
+) -> list[Shares]:
+    """The atoms that each element of ``out`` gets, for each way in which operands are available.
 
     An atom counts when every one of its operands' elements is inside its tensor's available box;
-    a tensor that is not in ``available`` gives nothing. Shape: the extents of ``out``.
+    a tensor that is not available gives nothing. The classes are the same for all.
     """
-    classes, inverses = [], []
+    firsts, classes = [], []
     for axis in range(len(out)):
         rows = np.concatenate(
             [
                 _inside(operand, d, out, available)
+                for available in availables
                 for term in terms
                 for operand in term.operands
                 for d, window in enumerate(operand.windows)
@@ -57,13 +78,16 @@ def contributed(
             axis=1,
         )
         _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        classes.append(first)
-        inverses.append(inverse.reshape(-1))
-    table = np.zeros([len(first) for first in classes], dtype=np.int64)
-    for place in product(*(range(len(first)) for first in classes)):
-        chosen = tuple(int(first[n]) for first, n in zip(classes, place, strict=True))
-        table[place] = masks.intern(_mask(terms, out, available, chosen))
-    return np.asarray(table[np.ix_(*inverses)])
+        firsts.append(first)
+        classes.append(inverse.reshape(-1))
+    result = []
+    for available in availables:
+        ids = np.zeros([len(first) for first in firsts], dtype=np.int64)
+        for place in product(*(range(len(first)) for first in firsts)):
+            chosen = tuple(int(first[n]) for first, n in zip(firsts, place, strict=True))
+            ids[place] = masks.intern(_mask(terms, out, available, chosen))
+        result.append(Shares(ids, tuple(classes)))
+    return result
 
 
 def _inside(operand: Operand, d: int, out: Box, available: Mapping[str, Box]) -> Bits:

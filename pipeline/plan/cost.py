@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -42,10 +43,14 @@ class Moment:
 @dataclass(frozen=True)
 class Cost:
     """Peak memory usage counts activations with the input, neither scratch nor weights, as the
-    papers do; the arena is what has to be linked, scratch and alignment included."""
+    papers do; the arena is what has to be linked, scratch and alignment included.
+
+    ``over_bound_bytes``: by how much the arena exceeds what is live at once, scratch included.
+    """
 
     pmu_bytes: float
     arena_bytes: int
+    over_bound_bytes: int
     macs: int
     macs_executed: int
     moved_bytes: dict[str, float]
@@ -73,12 +78,11 @@ def touched(step: Step) -> tuple[Slice, ...]:
     return ()
 
 
-def _counts(plan: Plan, buffer: Buffer) -> bool:
-    return plan.memory[buffer.memory].kind == "ram" and buffer.role in ("activation", "accumulator")
+ACTIVATIONS = ("activation", "accumulator")
 
 
-def timeline(plan: Plan, graph: Graph) -> tuple[Moment, ...]:
-    """Live buffers over the walk; a buffer lives from its first to its last use.
+def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ...]:
+    """Live buffers of ``roles`` over the walk; a buffer lives from its first to its last use.
 
     The input and the output are live from the first, and to the last, step.
     """
@@ -86,37 +90,62 @@ def timeline(plan: Plan, graph: Graph) -> tuple[Moment, ...]:
     last: dict[str, int] = {}
     labels: list[str] = []
     for event in walk(plan):
-        for piece in touched(event.step):
-            first.setdefault(piece.buffer, len(labels))
-            last[piece.buffer] = len(labels)
+        scratch = event.step.scratch if isinstance(event.step, Compute) else ()
+        for name in (*(piece.buffer for piece in touched(event.step)), *scratch):
+            first.setdefault(name, len(labels))
+            last[name] = len(labels)
         labels.append(_label(plan, event.step))
     for name in plan.resident:
         first[name] = 0
     last[plan.output] = len(labels) - 1
-    cells = {
-        buffer.name: np.unique(buffer.cells(buffer.box))
+    held = {
+        buffer.name: intervals(buffer)
         for buffer in plan.buffers
-        if _counts(plan, buffer) and buffer.name in last
+        if buffer.role in roles and buffer.name in last and _in_ram(plan, buffer)
     }
-    turns = sorted({first[name] for name in cells} | {last[name] + 1 for name in cells})
+    sizes = {name: int((each[:, 1] - each[:, 0]).sum()) / 2 for name, each in held.items()}
+    turns = sorted({first[name] for name in held} | {last[name] + 1 for name in held})
     moments = []
     for turn in turns:
-        live = [name for name in cells if first[name] <= turn <= last[name]]
+        live = [name for name in held if first[name] <= turn <= last[name]]
         if live:
-            sizes = tuple((name, cells[name].size / 2) for name in live)
-            covered = _covered(plan, {name: cells[name] for name in live})
+            covered = sum(
+                _covered([held[name] for name in live if plan.buffer[name].memory == memory])
+                for memory in plan.memory
+            )
             label = next((name for name in labels[turn:] if name), labels[turn])
-            moments.append(Moment(turn, label, covered / 2, sizes))
+            bytes_ = tuple((name, sizes[name]) for name in live)
+            moments.append(Moment(turn, label, covered / 2, bytes_))
     return tuple(moments)
 
 
-def _covered(plan: Plan, live: dict[str, IntArray]) -> int:
-    """Distinct nibbles over all memories."""
-    total = 0
-    for memory in plan.memory:
-        parts = [c for name, c in live.items() if plan.buffer[name].memory == memory]
-        total += np.unique(np.concatenate(parts)).size if parts else 0
-    return total
+def _in_ram(plan: Plan, buffer: Buffer) -> bool:
+    return plan.memory[buffer.memory].kind == "ram"
+
+
+def intervals(buffer: Buffer) -> IntArray:
+    """The nibbles of ``buffer`` as sorted, disjoint intervals: shape (n, 2), ends exclusive."""
+    if buffer.run(buffer.box) is not None:
+        return np.array([buffer.extent], dtype=np.int64)
+    first = np.unique(buffer.addresses(buffer.box))
+    return merged(np.stack([first, first + buffer.nibbles], axis=1))
+
+
+def merged(parts: IntArray) -> IntArray:
+    """Intervals (n, 2) sorted by their starts, those that touch or overlap made one."""
+    until = np.maximum.accumulate(parts[:, 1])
+    begins = np.concatenate([[True], parts[1:, 0] > until[:-1]])
+    ends = np.concatenate([begins[1:], [True]])
+    return np.stack([parts[begins, 0], until[ends]], axis=1)
+
+
+def _covered(parts: list[IntArray]) -> int:
+    """Distinct nibbles in all the intervals."""
+    if not parts:
+        return 0
+    together = np.concatenate(parts)
+    one = merged(together[np.argsort(together[:, 0], kind="stable")])
+    return int((one[:, 1] - one[:, 0]).sum())
 
 
 def _label(plan: Plan, step: Step) -> str:
@@ -132,7 +161,7 @@ def _label(plan: Plan, step: Step) -> str:
 def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
     """One past the highest nibble that a buffer of ``memory`` reaches."""
     tops = [
-        int(buffer.addresses(buffer.box).max()) + buffer.nibbles
+        buffer.extent[1]
         for buffer in plan.buffers
         if buffer.memory == memory and (constants or buffer.role != "constant")
     ]
@@ -154,7 +183,8 @@ def moved_bytes(plan: Plan) -> dict[str, float]:
 def cost(plan: Plan, graph: Graph, hardware: Hardware) -> Cost:
     """Verify ``plan`` and say what it costs on ``hardware``."""
     report = verify(plan, graph)
-    moments = timeline(plan, graph)
+    moments = timeline(plan)
+    everything = timeline(plan, (*ACTIVATIONS, "scratch"))
     arena = sum(
         ceil(high_water_nibbles(plan, memory.name, constants=False) / 2)
         for memory in plan.memories
@@ -164,6 +194,7 @@ def cost(plan: Plan, graph: Graph, hardware: Hardware) -> Cost:
     return Cost(
         pmu_bytes=max((moment.live_bytes for moment in moments), default=0.0),
         arena_bytes=arena,
+        over_bound_bytes=arena - ceil(max((m.live_bytes for m in everything), default=0.0)),
         macs=graph.macs,
         macs_executed=report.macs_executed,
         moved_bytes=moved_bytes(plan),

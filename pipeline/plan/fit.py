@@ -54,12 +54,13 @@ def fit(plan: Plan, cost: Cost, hardware: Hardware) -> Fit:
 def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     needed = ceil(high_water_nibbles(plan, memory.name, True) / 2)
     weights = _constant_bytes(plan, memory.name)
-    parts = [f"weights {weights:g} B"] if weights else []
+    parts = [f"weights {_bytes(weights)} B"] if weights else []
     advice = "fewer channels, prune=magnitude, or a larger board"
     if memory.kind == "ram":
-        parts.append(f"activations {cost.pmu_bytes:g} B at their peak in {cost.peak.label}")
-        advice = f"another strategy, {advice}"
-        if weights:
+        parts.append(f"activations {_bytes(cost.pmu_bytes)} B at their peak in {cost.peak.label}")
+        advice = f"another strategy such as partial, {advice}"
+        enough = needed - weights + hardware.stack_reserve_bytes <= memory.bytes
+        if weights and enough and weights < hardware.flash_bytes:
             advice = f"hardware.weights_in=flash, {advice}"
     if memory.name == hardware.stack_memory:
         needed += hardware.stack_reserve_bytes
@@ -68,6 +69,10 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     where = " + ".join(parts)
     return Fit(needed <= memory.bytes, name, needed, memory.bytes, where, advice)
+
+
+def _bytes(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def _constant_bytes(plan: Plan, memory: str) -> float:

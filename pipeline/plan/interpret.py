@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
+from pipeline.graph.access import clipped, size_of
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Region
-from pipeline.graph.tensor import Box, DType, IntArray
-from pipeline.plan.reads import unit_times
+from pipeline.graph.requant import Mean
+from pipeline.graph.tensor import Box, DType, IntArray, Tensor
+from pipeline.hardware import Memory
+from pipeline.plan.reads import read_indices, read_times, unit_times
 from pipeline.plan.storage import Storage, Stream
 from pipeline.plan.vocabulary import (
     Buffer,
@@ -22,6 +26,8 @@ from pipeline.plan.vocabulary import (
     Slice,
 )
 from pipeline.plan.walk import Choice, Env, Event, walk
+
+AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Interpreter:
         self.plan, self.graph = plan, graph
         self.operators = {op.name: op for op in graph.operators}
         self.storage = {
-            memory.name: (Stream if memory.kind == "stream" else Storage)(memory.bytes)
+            memory.name: (Stream if memory.kind == "stream" else Storage)(_size(plan, memory))
             for memory in plan.memories
         }
         for name in plan.resident:
@@ -55,10 +61,18 @@ class Interpreter:
         return self.graph.tensors[buffer.tensor].dtype
 
     def read(self, buffer: Buffer, box: Box) -> IntArray:
-        return self.storage[buffer.memory].read(buffer.addresses(box), self.dtype(buffer))
+        storage, dtype = self.storage[buffer.memory], self.dtype(buffer)
+        start, shape = buffer.run(box), [stop - first for first, stop in box]
+        if start is None or start % 2 or dtype.bits < 8:
+            return storage.read(buffer.addresses(box), dtype)
+        return storage.read_run(start, prod(shape), dtype).reshape(shape)
 
     def write(self, buffer: Buffer, box: Box, values: IntArray) -> None:
-        self.storage[buffer.memory].write(buffer.addresses(box), values, self.dtype(buffer))
+        storage, dtype, start = self.storage[buffer.memory], self.dtype(buffer), buffer.run(box)
+        if start is None or start % 2 or dtype.bits < 8:
+            storage.write(buffer.addresses(box), values, dtype)
+        else:
+            storage.write_run(start, values, dtype)
 
     def step(self, event: Event) -> None:
         match event.step:
@@ -87,13 +101,25 @@ class Interpreter:
         for block in self.blocks(box, step, env):
             acc = op.accumulate(self.graph.tensors, block, self.regions(op, step.ins, block, env))
             if step.partial:
-                held = self.read(out, block)
-                result = held + acc[0] if op.combine == "add" else np.maximum(held, acc[0])
+                result = self.added(op, out, self.read(out, block), acc[0])
             else:
                 extra = self.constants(op, step.ins, env)
                 result = op.finish(self.graph.tensors, block, acc, extra)[0]
             self.write(out, block, result)
         self.spoil(step)
+
+    def added(self, op: Operator, out: Buffer, held: IntArray, more: IntArray) -> IntArray:
+        """What accumulators that hold ``held`` hold after a contribution (see ``Buffer.step``)."""
+        if op.combine != "add":
+            return np.maximum(held, more)
+        if out.step == 1:
+            return held + more
+        rounded = Mean().apply(more, np.full_like(more, out.step))
+        return self.dtype(out).clip(held + rounded)
+
+    def finished(self, acc: Buffer, held: IntArray) -> IntArray:
+        """The sums that accumulators stand for."""
+        return held * acc.step
 
     def spoil(self, step: Compute) -> None:
         """A kernel may write to its scratch at any time: before it reads and after it writes."""
@@ -107,27 +133,52 @@ class Interpreter:
         box = step.out.box(out.shape, env)
         extents = tuple(stop - start for start, stop in box)
         extra = self.constants(op, step.ins, env)
-        for block in _in_order(box, unit_times(extents, step.unit, ())):
-            held = self.read(acc, block)[None]
+        times = unit_times(extents, step.unit, ())
+        for block in [box] if _shrinks(acc, out, box, times) else _in_order(box, times):
+            held = self.finished(acc, self.read(acc, block))[None]
             self.write(out, block, op.finish(self.graph.tensors, block, held, extra)[0])
 
     def blocks(self, box: Box, step: Compute, env: Env) -> list[Box]:
-        """The blocks to compute one after the other; all at once where nothing can collide."""
+        """The blocks to compute one after the other; all at once where their order is nothing."""
         if any(start == stop for start, stop in box):
             return []
+        op, out = self.operators[step.op], self.plan.buffer[step.out.buffer]
+        extents = tuple(stop - start for start, stop in box)
+        beside = [self.plan.buffer[source.buffer] for source in step.ins]
+        if out.run(box) is not None and not any(_near(out, buffer) for buffer in beside):
+            return _portions(op, self.graph.tensors, box)
+        times = unit_times(extents, step.unit, step.order)
+        return [box] if self.orderless(op, box, times, step, env) else _in_order(box, times)
+
+    def orderless(self, op: Operator, box: Box, times: IntArray, step: Compute, env: Env) -> bool:
+        """No cell is written twice, and none is read by a later unit than the one that writes it.
+
+        Then reading everything before writing anything is the same as going unit by unit.
+        """
         out = self.plan.buffer[step.out.buffer]
         written = out.cells(box)
-        for source in step.ins:
-            buffer = self.plan.buffer[source.buffer]
-            if buffer.memory == out.memory:
-                read = buffer.cells(source.box(buffer.shape, env))
-                if read.size and np.isin(written, read).any():
-                    break
-        else:
-            if np.unique(written).size == written.size:
-                return [box]
-        extents = tuple(stop - start for start, stop in box)
-        return _in_order(box, unit_times(extents, step.unit, step.order))
+        low, high = int(written.min()), int(written.max()) + 1
+        when = np.full(high - low, np.iinfo(np.int64).max, dtype=np.int64)
+        when[written - low] = times.reshape(-1, 1)
+        if np.count_nonzero(when != np.iinfo(np.int64).max) < written.size:
+            return False
+        sources = {self.plan.buffer[s.buffer].tensor: s for s in step.ins}
+        operands = [o for term in op.terms(self.graph.tensors) for o in term.operands]
+        for operand in (*operands, *op.completion(self.graph.tensors)):
+            source = sources.get(operand.tensor)
+            buffer = self.plan.buffer[source.buffer] if source else None
+            if source is None or buffer is None or buffer.memory != out.memory:
+                continue
+            held = source.box(buffer.shape, env)
+            grid = read_indices(operand, box, held)
+            last = read_times(operand, box, times, grid, last=True)
+            inside = np.ix_(*(index - start for index, (start, _) in zip(grid, held, strict=True)))
+            first = np.broadcast_to(buffer.addresses(held), [b - a for a, b in held])[inside]
+            cells = first[..., None] + np.arange(buffer.nibbles)
+            hit = (cells >= low) & (cells < high)
+            if (when[cells[hit] - low] < np.broadcast_to(last[..., None], cells.shape)[hit]).any():
+                return False
+        return True
 
     def regions(
         self, op: Operator, ins: tuple[Slice, ...], block: Box, env: Env
@@ -164,6 +215,41 @@ class Interpreter:
             box = source.box(buffer.shape, env)
             result[operand.tensor] = Region(box, self.read(buffer, box)[None])
         return result
+
+
+def _size(plan: Plan, memory: Memory) -> int:
+    """Bytes that any buffer reaches: a memory may be much larger."""
+    tops = [buffer.extent[1] for buffer in plan.buffers if buffer.memory == memory.name]
+    return min(memory.bytes, -(-max(tops, default=0) // 2))
+
+
+def _near(a: Buffer, b: Buffer) -> bool:
+    (low, high), (start, stop) = a.extent, b.extent
+    return a.memory == b.memory and low < stop and start < high
+
+
+def _shrinks(acc: Buffer, out: Buffer, box: Box, times: IntArray) -> bool:
+    """No element is written where a later unit reads a sum: all can be finished at once."""
+    if not _near(acc, out):
+        return True
+    written, read = out.cells(box), acc.cells(box)
+    low, high = int(written.min(initial=0)), int(written.max(initial=-1)) + 1
+    when = np.full(high - low, np.iinfo(np.int64).max, dtype=np.int64)
+    when[written - low] = times.reshape(-1, 1)
+    hit = (read >= low) & (read < high)
+    return bool(
+        (when[read[hit] - low] >= np.repeat(times.reshape(-1, 1), acc.nibbles, 1)[hit]).all()
+    )
+
+
+def _portions(op: Operator, tensors: Mapping[str, Tensor], box: Box) -> list[Box]:
+    """``box``, along its last axis in parts that read no more than ``AT_ONCE`` elements of any
+    operand where that is possible: the weights of a large layer are wide when unpacked."""
+    operands = [o for term in op.terms(tensors) for o in term.operands]
+    most = max(size_of(clipped(o.region(box), tensors[o.tensor].shape)) for o in operands)
+    start, stop = box[-1]
+    step = max(1, (stop - start) // -(-max(most, 1) // AT_ONCE))  # padding alone reads nothing
+    return [(*box[:-1], (n, min(n + step, stop))) for n in range(start, stop, step)]
 
 
 def _in_order(box: Box, times: IntArray) -> list[Box]:

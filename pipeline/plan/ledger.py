@@ -3,56 +3,96 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.patch import Patch
 from pipeline.plan.races import Races
-from pipeline.plan.tokens import Tokens, grid_cells, indices, numbers
+from pipeline.plan.tokens import Tokens
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 from pipeline.plan.walk import Event
 
 
 @dataclass(frozen=True)
 class Access:
-    """Elements of one buffer that a step touches, with the unit that does so last (and first)."""
+    """Elements that a step touches; ``unit`` gives the unit that does so last (or first), in the
+    shape of the patch, and is asked only where that matters."""
 
-    buffer: Buffer
-    numbers: IntArray
-    cells: IntArray
-    last: IntArray
-    first: IntArray
+    patch: Patch
+    unit: Callable[[bool], IntArray]
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.patch.buffer
+
+    @cached_property
+    def last(self) -> IntArray:
+        return self.unit(True)
+
+    @cached_property
+    def first(self) -> IntArray:
+        return self.unit(False)
 
 
-def elements(buffer: Buffer, box: Box, times: IntArray | None = None) -> Access:
-    """All elements of a box, each touched by the unit that ``times`` (the box's shape) gives."""
-    grid = indices(box)
-    number = numbers(buffer.shape, grid).reshape(-1)
-    when = np.zeros(number.size, dtype=np.int64) if times is None else times.reshape(-1)
-    return Access(buffer, number, grid_cells(buffer, grid), when, when)
+def elements(buffer: Buffer, box: Box, times: Callable[[], IntArray] | None = None) -> Access:
+    """All elements of a box, each touched by the unit that ``times()`` (the box's shape) gives."""
+    patch = Patch.of(buffer, box)
+    return Access(patch, lambda _: times() if times else np.zeros(patch.shape, dtype=np.int64))
+
+
+def kept(plan: Plan, graph: Graph) -> set[str]:
+    """Resident constants that no step of the plan could ever change or race with.
+
+    Only buffers are written, and never those of role ``constant``; so a constant whose cells, and
+    granules, lie apart from all other buffers' and from one another keeps its content.
+    """
+    found, tracks = set(), len(plan.tracks)
+    for name in plan.resident:
+        buffer = plan.buffer.get(name)
+        if not buffer or buffer.role != "constant" or buffer.tensor not in graph.constants:
+            continue
+        others = [b for b in plan.buffers if b.memory == buffer.memory and b.name != name]
+        granule = 2 * plan.memory[buffer.memory].granule_bytes if tracks > 1 else 1
+        apart = Patch.of(buffer, buffer.box).apart and plan.memory[buffer.memory].kind != "stream"
+        if apart and not any(
+            _meet(buffer, other, 1 if other.role == "constant" else granule) for other in others
+        ):
+            found.add(name)
+    return found
+
+
+def _meet(a: Buffer, b: Buffer, granule: int) -> bool:
+    (low, high), (start, stop) = a.extent, b.extent
+    return low // granule <= (stop - 1) // granule and start // granule <= (high - 1) // granule
 
 
 class Ledger:
     """What every cell of every memory holds, and who touched it when."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, graph: Graph) -> None:
         self.plan = plan
-        self.tokens = Tokens(plan)
-        self.races = Races(plan, {name: len(cells) for name, cells in self.tokens.owner.items()})
+        _within(plan)
+        self.tokens = Tokens(plan, kept(plan, graph))
+        tokens = self.tokens
+        self.races = Races(plan, {n: len(c) * tokens.grain[n] for n, c in tokens.owner.items()})
         self.taken: Counter[str] = Counter()
 
-    def find(self, event: Event, access: Access) -> IntArray:
+    def find(self, event: Event, access: Access) -> IntArray | int:
         """Check that the elements are there; returns their contribution mask ids."""
-        return self.tokens.check(access.buffer, access.numbers, access.cells, lambda: str(event))
+        return self.tokens.check(access.patch, lambda: str(event))
 
     def scratch(self, event: Event, buffer: Buffer, others: list[Access]) -> None:
-        cells = buffer.cells(buffer.box).reshape(-1)
+        patch = Patch.of(buffer, buffer.box)
         for access in others:
-            if access.buffer.memory == buffer.memory and np.isin(cells, access.cells).any():
+            if patch.meets(access.patch) and np.isin(patch.cells, access.patch.cells).any():
                 raise PlanError(f"{event}: scratch {buffer.name} overlaps {access.buffer.name}")
-        self.races.touch(event, buffer.memory, cells, writes=True)
-        self.tokens.destroy(buffer)
+        self.races.touch(event, patch, writes=True)
+        self.tokens.destroy(patch)
 
     def commit(
         self, event: Event, reads: list[Access], written: Access, sums: IntArray | int
@@ -63,39 +103,65 @@ class Ledger:
             raise PlanError(f"{event} writes to {memory}, which is read-only")
         if written.buffer.role == "constant":
             raise PlanError(f"{event} writes to the constant buffer {written.buffer.name}")
-        order = np.argsort(written.cells, axis=None, kind="stable")
-        taken = written.cells.reshape(-1)[order]
-        if (taken[1:] == taken[:-1]).any():
-            raise PlanError(f"{event} writes two elements of {written.buffer.name} into one cell")
-        when = written.last.repeat(written.buffer.nibbles)[order]
         for access in reads:
-            self.races.touch(event, access.buffer.memory, access.cells, writes=False)
+            if access.buffer.name in self.tokens.kept:
+                continue
+            self.races.touch(event, access.patch, writes=False)
             if self.plan.memory[access.buffer.memory].kind == "stream":
                 self.take(event, access)
-            if access.buffer.memory == memory and access is not written:
-                place = np.minimum(np.searchsorted(taken, access.cells), len(taken) - 1)
-                early = (taken[place] == access.cells) & (when[place] < access.last[:, None])
-                if early.any():
-                    number = int(access.numbers[np.argmax(early.any(axis=1))])
-                    raise PlanError(
-                        f"{event} overwrites element {number} of {access.buffer.tensor} "
-                        f"before its last read"
-                    )
-        self.races.touch(event, memory, written.cells, writes=True)
-        self.tokens.write(written.buffer, written.numbers, written.cells, sums)
+            if access is not written and access.patch.meets(written.patch):
+                self.in_order(event, access, written)
+        self.races.touch(event, written.patch, writes=True)
+        if not self.tokens.write(written.patch, sums):
+            raise PlanError(f"{event} writes two elements of {written.buffer.name} into one cell")
+
+    def in_order(self, event: Event, read: Access, written: Access) -> None:
+        """No unit may read what an earlier unit has overwritten."""
+        low, high = written.patch.extent
+        start, stop = read.patch.extent
+        low, high = min(low, start) & ~1, max(high, stop)  # from a byte on
+        grain = self.tokens.grain[read.buffer.memory]
+        never = np.iinfo(np.int64).max
+        when = np.full(-(-(high - low) // grain), never, dtype=np.int64)
+        written.patch.put(when, grain, written.last[..., None], low)
+        early = read.patch.take(when, grain, low) < read.last[..., None]
+        if early.any():
+            place = tuple(np.argwhere(early)[0, :-1])
+            raise PlanError(
+                f"{event} overwrites element {int(read.patch.numbers[place])} of "
+                f"{read.buffer.tensor} before its last read"
+            )
 
     def take(self, event: Event, access: Access) -> None:
         """A stream is read once, in address order, unit after unit."""
-        memory = access.buffer.memory
-        order = np.argsort(access.cells[:, 0], kind="stable")
-        cells = access.cells[order].reshape(-1)
+        memory, elements = access.buffer.memory, access.patch.cells
+        order = np.argsort(elements[:, 0], kind="stable")
+        cells = elements[order].reshape(-1)
+        last, first = access.last.reshape(-1), access.first.reshape(-1)
         wanted = np.arange(self.taken[memory], self.taken[memory] + cells.size)
         if (
             not np.array_equal(cells, wanted)
-            or (access.first != access.last).any()
-            or (np.diff(access.last[order]) < 0).any()
+            or (first != last).any()
+            or (np.diff(last[order]) < 0).any()
         ):
             raise PlanError(f"{event} reads {memory} out of order or twice")
         self.taken[memory] += cells.size
         # reading moves the stream on: two tracks that both read it have to be ordered
-        self.races.touch(event, memory, np.zeros(1, dtype=np.int64), writes=True)
+        self.races.reserve(event, memory)
+
+
+def _within(plan: Plan) -> None:
+    """Every buffer lies in a memory of the plan, its elements on bytes unless they are smaller."""
+    if len(plan.buffer) < len(plan.buffers):
+        raise PlanError("two buffers have one name")
+    for buffer in plan.buffers:
+        if buffer.memory not in plan.memory:
+            raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
+        limit, (low, high) = 2 * plan.memory[buffer.memory].bytes, buffer.extent
+        if low < 0 or high > limit:
+            raise PlanError(
+                f"buffer {buffer.name} reaches nibbles {low}…{high - 1} of {buffer.memory}, "
+                f"which has {limit}"
+            )
+        if buffer.bits >= 8 and not buffer.starts_on_bytes:
+            raise PlanError(f"buffer {buffer.name} has {buffer.bits}-bit elements off a byte")

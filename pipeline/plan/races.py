@@ -13,19 +13,20 @@ from collections import defaultdict
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
+from pipeline.plan.patch import Patch
 from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
 from pipeline.plan.walk import Event
 
 
 class Races:
-    def __init__(self, plan: Plan, cells: dict[str, int]) -> None:
+    def __init__(self, plan: Plan, nibbles: dict[str, int]) -> None:
         self.plan = plan
         count = len(plan.tracks)
         self.clock = np.zeros((count, count), dtype=np.int64)
         self.signals: dict[str, list[IntArray]] = defaultdict(list)
         self.signaller: dict[str, int] = {}
         self.granule = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
-        blocks = {name: -(-size // self.granule[name]) for name, size in cells.items()}
+        blocks = {name: -(-size // self.granule[name]) for name, size in nibbles.items()}
         self.writes = {name: np.zeros((count, n), dtype=np.int64) for name, n in blocks.items()}
         self.reads = {name: np.zeros((count, n), dtype=np.int64) for name, n in blocks.items()}
 
@@ -43,10 +44,20 @@ class Races:
                 raise PlanError(f"counter {step.counter} is signalled by two tracks")
             self.signals[step.counter].append(mine.copy())
 
-    def touch(self, event: Event, memory: str, cells: IntArray, writes: bool) -> None:
-        if len(self.plan.tracks) == 1 or not cells.size:
-            return
-        blocks = np.unique(cells // self.granule[memory])
+    def touch(self, event: Event, patch: Patch, writes: bool) -> None:
+        if len(self.plan.tracks) > 1 and patch.size:
+            granule, (low, high) = self.granule[patch.buffer.memory], patch.extent
+            blocks: slice | IntArray = slice(low // granule, (high - 1) // granule + 1)
+            if not patch.apart or patch.size * patch.buffer.nibbles < high - low:  # with gaps
+                blocks = np.unique(patch.cells // granule)
+            self._touch(event, patch.buffer.memory, blocks, writes)
+
+    def reserve(self, event: Event, memory: str) -> None:
+        """As if the first granule of ``memory`` were written."""
+        if len(self.plan.tracks) > 1:
+            self._touch(event, memory, slice(0, 1), True)
+
+    def _touch(self, event: Event, memory: str, blocks: slice | IntArray, writes: bool) -> None:
         mine = self.clock[event.track]
         for other in range(len(self.plan.tracks)):
             if other == event.track:

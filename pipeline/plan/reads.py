@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -32,6 +33,17 @@ def read_indices(operand: Operand, out: Box, available: Box) -> list[IntArray]:
         index = np.unique(positions(window, out))
         result.append(index[(index >= low) & (index < high)])
     return result
+
+
+def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
+    """Whether ``available`` holds all that outputs ``out`` read from the tensor's box ``whole``."""
+    for window, (low, high), (start, stop) in zip(operand.windows, available, whole, strict=True):
+        if (low, high) != (start, stop):
+            index = positions(window, out)
+            inside = (index >= start) & (index < stop)
+            if (inside & ((index < low) | (index >= high))).any():
+                return False
+    return True
 
 
 def read_times(
@@ -71,29 +83,41 @@ def read_times(
     return np.asarray(grid)
 
 
+def check_units(
+    extents: tuple[int, ...], unit: tuple[int, ...], order: tuple[tuple[int, ...], ...]
+) -> None:
+    """
+    Raises:
+        ValueError: when ``order`` does not name the origin of every block exactly once.
+    """
+    if unit and (len(unit) != len(extents) or min(unit) < 1):
+        raise ValueError(f"units of {unit} do not divide {extents}")
+    if not order:
+        return
+    steps = unit or (1,) * len(extents)
+    if any(o % step for origin in order for o, step in zip(origin, steps, strict=True)):
+        raise ValueError("the order names places that are no unit's origin")
+    wanted = product(*(range(0, extent, step) for extent, step in zip(extents, steps, strict=True)))
+    number = prod(-(-extent // step) for extent, step in zip(extents, steps, strict=True))
+    if len(order) != number or sorted(order) != list(wanted):
+        raise ValueError(f"the order names {len(set(order))} of {number} units")
+
+
 def unit_times(
     extents: tuple[int, ...], unit: tuple[int, ...], order: tuple[tuple[int, ...], ...]
 ) -> IntArray:
     """The number of the block that computes each element of a slice with the given extents.
 
     Raises:
-        ValueError: when ``order`` does not name the origin of every block exactly once.
+        ValueError: as ``check_units`` does.
     """
+    check_units(extents, unit, order)
     block = unit or (1,) * len(extents)
-    if len(block) != len(extents) or min(block) < 1:
-        raise ValueError(f"units of {block} do not divide {extents}")
     grid = tuple(-(-extent // step) for extent, step in zip(extents, block, strict=True))
-    number = np.arange(int(np.prod(grid))).reshape(grid)
-    if order:
-        if any(o % step for origin in order for o, step in zip(origin, block, strict=True)):
-            raise ValueError("the order names places that are no unit's origin")
-        origins = [
-            tuple(o // step for o, step in zip(origin, block, strict=True)) for origin in order
-        ]
-        if sorted(origins) != sorted(product(*map(range, grid))):
-            raise ValueError(f"the order names {len(set(origins))} of {number.size} units")
-        for n, origin in enumerate(origins):
-            number[origin] = n
+    number = np.arange(prod(grid)).reshape(grid)
+    for n, origin in enumerate(order):
+        number[tuple(o // step for o, step in zip(origin, block, strict=True))] = n
     for axis, (extent, step) in enumerate(zip(extents, block, strict=True)):
-        number = number.repeat(step, axis=axis).take(range(extent), axis=axis)
+        if step > 1:
+            number = number.repeat(step, axis=axis).take(range(extent), axis=axis)
     return np.asarray(number, dtype=np.int64)

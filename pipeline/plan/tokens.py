@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.graph.tensor import Box, IntArray
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.patch import Patch
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 
 COMPLETE = -1
 
 
 class Tokens:
-    """A token in every nibble: (tensor and form, element and part, contributions).
+    """A token in every cell: (tensor and form, element and part, contributions).
 
     ``form`` is a tensor's final elements or its accumulators, at one width: what was stored as
     16-bit sums cannot be read as 4-bit activations. Contributions are a mask id
-    (``contributions.py``), or COMPLETE for final elements.
+    (``contributions.py``), or COMPLETE for final elements. A cell is a byte where all buffers of
+    the memory consist of bytes, else a nibble.
+
+    Buffers named in ``kept`` hold what they hold for ever, so they have no tokens.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, kept: Set[str]) -> None:
         self.plan = plan
+        self.kept = kept
         top = {memory.name: 0 for memory in plan.memories}
+        largest = dict.fromkeys(top, 0)
+        self.grain = dict.fromkeys(top, 2)
+        sums = set()
         for buffer in plan.buffers:
-            if buffer.memory not in top:
-                raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
-            addresses = buffer.addresses(buffer.box)
-            limit = 2 * plan.memory[buffer.memory].bytes
-            low, high = int(addresses.min()), int(addresses.max()) + buffer.nibbles
-            if low < 0 or high > limit:
-                raise PlanError(
-                    f"buffer {buffer.name} reaches nibbles {low}…{high - 1} of {buffer.memory}, "
-                    f"which has {limit}"
-                )
-            if buffer.bits >= 8 and (addresses % 2).any():
-                raise PlanError(f"buffer {buffer.name} has {buffer.bits}-bit elements off a byte")
-            top[buffer.memory] = max(top[buffer.memory], high)
-        self.owner = {name: np.zeros(size, dtype=np.int32) for name, size in top.items()}
-        self.content = {name: np.zeros(size, dtype=np.int64) for name, size in top.items()}
-        self.sums = {name: np.full(size, COMPLETE, dtype=np.int32) for name, size in top.items()}
+            if buffer.name in kept:
+                continue
+            top[buffer.memory] = max(top[buffer.memory], buffer.extent[1])
+            largest[buffer.memory] = max(
+                largest[buffer.memory], prod(buffer.shape) * buffer.nibbles
+            )
+            if buffer.bits < 8:
+                self.grain[buffer.memory] = 1
+            if buffer.role == "accumulator":
+                sums.add(buffer.memory)
+        cells = {name: -(-nibbles // self.grain[name]) for name, nibbles in top.items()}
+        number = {name: np.int32 if n < 1 << 31 else np.int64 for name, n in largest.items()}
+        self.owner = {name: np.zeros(n, dtype=np.int32) for name, n in cells.items()}
+        self.content: dict[str, npt.NDArray[Any]] = {
+            name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
+        }
+        self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
         self._forms: dict[tuple[str, str, int], int] = {}
         self._names: list[str] = ["garbage"]
 
@@ -52,58 +63,60 @@ class Tokens:
             self._names.append(f"{buffer.bits}-bit {kind} of {buffer.tensor}")
         return self._forms[key]
 
-    def write(
-        self, buffer: Buffer, numbers: IntArray, cells: IntArray, sums: IntArray | int
-    ) -> None:
-        """Put elements ``numbers`` into ``cells`` (elements, nibbles)."""
-        parts = numbers.reshape(-1, 1) * buffer.nibbles + np.arange(buffer.nibbles)
-        self.owner[buffer.memory][cells] = self.form(buffer)
-        self.content[buffer.memory][cells] = parts
-        self.sums[buffer.memory][cells] = np.reshape(sums, (-1, 1)) if np.ndim(sums) else sums
+    def empty(self, patch: Patch) -> bool:
+        """No cell holds a token."""
+        memory = patch.buffer.memory
+        return not patch.take(self.owner[memory], self.grain[memory]).any()
 
-    def destroy(self, buffer: Buffer) -> None:
-        self.owner[buffer.memory][buffer.cells(buffer.box)] = 0
+    def write(self, patch: Patch, sums: IntArray | int) -> bool:
+        """Put the elements into their cells; ``sums`` has the patch's shape.
 
-    def check(
-        self, buffer: Buffer, numbers: IntArray, cells: IntArray, who: Callable[[], str]
-    ) -> IntArray:
+        Returns False when two of them share a cell.
+        """
+        memory, parts = patch.buffer.memory, self._parts(patch)
+        grain = self.grain[memory]
+        patch.put(self.owner[memory], grain, self.form(patch.buffer))
+        patch.put(self.content[memory], grain, parts)
+        if memory in self.sums:
+            patch.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
+        return patch.apart or bool((patch.take(self.content[memory], grain) == parts).all())
+
+    def destroy(self, patch: Patch) -> None:
+        patch.put(self.owner[patch.buffer.memory], self.grain[patch.buffer.memory], 0)
+
+    def check(self, patch: Patch, who: Callable[[], str]) -> IntArray | int:
         """Every cell must hold exactly the expected part of its element.
 
-        Returns the mask ids (elements,), COMPLETE for final elements.
+        Returns the mask ids (the patch's shape) of accumulators, COMPLETE for final elements.
         """
-        parts = numbers.reshape(-1, 1) * buffer.nibbles + np.arange(buffer.nibbles)
-        owner = self.owner[buffer.memory][cells]
-        wrong = (owner != self.form(buffer)) | (self.content[buffer.memory][cells] != parts)
-        if wrong.any():
-            row, part = (int(n) for n in np.argwhere(wrong)[0])
-            found = int(self.owner[buffer.memory][cells[row, part]])
-            held = int(self.content[buffer.memory][cells[row, part]]) // buffer.nibbles
-            what = self._names[found] + (f" number {held}" if found else "")
+        buffer = patch.buffer
+        if buffer.name in self.kept:
+            return COMPLETE
+        memory, grain = buffer.memory, self.grain[buffer.memory]
+        owner = patch.take(self.owner[memory], grain)
+        content = patch.take(self.content[memory], grain)
+        if (owner != self.form(buffer)).any() or (content != self._parts(patch)).any():
+            wrong = (owner != self.form(buffer)) | (content != self._parts(patch))
+            place = tuple(int(n) for n in np.argwhere(wrong)[0])
+            found, held = int(owner[place]), int(content[place])
+            what = self._names[found]
+            if found:
+                what += f" number {held // self._per_element(buffer)}"
             raise PlanError(
                 f"{who()} needs {self._names[self.form(buffer)]} "
-                f"number {int(numbers.flat[row])} in "
-                f"{buffer.memory} nibble {int(cells[row, part])} ({buffer.name}), finds {what}"
+                f"number {int(patch.numbers[place[:-1]])} in "
+                f"{memory} nibble {int(patch.addresses[place[:-1]]) + grain * place[-1]} "
+                f"({buffer.name}), finds {what}"
             )
-        return np.asarray(self.sums[buffer.memory][cells[:, 0]])
+        if buffer.role != "accumulator":
+            return COMPLETE
+        return np.asarray(patch.take(self.sums[memory], grain)[..., 0], dtype=np.int64)
 
+    def _per_element(self, buffer: Buffer) -> int:
+        return max(1, buffer.nibbles // self.grain[buffer.memory])
 
-def numbers(shape: tuple[int, ...], grid: list[IntArray]) -> IntArray:
-    """Row-major element numbers of a grid of indices."""
-    total = np.zeros((1,) * len(grid), dtype=np.int64)
-    for axis, index in enumerate(grid):
-        stride = prod(shape[axis + 1 :])
-        total = total + (index * stride).reshape([-1 if d == axis else 1 for d in range(len(grid))])
-    return total
-
-
-def indices(box: Box) -> list[IntArray]:
-    return [np.arange(start, stop) for start, stop in box]
-
-
-def grid_cells(buffer: Buffer, grid: list[IntArray]) -> IntArray:
-    """Nibble addresses of a grid of elements: shape (elements, nibbles)."""
-    box = tuple((int(i.min()), int(i.max()) + 1) if len(i) else (0, 0) for i in grid)
-    local = np.ix_(*(index - start for index, (start, _) in zip(grid, box, strict=True)))
-    first = buffer.addresses(box)
-    first = np.broadcast_to(first, [stop - start for start, stop in box])[local]
-    return np.asarray(first.reshape(-1, 1) + np.arange(buffer.nibbles))
+    def _parts(self, patch: Patch) -> npt.NDArray[Any]:
+        """The content that belongs into each cell: (*shape, cells of an element)."""
+        count = self._per_element(patch.buffer)
+        numbers = patch.numbers[..., None]
+        return numbers if count == 1 else numbers * count + np.arange(count, dtype=numbers.dtype)

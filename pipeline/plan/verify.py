@@ -8,18 +8,21 @@ stream is read once and in order; tracks neither race nor deadlock; the output i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
-from pipeline.graph.access import Operand, Term
+from pipeline.graph.access import Operand, Term, size_of
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan.contributions import Masks, contributed
 from pipeline.plan.ledger import Access, Ledger, elements
-from pipeline.plan.reads import read_indices, read_times, unit_times
-from pipeline.plan.tokens import COMPLETE, grid_cells, numbers
+from pipeline.plan.patch import Patch, progression
+from pipeline.plan.reads import check_units, read_indices, read_times, reads_all, unit_times
+from pipeline.plan.tokens import COMPLETE
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -31,6 +34,8 @@ from pipeline.plan.vocabulary import (
     Slice,
 )
 from pipeline.plan.walk import Event, walk
+
+Times = Callable[[], IntArray]
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,20 @@ class _Verifier:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(self.plan)
+        self.ledger = Ledger(self.plan, self.graph)
+        self.tokens = self.ledger.tokens
         self.operators = {op.name: op for op in self.graph.operators}
         for name in self.plan.resident:
             buffer = self.buffer(name)
             if buffer.tensor not in {self.graph.input, *self.graph.constants}:
                 raise PlanError(f"{name} is resident, but {buffer.tensor} has to be computed")
-            access = elements(buffer, buffer.box)
-            if (self.ledger.tokens.owner[buffer.memory][access.cells] != 0).any():
+            if name in self.tokens.kept:
+                continue
+            patch = Patch.of(buffer, buffer.box)
+            if not self.tokens.empty(patch):
                 raise PlanError(f"resident buffer {name} overlaps another one")
-            self.ledger.tokens.write(buffer, access.numbers, access.cells, COMPLETE)
+            if not self.tokens.write(patch, COMPLETE):
+                raise PlanError(f"resident buffer {name} has two elements in one cell")
 
     def buffer(self, name: str) -> Buffer:
         buffer = self.plan.buffer.get(name)
@@ -101,15 +110,11 @@ class _Verifier:
         output = self.buffer(self.plan.output)
         if output.tensor != self.graph.output or output.role != "activation":
             raise PlanError(f"the plan's output is {output.tensor}, not {self.graph.output}")
-        result = elements(output, output.box)
-        self.ledger.tokens.check(output, result.numbers, result.cells, lambda: "the plan's end")
+        self.tokens.check(Patch.of(output, output.box), lambda: "the plan's end")
         for name in self.plan.resident:
             constant = self.buffer(name)
             if constant.tensor in self.graph.constants:
-                kept = elements(constant, constant.box)
-                self.ledger.tokens.check(
-                    constant, kept.numbers, kept.cells, lambda: "the next frame"
-                )
+                self.tokens.check(Patch.of(constant, constant.box), lambda: "the next frame")
         once = {op.name: self.graph.tensors[op.output].size for op in self.graph.operators}
         again = {n: count - once[n] for n, count in self.computed.items()}
         return Report(
@@ -133,37 +138,30 @@ class _Verifier:
         times = self.times(event, box, step.unit, step.order)
         terms = op.terms(self.graph.tensors)
         available = {tensor: self.available(event, s) for tensor, s in sources.items()}
-        sums = contributed(self.masks, terms, box, available)
-        full = self.complete(terms, box)
         reads = [
             self.operand(event, operand, box, times, sources, available)
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
         written = elements(out, box, times)
-        self.work(op, sums, full)
+        sums: IntArray | int = COMPLETE
         if step.partial:
+            self.divisible(event, op)
             reads.append(written)
-            sums = self.add_up(event, written, sums)
+            sums = self.add_up(event, op, written, terms, available)
         else:
             reads += self.completion(event, op, box, times, sources, available)
-            if (sums != full).any():
-                raise PlanError(f"{event} is incomplete: its slices do not hold all it needs")
+            self.whole(event, op, box, terms, available)
+            self.computed[op.name] += written.patch.size
         for name in step.scratch:
             self.ledger.scratch(event, self.buffer(name), [*reads, written])
-        self.ledger.commit(event, reads, written, sums.reshape(-1) if step.partial else COMPLETE)
-        if not step.partial:
-            self.computed[op.name] += written.numbers.size
+        self.ledger.commit(event, reads, written, sums)
 
     def clear(self, event: Event, step: Clear) -> None:
         op, acc = self.operator(step.op), self.buffer(step.acc.buffer)
         self.expect(event, acc, op.output, "accumulator")
-        low, high = op.partial_sums(self.graph.tensors, self.graph.constants)
-        width = DType(acc.bits, signed=True)
-        if low < width.minimum or high > width.maximum:
-            raise PlanError(
-                f"{event}: sums of {low}…{high} do not fit {acc.name}'s {acc.bits} bits"
-            )
+        self.divisible(event, op)
+        self.sums_fit(event, op, acc)
         box = step.acc.box(acc.shape, event.env)
         if any(start == stop for start, stop in box):
             return
@@ -185,13 +183,15 @@ class _Verifier:
         available = {tensor: self.available(event, s) for tensor, s in sources.items()}
         reads = self.completion(event, op, box, times, sources, available)
         found = self.ledger.find(event, held)
-        wanted = self.complete(op.terms(self.graph.tensors), box).reshape(-1)
-        if (found != wanted).any():
-            number = int(held.numbers[np.argmax(found != wanted)])
+        terms = op.terms(self.graph.tensors)
+        (full,) = contributed(self.masks, terms, box, [self.complete(terms)])
+        wrong = np.asarray(found != full.each())
+        if wrong.any():
+            number = int(held.patch.numbers[tuple(np.argwhere(wrong)[0])])
             raise PlanError(f"{event} finds element {number} of {op.output} incomplete")
         written = elements(out, box, times)
         self.ledger.commit(event, [*reads, held], written, COMPLETE)
-        self.computed[op.name] += written.numbers.size
+        self.computed[op.name] += written.patch.size
 
     def move(self, event: Event, step: Move) -> None:
         source, target = self.buffer(step.src.buffer), self.buffer(step.dst.buffer)
@@ -214,13 +214,33 @@ class _Verifier:
         if buffer.tensor != tensor or buffer.role != role:
             raise PlanError(f"{event} needs an {role} buffer of {tensor}, not {buffer.name}")
 
+    def divisible(self, event: Event, op: Operator) -> None:
+        if op.combine == "whole":
+            raise PlanError(f"{event}: {op.name} cannot be computed in parts")
+
+    def sums_fit(self, event: Event, op: Operator, acc: Buffer) -> None:
+        """Exact sums must fit; those that are rounded saturate, which needs them to be sums."""
+        if acc.step == 0:
+            raise PlanError(f"{event}: the step of {acc.name} is not chosen; calibrate the plan")
+        if acc.step > 1 and op.combine == "add":
+            return
+        low, high = op.partial_sums(self.graph.tensors, self.graph.constants)
+        width = DType(acc.bits, signed=True)
+        if acc.step > 1 or low < width.minimum or high > width.maximum:
+            raise PlanError(
+                f"{event}: sums of {low}…{high} do not fit {acc.name}'s {acc.bits} bits"
+            )
+
     def times(
         self, event: Event, box: Box, unit: tuple[int, ...], order: tuple[tuple[int, ...], ...]
-    ) -> IntArray:
+    ) -> Times:
+        """The unit that computes each element of ``box``, worked out when it is asked for."""
+        extents = tuple(stop - start for start, stop in box)
         try:
-            return unit_times(tuple(stop - start for start, stop in box), unit, order)
+            check_units(extents, unit, order)
         except (ValueError, IndexError) as error:
             raise PlanError(f"{event}: {error}") from None
+        return cache(lambda: unit_times(extents, unit, order))
 
     def available(self, event: Event, source: Slice) -> Box:
         return source.box(self.buffer(source.buffer).shape, event.env)
@@ -230,7 +250,7 @@ class _Verifier:
         event: Event,
         operand: Operand,
         box: Box,
-        times: IntArray,
+        times: Times,
         sources: dict[str, Slice],
         available: dict[str, Box],
     ) -> Access:
@@ -240,10 +260,8 @@ class _Verifier:
         if buffer.role == "accumulator":
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
         grid = read_indices(operand, box, available[operand.tensor])
-        number, cells = numbers(buffer.shape, grid).reshape(-1), grid_cells(buffer, grid)
-        last = read_times(operand, box, times, grid, last=True).reshape(-1)
-        first = read_times(operand, box, times, grid, last=False).reshape(-1)
-        access = Access(buffer, number, cells, last, first)
+        patch = Patch(buffer, tuple(progression(index) for index in grid))
+        access = Access(patch, lambda last: read_times(operand, box, times(), grid, last))
         self.ledger.find(event, access)
         return access
 
@@ -252,51 +270,81 @@ class _Verifier:
         event: Event,
         op: Operator,
         box: Box,
-        times: IntArray,
+        times: Times,
         sources: dict[str, Slice],
         available: dict[str, Box],
     ) -> list[Access]:
         """What the end of a sum reads, such as the bias: all of it must be in the slices."""
         result = []
         for operand in op.completion(self.graph.tensors):
-            tensor = self.graph.tensors[operand.tensor]
-            needed = read_indices(operand, box, tensor.box)
-            held = read_indices(
-                operand, box, available.get(operand.tensor, ((0, 0),) * len(needed))
-            )
-            if any(len(a) != len(b) for a, b in zip(needed, held, strict=True)):
+            needed = self.graph.tensors[operand.tensor].box
+            held = available.get(operand.tensor, ((0, 0),) * len(needed))
+            if not reads_all(operand, box, held, needed):
                 raise PlanError(f"{event} is incomplete: it lacks part of {operand.tensor}")
             result.append(self.operand(event, operand, box, times, sources, available))
         return result
 
-    def complete(self, terms: tuple[Term, ...], box: Box) -> IntArray:
-        tensors = {o.tensor for term in terms for o in term.operands}
-        return contributed(
-            self.masks, terms, box, {name: self.graph.tensors[name].box for name in tensors}
-        )
+    def complete(self, terms: tuple[Term, ...]) -> dict[str, Box]:
+        return {o.tensor: self.graph.tensors[o.tensor].box for term in terms for o in term.operands}
 
-    def add_up(self, event: Event, acc: Access, added: IntArray) -> IntArray:
-        """Mask ids after adding; the accumulators must be open and hold none of it yet."""
-        held = self.ledger.find(event, acc)
-        pairs, inverse = np.unique(np.stack([held, added.reshape(-1)]), axis=1, return_inverse=True)
+    def whole(
+        self,
+        event: Event,
+        op: Operator,
+        box: Box,
+        terms: tuple[Term, ...],
+        available: dict[str, Box],
+    ) -> None:
+        """Every element of ``box`` must get all its atoms; counts the multiply–accumulates."""
+        needed = self.complete(terms)
+        if not all(
+            tensor in available and reads_all(operand, box, available[tensor], needed[tensor])
+            for term in terms
+            for operand in term.operands
+            for tensor in (operand.tensor,)
+        ):
+            # a missing part may still meet nothing but another operand's padding
+            some, full = contributed(self.masks, terms, box, [available, needed])
+            if (some.ids != full.ids).any():
+                raise PlanError(f"{event} is incomplete: its slices do not hold all it needs")
+        self.macs[op.name] += self.macs_of_one(op) * size_of(box)
+
+    def macs_of_one(self, op: Operator) -> float:
+        """Multiply–accumulates of one output element, padding included."""
+        tensors = self.graph.tensors
+        return op.macs(tensors) / tensors[op.output].size
+
+    def add_up(
+        self,
+        event: Event,
+        op: Operator,
+        acc: Access,
+        terms: tuple[Term, ...],
+        available: dict[str, Box],
+    ) -> IntArray:
+        """Mask ids after adding; the accumulators must be open and hold none of it yet.
+
+        Counts each element's share of the multiply–accumulates of its whole sum.
+        """
+        box = tuple((axis[0], axis[-1] + 1) for axis in acc.patch.axes)
+        needed = self.complete(terms)
+        some, full = contributed(self.masks, terms, box, [available, needed])
+        counts, one = some.counts(), self.macs_of_one(op)
+        for part, all_, count in zip(some.ids.flat, full.ids.flat, counts.flat, strict=True):
+            atoms = self.masks[int(all_)].bit_count()
+            share = self.masks[int(part)].bit_count() / atoms if atoms else 1.0  # only padding
+            self.macs[op.name] += int(count) * share * one
+        held = np.asarray(self.ledger.find(event, acc))
+        added = some.each()
+        pairs, inverse = np.unique(
+            np.stack([held.reshape(-1), added.reshape(-1)]), axis=1, return_inverse=True
+        )
         result = np.zeros(pairs.shape[1], dtype=np.int64)
         for n, (before, new) in enumerate(pairs.T.tolist()):
             if self.masks[before] & self.masks[new]:
                 raise PlanError(f"{event} adds a contribution to {acc.buffer.tensor} twice")
             result[n] = self.masks.intern(self.masks[before] | self.masks[new])
-        return result[inverse.reshape(-1)]
-
-    def work(self, op: Operator, added: IntArray, full: IntArray) -> None:
-        """Count the multiply–accumulates of a step: each element's share of its whole sum."""
-        tensors = self.graph.tensors
-        whole = op.macs(tensors) / tensors[op.output].size
-        base = int(full.max()) + 1
-        pairs, counts = np.unique(added.reshape(-1) * base + full.reshape(-1), return_counts=True)
-        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            some, all_ = divmod(pair, base)
-            atoms = self.masks[all_].bit_count()
-            share = self.masks[some].bit_count() / atoms if atoms else 1.0  # only padding
-            self.macs[op.name] += count * share * whole
+        return result[inverse.reshape(-1)].reshape(added.shape)
 
 
 def verify(plan: Plan, graph: Graph) -> Report:

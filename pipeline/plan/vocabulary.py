@@ -72,6 +72,10 @@ class Buffer:
         bits: of an element here; accumulators are wider than their tensor.
         role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
             needs while it runs; ``constant`` is never written.
+        step: what one unit of an accumulator stands for. 1: sums are exact. Larger: what a
+            ``Compute`` adds is summed exactly, divided by ``step``, rounded half away from zero and
+            added with saturation; ``Finish`` takes ``step`` times what is held. 0: not chosen yet
+            (``calibrate``). See docs/decisions/0010.
     """
 
     name: str
@@ -81,16 +85,19 @@ class Buffer:
     bits: int
     map: Affine | Table
     role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
+    step: int = 1
 
     def __post_init__(self) -> None:
         if self.bits not in (4, 8, 16, 32):
             raise PlanError(f"buffer {self.name} has elements of {self.bits} bits")
         if not self.shape or min(self.shape) < 1:
             raise PlanError(f"buffer {self.name} is empty")
+        if self.step < 0 or (self.step != 1 and self.role != "accumulator"):
+            raise PlanError(f"buffer {self.name} of role {self.role} has steps of {self.step}")
         if isinstance(self.map, Table):
             fits = len(self.map.cells) == prod(self.shape) and min(self.map.cells) >= 0
         else:
-            wrap = self.map.wrap or (0,) * len(self.shape)
+            wrap = self.wrap
             fits = len(self.map.strides) == len(wrap) == len(self.shape) and min(wrap) >= 0
         if not fits:
             raise PlanError(f"the map of buffer {self.name} is not of its shape")
@@ -104,14 +111,50 @@ class Buffer:
     def box(self) -> Box:
         return tuple((0, extent) for extent in self.shape)
 
+    @property
+    def wrap(self) -> tuple[int, ...]:
+        """The modulus of each axis, 0 for none."""
+        given = self.map.wrap if isinstance(self.map, Affine) else ()
+        return given or (0,) * len(self.shape)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The lowest nibble of any element, and one past the highest."""
+        if isinstance(self.map, Table):
+            return min(self.map.cells), max(self.map.cells) + self.nibbles
+        low = high = self.map.base
+        for extent, stride, ring in zip(self.shape, self.map.strides, self.wrap, strict=True):
+            reach = stride * (min(extent, ring or extent) - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        return low, high + self.nibbles
+
+    @cached_property
+    def starts_on_bytes(self) -> bool:
+        """Every element starts on a byte."""
+        if isinstance(self.map, Table):
+            return not any(cell % 2 for cell in self.map.cells)
+        moving = zip(self.shape, self.map.strides, self.wrap, strict=True)
+        odd = any(stride % 2 and min(extent, ring or extent) > 1 for extent, stride, ring in moving)
+        return self.map.base % 2 == 0 and not odd
+
+    def run(self, box: Box) -> int | None:
+        """The first nibble of ``box`` if its elements lie row-major side by side, else None."""
+        if isinstance(self.map, Table) or any(self.wrap):
+            return None
+        base, expected = self.map.base, self.nibbles
+        for (start, stop), stride in zip(reversed(box), reversed(self.map.strides), strict=True):
+            if stop - start > 1 and stride != expected:
+                return None
+            base, expected = base + start * stride, expected * (stop - start)
+        return base
+
     def addresses(self, box: Box) -> IntArray:
         """Nibble address of the first nibble of each element; shape: the extents of ``box``."""
         if isinstance(self.map, Table):
             return self._table[tuple(slice(start, stop) for start, stop in box)]
-        wrap = self.map.wrap or (0,) * len(self.shape)
         total = np.full((1,) * len(box), self.map.base, dtype=np.int64)
         for axis, ((start, stop), stride, ring) in enumerate(
-            zip(box, self.map.strides, wrap, strict=True)
+            zip(box, self.map.strides, self.wrap, strict=True)
         ):
             index = np.arange(start, stop)
             line = stride * (index % ring if ring else index)
@@ -240,6 +283,7 @@ class Plan:
     Attributes:
         resident: buffers that hold their tensor before the first step: constants and the input.
         output: the buffer that holds the result after the last step.
+        notes: what the strategy knows about the plan, for the report; nothing is made of it.
     """
 
     graph: str
@@ -249,6 +293,7 @@ class Plan:
     tracks: tuple[Track, ...]
     resident: tuple[str, ...]
     output: str
+    notes: tuple[tuple[str, bool | int | float | str], ...] = ()
 
     @cached_property
     def buffer(self) -> dict[str, Buffer]:

@@ -144,7 +144,7 @@ def _operator(
     inner, activated = layer.layer, layer.out_log2 is not None
     if isinstance(inner, nn.Linear):
         output = name if activated else LOGITS
-        return Dense(name, (source,), output, parameters, relu=activated, requant=requant)
+        return Dense(name, (source,), output, parameters, requant=requant)
     rows, columns = _pair(inner.padding)
     return Conv2d(
         name,
@@ -155,7 +155,6 @@ def _operator(
         dilation=_pair(inner.dilation),
         padding=(rows, rows, columns, columns),
         groups=inner.groups,
-        relu=activated,
         requant=requant,
     )
 

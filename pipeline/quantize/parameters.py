@@ -31,7 +31,7 @@ def from_arrays(model: Model, arrays: Arrays) -> QuantizedNetwork:
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all() and "_log2" not in name:
             raise ThimbleError(f"{name} is not finite: training diverged, lower its rates")
-    network = QuantizedNetwork(resized(model.build(), arrays))
+    network = QuantizedNetwork(resized(model.chain(), arrays))
     for name, layer in network.quantized.items():
         for kind in THRESHOLDS:
             if (threshold := getattr(layer, kind)) is None:

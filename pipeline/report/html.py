@@ -118,6 +118,7 @@ def write(
         groups=groups(metrics),
         bars=bars(metrics),
         layers=layers(graph, cost),
+        cycles=metrics.get("layers", ()),
         peak=explain_peak(plan, cost),
         timeline=memory_over_time(cost.timeline),
         gantt=gantt_chart(gantt(plan, lambda event: 1.0), "steps") if tracks else "",
@@ -131,13 +132,25 @@ GROUPS = {
     "Accuracy": ("accuracy_float", "accuracy_int", "accuracy_device"),
     "Same answers everywhere": (
         *("images_device", "mismatches_device", "images_host", "mismatches_host"),
+        "images_reference",
     ),
     "Memory": (
         *("pmu_bytes", "arena_bytes", "stack_bytes", "sram_bytes", "sram_limit_bytes"),
         *("weight_bytes", "flash_bytes"),
     ),
     "Time and energy": (
-        *("latency_us", "compute_us", "cycles", "macs", "macs_executed", "energy_uj"),
+        *(
+            "latency_us",
+            "latency_max_us",
+            "latency_low_us",
+            "latency_high_us",
+            "compute_us",
+            "cycles",
+            "instructions",
+            "macs",
+            "macs_executed",
+            "energy_uj",
+        ),
     ),
     "Card": ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),
 }

@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-PACKAGES = ("pipeline", "stages")
-DYNAMIC = {"pipeline/graph/graph.py": "pipeline/graph/operators"}
+PACKAGES = frozenset({"pipeline", "stages"})
+DYNAMIC = {
+    "pipeline/graph/graph.py": "pipeline/graph/operators",
+    "pipeline/passes/__init__.py": "pipeline/passes",
+}
 """Files that import every module of a folder by listing it."""
 
 
-def closure(root: Path, files: Iterable[str]) -> set[str]:
-    """``files`` and everything they import, transitively, as paths relative to ``root``.
+def closure(root: Path, files: Iterable[str], packages: frozenset[str] = PACKAGES) -> set[str]:
+    """``files`` and everything of ``packages`` that they import, transitively, as paths relative
+    to ``root``.
 
     Imports inside functions count; those under ``if TYPE_CHECKING`` do not, they never run.
     Importing a module runs the ``__init__.py`` of each of its packages, so these count too.
@@ -24,30 +28,38 @@ def closure(root: Path, files: Iterable[str]) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(imports(root, name))
+            waiting.extend(imports(root, name, packages))
     return found
 
 
 @cache
-def imports(root: Path, name: str) -> frozenset[str]:
-    """The project's files that the file ``name`` imports directly."""
-    modules: set[str] = set()
-    for node in _runtime_nodes(ast.parse((root / name).read_bytes(), filename=name)):
-        if isinstance(node, ast.Import):
-            modules.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            modules.add(node.module)
-            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
-    found = {file for module in modules for file in module_files(root, module)}
+def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> frozenset[str]:
+    """The files of ``packages`` that the file ``name`` imports directly."""
+    modules = _modules((root / name).read_bytes(), name)
+    found = {file for module in modules for file in module_files(root, module, packages)}
     if name in DYNAMIC:
         found |= {path.relative_to(root).as_posix() for path in (root / DYNAMIC[name]).glob("*.py")}
     return frozenset(found)
 
 
-def module_files(root: Path, module: str) -> list[str]:
-    """The files that importing ``module`` runs; empty when it is not one of the project's."""
+@cache
+def _modules(source: bytes, name: str) -> frozenset[str]:
+    """What ``source`` imports, and what may be modules in it. Jobs of a sweep share the answer: the
+    same code is in each one's folder."""
+    modules: set[str] = set()
+    for node in _statements(ast.parse(source, filename=name)):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.add(node.module)
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(modules)
+
+
+def module_files(root: Path, module: str, packages: frozenset[str] = PACKAGES) -> list[str]:
+    """The files that importing ``module`` runs; empty when it is not in ``packages``."""
     parts = module.split(".")
-    if parts[0] not in PACKAGES:
+    if parts[0] not in packages:
         return []
     candidates = ["/".join(parts[: n + 1]) + "/__init__.py" for n in range(len(parts))]
     candidates.append("/".join(parts) + ".py")
@@ -59,9 +71,11 @@ def target_file(target: str) -> str:
     return target.rpartition(".")[0].replace(".", "/") + ".py"
 
 
-def _runtime_nodes(tree: ast.AST) -> Iterable[ast.AST]:
+def _statements(tree: ast.AST) -> Iterable[ast.AST]:
+    """The statements that may run, inner ones too; expressions import nothing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
-        yield node
-        yield from _runtime_nodes(node)
+        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield node
+            yield from _statements(node)

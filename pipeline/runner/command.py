@@ -9,9 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline.runner import messages, results, schema, sweep
+from pipeline.runner import clusters, launchers, messages, replay, results, schema, sweep
 from pipeline.runner.job import STOPPED
+from pipeline.runner.progress import FOLDER
 from pipeline.runner.screen import fail, json_line
+from pipeline.runner.sweeper import EveryCombination
+
+PLUGINS = {
+    "EveryCombination": EveryCombination,
+    "Serial": launchers.Serial,
+    "Local": launchers.Local,
+    "Submitit": clusters.Submitit,
+    "Ray": clusters.Ray,
+}
+"""What conf/hydra names as ``hydra_plugins.thimble.NAME``."""
 
 
 def run(main: Callable[[], Any]) -> int:
@@ -21,11 +32,13 @@ def run(main: Callable[[], Any]) -> int:
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
     os.environ["THIMBLE_TRACE"] = str(int(trace))
-    os.environ.pop(sweep.FOLDER, None)
+    os.environ.pop(FOLDER, None)
     signal.signal(signal.SIGTERM, _terminated)
     schema.register()
+    launchers.register(PLUGINS)
     error = ""
     try:
+        sys.argv[1:] = replay.arguments(sys.argv[1:])
         main()
     except KeyboardInterrupt:  # a sweep, or before a run has a folder
         fail(STOPPED)
@@ -56,7 +69,7 @@ def run(main: Callable[[], Any]) -> int:
 
 
 def _sweep() -> Path | None:
-    return Path(name) if (name := os.environ.get(sweep.FOLDER)) else None
+    return Path(name) if (name := os.environ.get(FOLDER)) else None
 
 
 def _terminated(*_: object) -> NoReturn:

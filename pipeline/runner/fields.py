@@ -17,6 +17,7 @@ from pipeline.runner.closure import module_files
 
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
 SEQUENCES = ("tuple", "Tuple", "list", "List", "Sequence")
+MAPPINGS = ("Mapping", "dict", "Dict")
 NO_FIELDS = ("ClassVar", "InitVar", "KW_ONLY")
 
 
@@ -24,7 +25,8 @@ def fields(root: Path, target: str) -> dict[str, Any] | None:
     """Name and type of the fields of the dataclass ``target``, its bases' first.
 
     A type is one that OmegaConf checks: int, float, bool, str, an Enum of the names of a
-    ``Literal``, lists of these; anything else is ``Any``. None when there is no such class.
+    ``Literal``, lists of these, a mapping by names; anything else is ``Any``. None when there is
+    no such class.
     """
     module, _, name = target.rpartition(".")
     found = _find(root, module, name)
@@ -74,7 +76,10 @@ def _type(root: Path, module: str, node: ast.expr) -> Any:
 
 def _generic(root: Path, module: str, name: str, inner: list[ast.expr]) -> Any:
     if name == "Literal":
-        words = [str(item.value) for item in inner if isinstance(item, ast.Constant)]
+        values = [item.value for item in inner if isinstance(item, ast.Constant)]
+        if all(type(value) is int for value in values):
+            return int  # the class says which
+        words = [str(value) for value in values]
         return Enum("Choice", words) if all(word.isidentifier() for word in words) else Any
     if name == "Optional":
         return _type(root, module, inner[0])
@@ -85,7 +90,7 @@ def _generic(root: Path, module: str, name: str, inner: list[ast.expr]) -> Any:
             if not (isinstance(item, ast.Constant) and item.value is ...)
         }
         return list[kinds.pop()] if len(kinds) == 1 else Any  # type: ignore[misc]
-    return Any
+    return dict[str, Any] if name in MAPPINGS else Any
 
 
 def _find(root: Path, module: str, name: str) -> tuple[str, ast.AST] | None:

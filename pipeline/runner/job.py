@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,45 +14,62 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.home import STAGES
-from pipeline.runner import results, workspace
+from pipeline.runner import own, replay, results, surroundings, workspace
+from pipeline.runner.progress import FOLDER, Notes
+from pipeline.runner.remote import Remote
 from pipeline.runner.screen import Screen, fail
 from pipeline.runner.stage import Outcome, Stages
-from pipeline.runner.sweep import FOLDER
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
+from pipeline.tracking.entry import Entry
 
 
 class Job:
     """A run in the making. ``result`` grows with each stage; ``finish`` keeps and shows it."""
 
     def __init__(self, config: DictConfig) -> None:
+        self.record = replay.recorded()
         self.config = resolved(config)
+        if self.record:
+            self.config = self.record.config(self.config)
         self.swept = HydraConfig.get().mode == RunMode.MULTIRUN
         self.overrides = list(HydraConfig.get().overrides.task)
         self.folder = Path(HydraConfig.get().runtime.output_dir)
-        self.screen = Screen(self.config["output"] == "json")
+        self.screen: Screen | Notes = Screen(self.config["output"] == "json")
+        if sweep := os.environ.get(FOLDER):
+            self.screen = Notes(Path(sweep), HydraConfig.get().job.num, self.folder)
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
-        self.stages = STAGES[: STAGES.index(self.config["until"]) + 1]
+        self.stages = workspace.stages(self.config)
         self._spooled = False
         self._took: dict[str, dict[str, Any]] = {}
-        self._code = code_version() if self.config["tracking"] != "none" else {}
+        self._warnings: list[str] = []
+        self._entry: Entry | None = None
+        self._keep = workspace.keep(self.folder, self.config)
 
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
+        code = code_version()
+        if self.config["tracking"] != "none":
+            tags = code | ({"replay_of": self.record.name} if self.record else {})
+            self._entry = spool.begin(self.folder, tags, os.environ.get(FOLDER, ""))
         with self._ending():
             lock = workspace.create(self.folder, self.config)
             try:
+                about = surroundings.surroundings() | code | {"typed": str(home.typed())}
+                write_json(self.folder / surroundings.FILE, about)
                 self._run_stages()
+                if self.record:
+                    self.result |= replay.verdict(self.record, self.folder)
             finally:
                 lock.release()
         return self.result
 
     def _run_stages(self) -> None:
         self.screen.header(self.config, self.folder)
-        with Stages(self.folder) as stages:
+        with Stages(self.folder, self._keep, self._remote()) as stages:
             for name in self.stages:
                 self.screen.start(name)
                 flashing = name == "simulate" and self.config["target"]["name"] == "flash"
@@ -59,6 +77,18 @@ class Job:
                 self._record(stages.run(name, waiting, always=flashing))
                 if self.result["status"] != "ok":
                     break
+        if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too
+            shutil.rmtree(self._keep, ignore_errors=True)
+
+    def _remote(self) -> Remote | None:
+        """The cache that is shared with other machines; none for what is to be made anew."""
+        place = self.config["cache"]["remote"] or os.environ.get("THIMBLE_REMOTE", "")
+        fresh = self.config["cache"]["fresh"]
+        return Remote(place, self._warn) if place and not fresh else None
+
+    def _warn(self, line: str) -> None:
+        self._warnings.append(line)
+        self.screen.warn(line)
 
     def _record(self, outcome: Outcome) -> None:
         self.screen.done(outcome)
@@ -80,11 +110,11 @@ class Job:
             self.result |= {"status": "failed", "error": f"{error.strerror}: {error.filename}"}
         finally:
             self.result |= {"stages": self._took, "overrides": self.overrides}
+            self.result |= {"warnings": self._warnings} if self._warnings else {}
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
                 write_json(self.folder / "result.json", self.result)
-                if self.config["tracking"] != "none":
-                    sweep = os.environ.get(FOLDER, "")
-                    spool.add_job(self.folder, self.result, sweep, self._code)
+                if self._entry is not None:
+                    spool.end(self._entry, self.result)
                     self._spooled = True
 
     def finish(self) -> int:
@@ -110,12 +140,11 @@ PATIENCE_SECONDS = 20
 def resolved(config: DictConfig) -> dict[str, Any]:
     """The config as plain values, without those that are None: what params.yaml holds.
 
-    ``data.path`` is made absolute: stages run elsewhere than where the command was typed.
+    Paths are made absolute: stages run elsewhere than where the command was typed.
     """
     content = OmegaConf.to_container(config, resolve=True, enum_to_str=True, throw_on_missing=True)
     plain: dict[str, Any] = _without_none(content)
-    if path := plain["data"].get("path"):
-        plain["data"]["path"] = str(Path(path).expanduser().absolute())
+    own.absolute(plain, home.typed())
     return plain
 
 

@@ -19,11 +19,14 @@ from hydra.errors import (
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 
 
 def explain(error: BaseException) -> str | None:
     """One line for a mistake in the command; None when it is not the command's fault."""
+    if isinstance(error, ThimbleError):
+        return str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_option(str(error.missing_cfg_file), list(error.options or []))
     if isinstance(error, OverrideParseException):

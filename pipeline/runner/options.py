@@ -25,16 +25,25 @@ FOR_PEOPLE = ("_target_", "name")
 
 
 class Check(Callback):
-    """Hydra calls this before a single run, when there is no folder yet. Jobs are checked each."""
+    """Hydra calls this before a single run, when there is no folder yet."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         try:
-            for group in CODE_GROUPS:
-                node = OmegaConf.to_container(config[group], resolve=False)
-                assert isinstance(node, dict)
-                checked(group, {str(key): value for key, value in node.items()})
+            check(config)
         except ThimbleError as error:
             raise SystemExit(str(error)) from None  # Hydra makes a warning of other exceptions
+
+
+def check(config: DictConfig) -> None:
+    """Raise ThimbleError for what no stage could work with in the config of a run, or of a job."""
+    for group in CODE_GROUPS:
+        if lacking := sorted(OmegaConf.missing_keys(config[group])):
+            key = lacking[0]
+            raise ThimbleError(f"{group}={config[group].name} needs {key}: add {key}=…")
+    for group in CODE_GROUPS:
+        node = OmegaConf.to_container(config[group], resolve=False)
+        assert isinstance(node, dict)
+        checked(group, {str(key): value for key, value in node.items()})
 
 
 def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:

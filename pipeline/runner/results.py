@@ -14,12 +14,17 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 one, so that a planned number makes way for the measured one."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
+ROW = ("name", "metric", "paper")
+
 EXIT = {"ok": 0, "failed": 1, "infeasible": 3}
 INTERRUPTED = "interrupted"
 """The ``error`` of a failed run that Ctrl-C ended."""
 
 
 def exit_code(result: Mapping[str, Any]) -> int:
+    """What the process ends with; 0 for a replay that agrees, whatever the run's own was."""
+    if result.get("replay", {}).get("agrees"):
+        return 0
     return 130 if result.get("error") == INTERRUPTED else EXIT[result["status"]]
 
 
@@ -45,6 +50,8 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     for group in ("model", "data", "hardware", "strategy", "target"):
         result[group] = config[group]["name"]
     result |= {name: merged[name] for name in METRICS if name in merged}
+    if "layers" in merged:
+        result["layers"] = merged["layers"]
     if merged:
         result["fits"] = status != "infeasible"
     if status == "failed":  # it was measured, and is wrong
@@ -52,19 +59,41 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     if status == "infeasible":
         result |= {name: merged.get(name) for name in INFEASIBLE}
     if config.get("paper"):
-        result["rows"] = rows(config["paper"], result)
+        result["rows"] = rows(config["paper"], result, config)
+        if unknown := unpublished(config["paper"]):
+            result["unpublished"] = unknown
     return result
 
 
-def rows(paper: list[Mapping[str, Any]], result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A published table's numbers beside ours: {name, metric, paper, ours}."""
+def rows(
+    paper: list[Mapping[str, Any]], result: Mapping[str, Any], config: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A published table's numbers beside ours: {name, metric, paper, ours}.
+
+    ``paper`` is None for a figure of ours that has no published one beside it. Any other key of a
+    row is one of the config, such as ``strategy`` or ``model.input_shape``: the row is for the jobs
+    that have its value. A row without a metric is of a network that nobody else can build.
+    """
     return [
         {
             "name": row.get("name", result["strategy"]),
             "metric": row["metric"],
-            "paper": row["paper"],
+            "paper": row.get("paper"),
             "ours": result.get(row["metric"]),
         }
         for row in paper
-        if row.get("strategy", result["strategy"]) == result["strategy"]
+        if "metric" in row and all(_value(config, k) == row[k] for k in row if k not in ROW)
     ]
+
+
+def unpublished(paper: list[Mapping[str, Any]]) -> list[str]:
+    """The rows of a published table whose networks are not published: what they are and say."""
+    return [f"{row['name']}: {row['paper']}" for row in paper if "metric" not in row]
+
+
+def _value(config: Mapping[str, Any], key: str) -> Any:
+    """``config``'s value of a dotted key, of a group the name of its option; None without one."""
+    found: Any = config
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found.get("name") if isinstance(found, Mapping) else found

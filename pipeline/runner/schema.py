@@ -20,6 +20,7 @@ Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
 WeightsIn = Enum("WeightsIn", "sram flash stream")
 MemoryKind = Enum("MemoryKind", "ram rom stream block")
+RegionKind = Enum("RegionKind", "ram rom")
 TargetName = Enum("TargetName", "simulate host flash")
 
 
@@ -29,6 +30,25 @@ class Memory:
     bytes: int = MISSING
     kind: MemoryKind = MemoryKind.ram
     granule_bytes: int = 1
+
+
+@dataclass
+class Region:
+    name: str = MISSING
+    start: int = MISSING
+    bytes: int = MISSING
+    kind: RegionKind = RegionKind.ram
+    reach: list[str] = field(default_factory=lambda: ["cpu", "dma"])
+    external: bool = False
+
+
+@dataclass
+class FlashTiming:
+    wait_states: int = 0
+    read_bytes: int = 0
+    line_bytes: int = 0
+    instruction_lines: int = 0
+    data_lines: int = 0
 
 
 @dataclass
@@ -69,6 +89,10 @@ class Hardware:
     flasher: str = ""
     baud: int = 115200
     extra_memories: list[Memory] = field(default_factory=list)
+    alignment_bytes: int = 1
+    cpu: str = ""
+    regions: list[Region] = field(default_factory=list)
+    flash_timing: FlashTiming = field(default_factory=FlashTiming)
 
 
 @dataclass
@@ -78,6 +102,16 @@ class Target:
     name: TargetName = MISSING
     images: int = 100
     port: str = ""
+
+
+@dataclass
+class Cache:
+    """``fresh``: make everything anew, in an empty cache that this run alone uses. ``remote``: a
+    DVC remote, a URL or a folder, to share results with other machines; ``THIMBLE_REMOTE`` is its
+    default."""
+
+    fresh: bool = False
+    remote: str = ""
 
 
 @dataclass
@@ -95,9 +129,11 @@ class Config:
     target: Target = field(default_factory=Target)
     seed: int = 1
     threads: int = 2
+    passes: list[str] = MISSING
     until: Until = Until.measure
     output: Output = Output.text
     tracking: Tracking = Tracking.background
+    cache: Cache = field(default_factory=Cache)
     paper: list[Any] = field(default_factory=list)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,12 @@ class Screen:
     def waiting(self, stage: str) -> None:
         self.console.print(f"  {stage:<10} waiting: another run is at the same stage")
 
+    def warn(self, line: str) -> None:
+        self.console.print(Text(f"  {line}", style="yellow"))
+
     def done(self, outcome: Outcome) -> None:
         took = "[green]cached[/green]" if outcome.cached else duration(outcome.seconds)
+        took = "[green]pulled[/green]" if outcome.pulled else took
         self.console.print(f"  {outcome.stage:<10} {took:<10}")
 
     def result(self, result: Mapping[str, Any]) -> None:
@@ -51,6 +55,8 @@ class Screen:
         if self.as_json:
             json_line(result)
             return
+        for line in replayed(result.get("replay", {})):
+            self.console.print(Text(line))
         if result["status"] == "failed" and "images_host" not in result:
             return
         if result["status"] == "infeasible":
@@ -106,8 +112,19 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append(("host", f"{number(result['images_host'])} images, {number(wrong)} {DIFFER}"))
     if "pmu_bytes" in result:
         found.append(("peak", f"{number(result['pmu_bytes'])} B of activations"))
+    if result.get("instructions"):
+        found.append(("instructions", f"{number(result['instructions'])} an inference"))
     if result.get("latency_us"):
-        found.append(("latency", f"{result['latency_us'] / 1000:.1f} ms after the last input byte"))
+        text = f"{result['latency_us'] / 1000:.1f} ms after the last input byte"
+        if "latency_low_us" in result:
+            low, high = (result[f"latency_{end}_us"] / 1000 for end in ("low", "high"))
+            text += f" (modelled, {low:.1f} to {high:.1f})"
+        if result.get("latency_max_us", 0) > result["latency_us"]:
+            text += f", {result['latency_max_us'] / 1000:.1f} ms for the slowest image"
+        found.append(("latency", text))
+    if each := [layer for layer in result.get("layers", ()) if "cycles_per_mac" in layer]:
+        text = ", ".join(f"{layer['layer']} {layer['cycles_per_mac']:.1f}" for layer in each)
+        found.append(("cycles/MAC", text))
     if result.get("energy_uj"):
         found.append(("energy", f"{result['energy_uj'] / 1000:.2f} mJ an inference (modelled)"))
     return found
@@ -117,9 +134,26 @@ def published(result: Mapping[str, Any]) -> list[str]:
     """A published table's numbers beside ours, a line each."""
     lines = []
     for row in result.get("rows", ()):
-        ours = "–" if row["ours"] is None else number(row["ours"])
-        lines.append(f"  {row['name']} {row['metric']}: {ours}, published {number(row['paper'])}")
+        ours, paper = ("–" if row[key] is None else number(row[key]) for key in ("ours", "paper"))
+        lines.append(f"  {row['name']} {row['metric']}: {ours}, published {paper}")
+    for line in result.get("unpublished", ()):
+        lines.append(f"  {line} published, of a network that is not")
     return lines
+
+
+def replayed(replay: Mapping[str, Any]) -> Iterator[str]:
+    """Of a replay, what agrees with the recorded run, a line a stage, and what differs."""
+    for stage, agrees in replay.get("stages", {}).items():
+        if agrees:
+            yield f"  {stage:<10} agrees"
+        for item in replay["differs"]:
+            if item["stage"] == stage:
+                there, here = ((item[key] or "none")[:12] for key in ("recorded", "here"))
+                yield f"  {stage:<10} differs: {item['file']}, recorded {there}, here {here}"
+    if replay.get("changed"):
+        yield f"  changed    since it was recorded: {'; '.join(replay['changed'])}"
+    if replay.get("agrees"):
+        yield f"  replay     all {replay['files']} files agree with {replay['of']}"
 
 
 def infeasible(result: Mapping[str, Any]) -> str:

@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import time
-from collections.abc import Mapping
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
-from rich.table import Table
+from omegaconf import DictConfig
 
 from pipeline.artifacts import read_json, write_json
-from pipeline.runner.screen import json_line, number, published, shown
+from pipeline.runner import progress, results, table
+from pipeline.runner.progress import FOLDER, KILLED
+from pipeline.runner.screen import json_line
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
-
-FOLDER = "THIMBLE_SWEEP"
-"""The environment variable that names the sweep's folder to this process and its workers."""
+from pipeline.tracking.entry import Entry
 
 ABOUT = "sweep.json"
 """In the sweep's folder: what it was started with."""
 
-COLUMNS = (
-    ("status", "status"),
-    ("pmu_bytes", "peak B"),
-    ("sram_bytes", "SRAM B"),
-    ("flash_bytes", "flash B"),
-    ("latency_us", "latency ms"),
-    ("accuracy_int", "accuracy %"),
-)
-
-FILE_WIDTH = 160
-"""Columns of the table where there is no terminal to say how many it has."""
+NOT_STARTED = "not started: the same command goes on"
 
 
-class Start(Callback):
-    """Hydra calls this before a sweep's first job."""
-
-    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        folder = Path(str(OmegaConf.select(config, "hydra.sweep.dir"))).absolute()
-        about = {
-            "begin": time.time(),
-            "output": config.output.name,
-            "tracking": config.tracking.name,
-            "overrides": list(config.hydra.overrides.task),
-            "tags": code_version(),
-        }
-        write_json(folder / ABOUT, about)
-        os.environ[FOLDER] = str(folder)
+def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> None:
+    """Make ``folder`` that of a sweep of ``jobs``, each a list of overrides; processes started
+    from now on belong to it."""
+    shutil.rmtree(folder / progress.JOBS, ignore_errors=True)
+    about: dict[str, Any] = {
+        "jobs": [list(job) for job in jobs],
+        "output": config.output.name,
+        "tracking": config.tracking.name,
+        "overrides": list(config.hydra.overrides.task),
+        "entry": None,
+    }
+    if about["tracking"] != "none":
+        about["entry"] = asdict(spool.begin(folder, code_version(), parent=True))
+    write_json(folder / ABOUT, about)
+    os.environ[FOLDER] = str(folder)
 
 
 def finish(folder: Path, error: str = "") -> dict[str, Any]:
@@ -60,76 +48,46 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
 
     A sweep is ok when each job has a result; "does not fit" is one.
     """
-    jobs = collect(folder)
+    about = read_json(folder / ABOUT)
+    jobs = collect(folder, about["jobs"], interrupted=error == results.INTERRUPTED)
     ended = {job["status"] for job in jobs} <= {"ok", "infeasible"}
     result: dict[str, Any] = {
-        "status": "ok" if ended and jobs and not error else "failed",
+        "status": "ok" if ended and not error else "failed",
         "run_dir": str(folder),
         "jobs": jobs,
+        "overrides": about["overrides"],
     }
     if rows := [row for job in jobs for row in job.get("rows", ())]:
         result["rows"] = rows
+    if unknown := [line for job in jobs for line in job.get("unpublished", ())]:
+        result["unpublished"] = list(dict.fromkeys(unknown))
     if error:
         result["error"] = error
-    about = read_json(folder / ABOUT)
-    result["overrides"] = about["overrides"]
     write_json(folder / "result.json", result)
+    files = table.keep(folder, jobs)
     if about["output"] == "json":
         json_line(result)
     else:
-        show(result)
-    if about["tracking"] != "none":
+        table.show(result, files)
+    if about["entry"]:
         with contextlib.suppress(OSError):  # a full disk, a read-only cache: the jobs say so
-            spool.add_sweep(folder, result, about["begin"], about["tags"])
+            spool.end(Entry(**about["entry"]), result)
             spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 
 
-def collect(folder: Path) -> list[dict[str, Any]]:
-    """The jobs' results in job order; a job without one was killed."""
-    jobs: list[dict[str, Any]] = []
-    started = [path for path in folder.iterdir() if (path / ".hydra").is_dir()]
-    for path in sorted(started, key=lambda p: (len(p.name), p.name)):
-        try:
-            jobs.append(json.loads((path / "result.json").read_text()))
-        except (OSError, ValueError):
-            jobs.append({"status": "failed", "run_dir": str(path), "error": "its process died"})
-    return jobs
-
-
-def show(result: Mapping[str, Any]) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
-    table = Table(title=f"{len(result['jobs'])} jobs in {shown(Path(result['run_dir']))}")
-    table.add_column("job", overflow="fold")
-    for _, title in COLUMNS:
-        table.add_column(title, justify="right")
-    for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
-        table.add_row(name, *(cell(key, job.get(key)) for key, _ in COLUMNS))
-    console.print(table)
-    for line in published(result):
-        console.print(line)
-    for name, job in zip(names(result["jobs"]), result["jobs"], strict=True):
-        if job.get("error"):
-            console.print(f"  {name}: {job['error']}")
-
-
-def names(jobs: list[dict[str, Any]]) -> list[str]:
-    """What tells the jobs apart: the overrides that not all of them have."""
-    common = set.intersection(*(set(job.get("overrides", ())) for job in jobs)) if jobs else set()
-    return [
-        " ".join(word for word in job.get("overrides", ()) if word not in common)
-        or Path(job["run_dir"]).name
-        for job in jobs
-    ]
-
-
-def cell(key: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if key == "latency_us":
-        return f"{value / 1000:.1f}"
-    if key == "accuracy_int":
-        return f"{100 * value:.2f}"
-    return value if isinstance(value, str) else number(value)
+def collect(
+    folder: Path, jobs: Sequence[Sequence[str]], interrupted: bool = False
+) -> list[dict[str, Any]]:
+    """A result for each of ``jobs``, in order: of those that have none, what became of them."""
+    notes = progress.read(folder)
+    collected = []
+    for number, overrides in enumerate(jobs):
+        note = notes.get(number)
+        result = progress.result(note) if note else None
+        if result is None:
+            why = NOT_STARTED if note is None else results.INTERRUPTED if interrupted else KILLED
+            place = note["folder"] if note else str(folder / str(number))
+            result = {"status": "failed", "run_dir": place, "error": why}
+        collected.append({"overrides": list(overrides), **result})
+    return collected

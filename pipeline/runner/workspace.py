@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
-from pipeline.runner import versions
+from pipeline.runner import own, versions
 from pipeline.runner.closure import closure, target_file
 from pipeline.runner.options import CODE_GROUPS, checked
 
@@ -37,10 +37,11 @@ DVC_CONFIG = """\
 
 
 def params_text(config: Mapping[str, Any]) -> str:
-    """The content of params.yaml: the resolved config, and the files of its ``_target_`` nodes."""
+    """The content of params.yaml: the resolved config, the files of its ``_target_`` nodes, and
+    hashes of the user's own files."""
     nodes = {group: checked(group, config[group]) for group in CODE_GROUPS}
     code = {group: target_file(node["_target_"]) for group, node in nodes.items()}
-    content = {**config, **nodes, "code": code}
+    content = {**config, **nodes, "code": code, "files": own.hashes(config, home.typed())}
     return yaml.safe_dump(content, sort_keys=True, default_flow_style=False)
 
 
@@ -77,9 +78,17 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     write_text(folder / "dvc.yaml", pipeline_text(folder))
     shutil.rmtree(folder / LOG, ignore_errors=True)
     (folder / LOG).mkdir()
-    config_text = DVC_CONFIG.format(cache=home.cache(), site=folder.absolute() / ".dvc" / "site")
+    config_text = DVC_CONFIG.format(
+        cache=keep(folder, config) / "cache", site=folder.absolute() / ".dvc" / "site"
+    )
     write_text(folder / ".dvc" / "config", config_text)
     return lock
+
+
+def keep(folder: Path, config: Mapping[str, Any]) -> Path:
+    """Where the cache and the checkpoints of a run in ``folder`` are: with all others, or, when
+    everything is to be made anew, in ``folder``."""
+    return folder.absolute() / ".dvc" / "fresh" if config["cache"].get("fresh") else home.home()
 
 
 def _end_orphans(folder: Path) -> None:
@@ -102,7 +111,7 @@ def _clear(folder: Path) -> None:
     if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
         return
     stages = yaml.safe_load((home.ROOT / "dvc.yaml").read_text())["stages"].values()
-    for out in [*(out for stage in stages for out in stage["outs"]), "dvc.lock", "result.json"]:
+    for out in [*(out for stage in stages for out in stage["outs"]), *REPORTS]:
         path = folder / out
         if path.is_dir():
             shutil.rmtree(path)
@@ -110,16 +119,25 @@ def _clear(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The stages of a run, in order. A network that brings its weights is not trained: its config
+    says at which stage it ``enters``; before that there is only the data."""
+    last = home.STAGES.index(config["until"])
+    entry = home.STAGES.index(config["model"].get("enters", home.STAGES[0]))
+    return tuple(s for n, s in enumerate(home.STAGES) if n <= last and (n == 0 or n >= entry))
+
+
 def pipeline_text(folder: Path) -> str:
-    """The project's dvc.yaml, with all the code that this config's stages import as deps.
+    """The project's dvc.yaml, with all the code that this config's stages import as deps, and
+    without the stages that its network does not go through.
 
     dvc.yaml lists what the project's own stages import (``make deps``). What it lacks, say a helper
     of one's own strategy, is added here, so that editing it reruns the stage.
     """
     text = (home.ROOT / "dvc.yaml").read_text()
-    code = yaml.load((folder / "params.yaml").read_text(), yaml.CSafeLoader)["code"]
-    content = yaml.load(text, yaml.CSafeLoader)
-    grown = False
+    config = yaml.load((folder / "params.yaml").read_text(), yaml.CSafeLoader)
+    content, code = yaml.load(text, yaml.CSafeLoader), config["code"]
+    grown = leave_out(content["stages"], stages({**config, "until": home.STAGES[-1]}))
     for name, stage in content["stages"].items():
         listed = stage["deps"]
         targets = [code[group] for group in CODE_GROUPS if f"${{code.{group}}}" in listed]
@@ -130,10 +148,20 @@ def pipeline_text(folder: Path) -> str:
     return yaml.safe_dump(content, sort_keys=False) if grown else text
 
 
+def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> bool:
+    """Remove all but the stages ``kept``, and what the others would have made from their deps."""
+    gone = [content.pop(name) for name in list(content) if name not in kept]
+    made = {out for stage in gone for out in stage["outs"]}
+    for stage in content.values():
+        stage["deps"] = [dep for dep in stage["deps"] if dep not in made]
+    return bool(gone)
+
+
 def covered(name: str, deps: list[str]) -> bool:
     return any(name == dep or name.startswith(f"{dep}/") for dep in deps)
 
 
 VERSIONS = "versions.yaml"
+REPORTS = ("dvc.lock", "hashes.json", "result.json")
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

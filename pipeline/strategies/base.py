@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
@@ -19,10 +19,12 @@ class Strategy(ABC):
     """Decides who computes what, when, and where in memory.
 
     Attributes:
+        name: in plans and messages.
         layout: ``slots`` puts every output in any free nibble through a static address table;
             ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
     """
 
+    name: ClassVar[str]
     layout: Layout = "slots"
 
     @abstractmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -12,10 +11,10 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Buffer, Plan, Track, packed
+from pipeline.plan.vocabulary import Plan, Track
 from pipeline.strategies import contiguous, slots
-from pipeline.strategies.arrangement import round_up
 from pipeline.strategies.base import Strategy
+from pipeline.strategies.constants import constants
 from pipeline.strategies.ends import needed_nibbles
 from pipeline.strategies.layer import Layer
 from pipeline.strategies.liveness import peak_nibbles
@@ -27,15 +26,7 @@ SUPPORTED = (Conv2d, Dense, Pool2d)
 
 @dataclass(frozen=True)
 class ChainStrategy(Strategy):
-    """Plans a chain layer by layer; what differs is the order of a convolution's outputs.
-
-    Attributes:
-        name: in plans and messages.
-        in_place: an output may take the place of inputs that have been read for the last time.
-    """
-
-    name: ClassVar[str]
-    in_place: ClassVar[bool] = True
+    """Plans a chain layer by layer; what differs is the order of a convolution's outputs."""
 
     @abstractmethod
     def traversal(self, layer: Layer) -> Peels:
@@ -47,20 +38,20 @@ class ChainStrategy(Strategy):
         operators = graph.operators[1:] if prologue.pool else graph.operators
         layers = [Layer(op, graph.tensors) for op in operators]
         chain = [(layer, self.traversal(layer)) for layer in layers]
-        if self.in_place and self.layout == "slots":
+        if self.layout == "slots":
             laid = slots.arrange(prologue.start, prologue.sum_nibbles, chain)
         else:
-            laid = contiguous.arrange(prologue.start, prologue.sum_nibbles, chain, self.in_place)
+            laid = contiguous.arrange(prologue.start, prologue.sum_nibbles, chain)
         arriving = prologue.buffers(laid.beside)
-        constants = _constants(graph, hardware.weight_memory, laid.nibbles)
+        fixed = constants(graph, hardware, laid.nibbles)
         frame = arriving[0] if arriving else laid.buffers[0]
         return Plan(
             graph.name,
             f"{self.name}/{self.layout}",
             (*hardware.memories, *prologue.memories),
-            (*arriving, *laid.buffers, *constants),
+            (*arriving, *laid.buffers, *fixed),
             (Track("cpu", (*prologue.steps(arriving, laid.buffers[0]), *laid.steps)),),
-            (frame.name, *(buffer.name for buffer in constants)),
+            (frame.name, *(buffer.name for buffer in fixed)),
             laid.output,
         )
 
@@ -91,16 +82,3 @@ class ChainStrategy(Strategy):
                 f"strategy {self.name} plans chains that end in the output, "
                 f"but {graph.name} ends in {tensor} and its output is {graph.output}"
             )
-
-
-def _constants(graph: Graph, memory: str, arena_nibbles: int) -> tuple[Buffer, ...]:
-    """Every constant, packed, one after the other from a byte on; in SRAM above the arena."""
-    base, result = arena_nibbles if memory == "sram" else 0, []
-    for name in graph.constants:
-        tensor = graph.tensors[name]
-        bits = tensor.dtype.bits
-        base = round_up(base, 2)
-        address = packed(tensor.shape, bits, base)
-        result.append(Buffer(name, name, memory, tensor.shape, bits, address, "constant"))
-        base += tensor.size * (bits // 4)
-    return tuple(result)

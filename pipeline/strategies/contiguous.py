@@ -20,18 +20,12 @@ from pipeline.strategies.layer import Layer, PixelBox, Pixels, part
 from pipeline.strategies.peels import Axis, Peel, Peels, ranks
 
 
-def arrange(
-    start: Tensor, beside: int, chain: Sequence[Traversal], in_place: bool = True
-) -> Arrangement:
-    """Lay the chain out from end to end so that the last output lies at the bottom.
-
-    Without ``in_place`` no layer's output overlaps its input.
-    """
+def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangement:
+    """Lay the chain out from end to end so that the last output lies at the bottom."""
     first, needs, tops = Pixels.of(start), [0], [1]
     for n, (layer, peels) in enumerate(reversed(chain)):
         mirrored = n % 2 == 1
-        both = layer.inputs.total + layer.outputs.total
-        needs.append(needed_nibbles(layer, peels, mirrored) if in_place else both)
+        needs.append(needed_nibbles(layer, peels, mirrored))
         tops.append((layer.outputs if mirrored else layer.inputs).nibbles_per_element)
     above = 0 if len(chain) % 2 else round_up(first.total, WORD) if beside else first.total
     nibbles = round_up(max(first.total + beside, above + beside, *needs), lcm(*tops))

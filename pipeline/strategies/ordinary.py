@@ -1,21 +1,138 @@
-"""Input and output both whole and apart, as most inference engines do. Alias ``naive``."""
+"""Whole tensors, one operator after the other, as inference engines do it; alias ``naive``.
+
+The order with the least peak, element-wise operators in place where an input dies, and addresses
+that need no more than that peak.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.strategies.chain import ChainStrategy
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.peels import Peels, rows
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, clipped
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.tensor import Box, Tensor
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Buffer, Compute, Plan, Slice, Track, packed, whole
+from pipeline.strategies.arrangement import WORD, round_up
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.constants import constants
+from pipeline.strategies.in_place import ELEMENTWISE, overwritable
+from pipeline.strategies.placement import place
+from pipeline.strategies.prologue import Prologue
+from pipeline.strategies.skyline import Block
+from pipeline.strategies.work import Task, Work
 
 
 @dataclass(frozen=True)
-class Ordinary(ChainStrategy):
-    """Row-major, nothing in place: a layer needs its input and its output."""
+class Ordinary(Strategy):
+    """For any graph; ``layout`` is the chains' and means nothing here."""
 
     name: ClassVar[str] = "ordinary"
-    in_place: ClassVar[bool] = False
 
-    def traversal(self, layer: Layer) -> Peels:
-        return rows(layer.outputs.rows, layer.outputs.columns)
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        if graph.output == graph.input or graph.output in graph.constants:
+            raise ThimbleError(
+                f"{graph.name} has nothing to compute: its output {graph.output} is "
+                f"{'its input' if graph.output == graph.input else 'a constant'}"
+            )
+        prologue = Prologue.of(graph, hardware)
+        operators = [op for op in needed(graph) if op is not prologue.pool]
+        names = [prologue.start.name, *(op.output for op in operators)]
+        number = {name: n for n, name in enumerate(names)}
+        tensors = [graph.tensors[name] for name in names]
+        tasks = tuple(_task(op, graph, number) for op in operators)
+        aligns = [_alignment(tensor, hardware) for tensor in tensors]
+        sizes = tuple(
+            round_up(t.size * t.dtype.bits // 4, align)
+            for t, align in zip(tensors, aligns, strict=True)
+        )
+        sums = [Block(prologue.sum_nibbles, 0, 0, WORD)] if prologue.pool else []
+        placed = place(Work(sizes, tasks, 0, number[graph.output]), aligns, sums)
+        held = {
+            tensor.name: _buffer(tensor, hardware.activation_memory, address)
+            for tensor, address in zip(tensors, placed.addresses, strict=False)
+        }
+        arriving = prologue.buffers(placed.addresses[-1] if sums else 0)
+        fixed = constants(graph, hardware, placed.cells)
+        frame = arriving[0] if arriving else held[names[0]]
+        steps = tuple(_compute(operators[task], graph, held) for task in placed.order.tasks)
+        return Plan(
+            graph.name,
+            self.name,
+            (*hardware.memories, *prologue.memories),
+            (*arriving, *held.values(), *fixed),
+            (Track("cpu", (*prologue.steps(arriving, held[names[0]]), *steps)),),
+            (frame.name, *(buffer.name for buffer in fixed)),
+            graph.output,
+            notes=(("order_proved", placed.order.proved), ("arena_proved", placed.proved)),
+        )
+
+
+def needed(graph: Graph) -> list[Operator]:
+    """The operators that the output depends on, in the graph's order."""
+    wanted, result = {graph.output}, list[Operator]()
+    for op in reversed(graph.operators):
+        if op.output in wanted:
+            wanted.update(op.inputs)
+            result.append(op)
+    return result[::-1]
+
+
+def _task(op: Operator, graph: Graph, number: dict[str, int]) -> Task:
+    reads = tuple(number[name] for name in dict.fromkeys(op.inputs))
+    over = tuple(number[name] for name in overwritable(op, graph.tensors))
+    return Task(reads, number[op.output], over)
+
+
+def _alignment(tensor: Tensor, hardware: Hardware) -> int:
+    """Nibbles: the board's, and a multiple of an element."""
+    return max(2 * hardware.alignment_bytes, tensor.dtype.bits // 4)
+
+
+def _buffer(tensor: Tensor, memory: str, address: int) -> Buffer:
+    bits = tensor.dtype.bits
+    place = packed(tensor.shape, bits, address)
+    return Buffer(tensor.name, tensor.name, memory, tensor.shape, bits, place)
+
+
+def _compute(op: Operator, graph: Graph, held: dict[str, Buffer]) -> Compute:
+    """The whole output; of every operand the box that it reads."""
+    target = graph.tensors[op.output]
+    terms = [operand for term in op.terms(graph.tensors) for operand in term.operands]
+    read: dict[str, Box] = {}
+    for operand in (*terms, *op.completion(graph.tensors)):
+        box = _region(operand, graph, target)
+        read[operand.tensor] = _hull(read.get(operand.tensor, box), box)
+    ins = tuple(
+        Slice(held[name].name if name in held else name, *_corner_and_size(box))
+        for name, box in read.items()
+    )
+    return Compute(op.name, whole(held[op.output]), ins, _unit(op, target.shape))
+
+
+def _region(operand: Operand, graph: Graph, target: Tensor) -> Box:
+    return clipped(operand.region(target.box), graph.tensors[operand.tensor].shape)
+
+
+def _hull(a: Box, b: Box) -> Box:
+    return tuple((min(p, r), max(q, s)) for (p, q), (r, s) in zip(a, b, strict=True))
+
+
+def _corner_and_size(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(start for start, _ in box), tuple(stop - start for start, stop in box)
+
+
+def _unit(op: Operator, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What a kernel reads the inputs of before it writes any of it: one element, all of a reshape,
+    otherwise a pixel."""
+    if isinstance(op, ELEMENTWISE):
+        return ()
+    if isinstance(op, Reshape):
+        return shape
+    if len(shape) == 1 and op.combine != "whole":
+        return (1,)
+    return (*[1] * (len(shape) - 1), shape[-1])

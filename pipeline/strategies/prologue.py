@@ -39,33 +39,37 @@ class Prologue:
         pool: the pooling done while the image arrives, if there is one.
         start: the first tensor held whole in SRAM.
         streams: the image arrives element by element.
+        memory: where sums are held.
+        largest: the greatest magnitude of any sum (or maximum) of a window.
     """
 
     image: Tensor
     pool: Pool2d | None
     start: Tensor
     streams: bool
+    memory: str
+    largest: int = 0
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Prologue:
-        image, op = graph.tensors[graph.input], graph.operators[0]
+        image, memory = graph.tensors[graph.input], hardware.activation_memory
+        readers = [op for op in graph.operators if graph.input in op.inputs]
+        op = readers[0] if len(readers) == 1 else None
         if hardware.streams_input and isinstance(op, Pool2d) and op.stride == op.kernel:
             # a stream is read without gaps, so windows must cover the image exactly
             rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
-            if rows == columns == 0:
-                return cls(image, op, graph.tensors[op.output], True)
-        return cls(image, None, image, hardware.streams_input)
+            if rows == columns == 0 and not any(op.padding):
+                least, greatest = op.partial_sums(graph.tensors, graph.constants)
+                start = graph.tensors[op.output]
+                return cls(image, op, start, True, memory, max(-least, greatest))
+        return cls(image, None, image, hardware.streams_input, memory)
 
     @property
     def sum_bits(self) -> int:
-        """Width of an accumulator that holds any sum (or maximum) of a window, with its sign."""
+        """Width of an accumulator that holds any sum of a window, with its sign."""
         if self.pool is None:
             return 0
-        dtype = self.image.dtype
-        largest = max(dtype.maximum, -dtype.minimum)
-        if self.pool.combine == "add":
-            largest *= prod(self.pool.kernel)
-        return next(bits for bits in (8, 16, 32) if largest < 1 << (bits - 1))
+        return next(bits for bits in (8, 16, 32) if self.largest < 1 << (bits - 1))
 
     @property
     def sum_nibbles(self) -> int:
@@ -77,7 +81,7 @@ class Prologue:
         return (Memory(STREAM, ceil(self.image.bytes), STREAM),) if self.streams else ()
 
     def buffers(self, base: int) -> tuple[Buffer, ...]:
-        """The arriving image, and the row of sums at nibble ``base`` of SRAM."""
+        """The arriving image, and the row of sums at nibble ``base``."""
         if not self.streams:
             return ()
         name = self.image.name if self.pool else f"{self.image.name}.{STREAM}"
@@ -90,7 +94,7 @@ class Prologue:
         sums = Buffer(
             f"{self.start.name}.sums",
             self.start.name,
-            "sram",
+            self.memory,
             self.start.shape,
             self.sum_bits,
             ring,

@@ -12,11 +12,15 @@ import numpy.typing as npt
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import flash, host, simavr
+from pipeline.targets import flash, host, native, qemu, simavr
 from pipeline.targets.runs import Images, Runs, uncounted
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
-SIMULATORS: dict[str, Simulator] = {"simavr": simavr.run}
+SIMULATORS: dict[str, Simulator] = {
+    "simavr": simavr.run,
+    "native": native.run,
+    "qemu": qemu.run,
+}
 
 
 def measure(
@@ -55,6 +59,10 @@ def measure(
         "sram_bytes": counted,
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
+        "instructions": _spread(runs.instructions),
+        "modelled_cycles": runs.modelled_cycles,
+        "arena_touched_bytes": runs.arena_touched_bytes,
+        "layer_cycles": _by_layer(runs),
         "host": {"images": len(images)},
     }
     arrays = {
@@ -92,9 +100,19 @@ def _spread(cycles: npt.NDArray[np.int64]) -> dict[str, int] | None:
     """Smallest, median (the lower of two) and largest, whole cycles; None without any."""
     if not len(cycles):
         return None
-    ordered = np.sort(cycles)
-    return {
-        "min": int(ordered[0]),
-        "median": int(ordered[(len(ordered) - 1) // 2]),
-        "max": int(ordered[-1]),
-    }
+    low, median, high = int(cycles.min()), int(cycles[_median(cycles)]), int(cycles.max())
+    return {"min": low, "median": median, "max": high}
+
+
+def _median(cycles: npt.NDArray[np.int64]) -> int:
+    """Which image takes the median, the lower of two; of equal ones the first."""
+    return int(np.argsort(cycles, kind="stable")[(len(cycles) - 1) // 2])
+
+
+def _by_layer(runs: Runs) -> list[tuple[str, int]] | None:
+    """Cycles of each layer in the inference whose compute cycles are the median, which they add up
+    to, in the order they are computed; None where no target looks at layers."""
+    if not runs.layers or not len(runs.layer_cycles):
+        return None
+    cycles = runs.layer_cycles[_median(runs.compute_cycles)].tolist()
+    return list(zip(runs.layers, cycles, strict=True))

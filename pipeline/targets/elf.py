@@ -15,7 +15,7 @@ RAM_SECTIONS = (".data", ".rodata", ".bss", ".noinit")
 """Sections that occupy data memory; the start-up code copies or clears the first three."""
 
 _SECTION = re.compile(r"^\s*\d+ (\.\S+)\s+([0-9a-f]+)\s+([0-9a-f]+)\s")
-_SYMBOL = re.compile(r"^([0-9a-f]+) .{5}(.)(.) (\S+)\s+([0-9a-f]+) (?:\.hidden )?(\S+)$")
+_SYMBOL = re.compile(r"^([0-9a-f]+) .{5}(.)(.) (\S+)\s+([0-9a-f]+)\s+(?:\.hidden\s+)?(\S+)$")
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from pipeline import ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import ihex, tools
+from pipeline.targets import tools
 
 FLASHER_PACKAGES = {"avrdude": "avrdude"}
 
@@ -26,6 +27,11 @@ def command(build: Path, hardware: Hardware, port: str) -> list[str]:
     if not hardware.flasher:
         raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
     hexfile = build / "firmware.hex"
+    if not hexfile.exists():
+        raise ThimbleError(
+            f"hardware {hardware.name}: its firmware is for a simulated core, none for the board "
+            "itself is built yet: leave out target=flash"
+        )
     beyond = [a for a in ihex.load(hexfile) if not 0 <= a < hardware.flash_bytes]
     if beyond:
         raise ThimbleError(

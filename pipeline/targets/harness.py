@@ -12,7 +12,8 @@ HOST = "host"
 
 
 def harness_sources(hardware: Hardware) -> dict[str, str]:
-    """Text by file name: main loop, frames, and the ports for the board's core and for the host.
+    """Text by file name: main loop, frames, the ports for the board's core and for the host, and
+    what the linker is told, where that is the port's.
 
     The host's port is always there: the same sources are compiled natively to check them.
 
@@ -26,5 +27,5 @@ def harness_sources(hardware: Hardware) -> dict[str, str]:
             f"hardware {hardware.name}: no firmware port for core {hardware.core!r}; have {known}"
         )
     folders = (FIRMWARE / "protocol", ports / HOST, ports / hardware.core)
-    files = (file for folder in folders for file in sorted(folder.glob("*.[ch]")))
-    return {file.name: file.read_text() for file in files}
+    files = (file for folder in folders for file in sorted(folder.iterdir()))
+    return {file.name: file.read_text() for file in files if file.suffix in (".c", ".h", ".ld")}

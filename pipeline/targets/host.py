@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
-from pipeline.targets import protocol, tools
+from pipeline.targets import parameters, protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Images, check_images, in_parallel, shares
@@ -55,18 +55,26 @@ def runnable(program: Path) -> Iterator[Path]:
 
 
 def infer(program: Path, images: Images) -> npt.NDArray[Any]:
-    """(images, ...) uint8 -> (images, outputs), on all cores."""
+    """(images, ...) uint8 -> (images, outputs), on all cores.
+
+    Parameters that are not in the program are sent first, from the file beside it.
+    """
     with runnable(program) as copy:
-        return _infer(copy, images)
+        who = identify(copy)
+        return _infer(copy, who, parameters.wanted(program.parent, who.parameter_bytes), images)
 
 
-def _infer(program: Path, images: Images) -> npt.NDArray[Any]:
-    who = identify(program)
+def _infer(
+    program: Path, who: protocol.Identity, loaded: bytes, images: Images
+) -> npt.NDArray[Any]:
     check_images(images, who.input_bytes)
+    before = protocol.encode(Command.LOAD, loaded) if loaded else b""
 
     def run(part: slice) -> npt.NDArray[Any]:
         stream = b"".join(protocol.encode(Command.INFER, i.tobytes()) for i in images[part])
-        answers = protocol.replies(talk(program, stream))
+        answers = protocol.replies(talk(program, before + stream))
+        if before and answers:
+            protocol.accept(answers.pop(0), Command.LOAD)
         if len(answers) != len(images[part]):
             raise protocol.FrameError(
                 f"{program} gave {len(answers)} answers to {len(images[part])} images"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
 
-VERSION = 1
+VERSION = 2
 FLAG = 0x7E
 ESCAPE = 0x7D
 ESCAPE_XOR = 0x20
@@ -22,6 +22,7 @@ ESCAPE_XOR = 0x20
 class Command(IntEnum):
     IDENTIFY = ord("I")
     INFER = ord("F")
+    LOAD = ord("L")
     REPORT = ord("R")
 
 
@@ -33,6 +34,13 @@ class Status(IntEnum):
     UNKNOWN = 4
     INCOMPLETE = 5
     CORRUPT = 6
+    NO_PARAMETERS = 7
+
+
+EXPLAINED = {
+    Status.CORRUPT: " (its memory was overwritten)",
+    Status.NO_PARAMETERS: " (load this network's parameters first)",
+}
 
 
 class FrameError(ThimbleError):
@@ -48,11 +56,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a firmware says it is: bytes an input, outputs, bytes an output."""
+    """What a firmware says it is: bytes an input, outputs, bytes an output, and how many bytes of
+    parameters it has to be sent before the first input."""
 
     input_bytes: int
     outputs: int
     output_bytes: int
+    parameter_bytes: int
 
     @property
     def dtype(self) -> np.dtype[np.signedinteger]:
@@ -141,18 +151,18 @@ def accept(reply: Reply, command: Command) -> bytes:
     if reply.command != command or reply.status is not Status.OK:
         raise FrameError(
             f"the firmware refused {command.name.lower()}: {reply.status.name.lower()}"
-            + (" (its memory was overwritten)" if reply.status is Status.CORRUPT else "")
+            + EXPLAINED.get(reply.status, "")
         )
     return reply.payload
 
 
 def identity(payload: bytes) -> Identity:
-    version, input_bytes, outputs, output_bytes = _unpack("<HIHB", payload)
+    version = int.from_bytes(payload[:2], "little")
     if version != VERSION:
         raise FrameError(
             f"the firmware speaks protocol {version}, this is {VERSION}: flash it again"
         )
-    return Identity(input_bytes, outputs, output_bytes)
+    return Identity(*_unpack("<HIHBI", payload)[1:])
 
 
 def report(payload: bytes) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,15 +26,26 @@ class Runs:
         latency_cycles: (images,) last input byte read until the first answer byte is written,
             without waiting for the line; empty where nothing counts cycles.
         compute_cycles: (images,) in feeding and invoking; empty likewise.
+        layers: what ``layer_cycles`` is of, in the order it is computed; empty where nothing
+            looks at single layers.
+        layer_cycles: (images, layers), adding up to ``compute_cycles``.
         stack_bytes: deepest stack, start-up included, from the lowest stack pointer.
         painted_stack_bytes: the same as the chip found it in its own painted memory.
+        instructions: (images,) in invoking; empty where nothing counts them.
+        modelled_cycles: of the median inference, see pipeline/targets/qemu_cycles.py.
+        arena_touched_bytes: of the arena up to its last byte ever written, by painted memory.
     """
 
     outputs: npt.NDArray[Any]
     latency_cycles: npt.NDArray[np.int64]
     compute_cycles: npt.NDArray[np.int64]
+    layers: tuple[str, ...] = ()
+    layer_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     stack_bytes: int | None = None
     painted_stack_bytes: int | None = None
+    instructions: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    modelled_cycles: dict[str, int] | None = None
+    arena_touched_bytes: int | None = None
 
 
 def uncounted(outputs: npt.NDArray[Any]) -> Runs:

@@ -18,8 +18,10 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import protocol, tools
+from pipeline.targets import parameters, protocol, tools
+from pipeline.targets.elf import RAM_SECTIONS
 from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.layers import Layers
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command, Identity
 from pipeline.targets.runs import Images, Runs, check_images, in_parallel, shares
@@ -30,7 +32,7 @@ SEED = 2048
 IMAGES_A_CHIP = 20
 """A second of work: so long an interrupted run goes on."""
 
-RECORD = struct.Struct("<8I3Q")
+RECORD = struct.Struct("<9I4x3Q")
 STATES = ("waits for input", "gave no answer for 60 s of its own time", "crashed", "sleeps")
 
 
@@ -40,6 +42,7 @@ class Exchange:
 
     Attributes:
         reply: every byte the firmware sent.
+        step_cycles: of each function that the last nn_invoke called; its own cycles are not here.
         overruns: bytes lost because the firmware read too late.
         stack_bytes: deepest stack since reset, by the lowest stack pointer.
         overlap_bytes: how far that reached into the statics.
@@ -51,6 +54,7 @@ class Exchange:
     """
 
     reply: bytes
+    step_cycles: tuple[int, ...]
     overruns: int
     stack_bytes: int
     overlap_bytes: int
@@ -84,7 +88,7 @@ class Chip:
         shim: from ``compile_shim``.
         elf: the firmware.
         hardware: gives part and clock.
-        sections: of ``size.json``: start and bytes by name, for the guard.
+        sections: of ``size.json``: start and bytes by name, for the guard and the steps.
         line: ``paced``: a byte takes its time at the firmware's own baud rate; ``instant``: it is
             there whenever the firmware looks.
         seed: of the power-on garbage.
@@ -100,12 +104,14 @@ class Chip:
         line: Literal["paced", "instant"] = "paced",
         seed: int = SEED,
     ) -> None:
-        constants = sections.get(".data", (0, 0))
-        ram = [sections[name] for name in sections if name != ".text"]
+        constants = sections.get("nn_parameters") or sections.get(".data", (0, 0))
+        invoke = sections.get("nn_invoke", (0, 0))
+        ram = [sections[name] for name in RAM_SECTIONS if name in sections]
         statics_end = max((start + size for start, size in ram), default=0)
         self._command = [
             str(shim), str(elf), hardware.part, str(hardware.clock_hz), str(seed), line,
             str(constants[0]), str(sum(constants)), str(statics_end),
+            str(invoke[0]), str(sum(invoke)),
         ]  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -140,7 +146,10 @@ class Chip:
                 f"the firmware {STATES[state]} on the simulated chip; its stack took "
                 f"{values[1]} B, {values[2]} B of them in the statics"
             )
-        return Exchange(records.read(count), *values)
+        steps = values.pop(6)
+        reply = records.read(count)
+        cycles = struct.unpack(f"<{steps}I", records.read(4 * steps))
+        return Exchange(reply, cycles, *values)
 
     def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
         """One request and its reply. Raises ThimbleError also for what ``check`` finds."""
@@ -160,12 +169,13 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
             line, or writes where it must not.
     """
     elf = build / "firmware.elf"
+    layers = Layers.of(size.get("steps", {}))
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
 
         def one_chip(part: slice) -> Runs:
             with Chip(shim, elf, hardware, size["sections"]) as chip:
-                return _infer(chip, hardware, images[part], advance)
+                return _infer(chip, build, layers, images[part], advance)
 
         with counted("simulated chip", len(images)) as advance:
             parts = in_parallel(one_chip, list(shares(len(images), IMAGES_A_CHIP)) or [slice(0, 0)])
@@ -173,26 +183,34 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         np.concatenate([p.outputs for p in parts]),
         np.concatenate([p.latency_cycles for p in parts]),
         np.concatenate([p.compute_cycles for p in parts]),
+        layers.names,
+        np.concatenate([p.layer_cycles for p in parts]),
         max(p.stack_bytes or 0 for p in parts),
         max(p.painted_stack_bytes or 0 for p in parts),
     )
 
 
-def _infer(chip: Chip, hardware: Hardware, images: Images, advance: Any) -> Runs:
+def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any) -> Runs:
     reply, _ = chip.ask(Command.IDENTIFY)
     who: Identity = protocol.identity(protocol.accept(reply, Command.IDENTIFY))
     check_images(images, who.input_bytes)
+    if loaded := parameters.wanted(build, who.parameter_bytes):
+        reply, _ = chip.ask(Command.LOAD, loaded)
+        protocol.accept(reply, Command.LOAD)
     outputs = np.zeros((len(images), who.outputs), who.dtype)
     latency, compute = np.zeros((2, len(images)), np.int64)
+    by_layer = np.zeros((len(images), len(layers.names)), np.int64)
     for index, image in enumerate(images):
         reply, done = chip.ask(Command.INFER, image.tobytes())
         outputs[index] = protocol.outputs(protocol.accept(reply, Command.INFER), who)
         latency[index] = done.latency_cycles
         compute[index] = done.feed_cycles + done.invoke_cycles
+        by_layer[index] = layers.add_up(done.feed_cycles, done.invoke_cycles, done.step_cycles)
         advance(1)
     reply, done = chip.ask(Command.REPORT)
     told = protocol.report(protocol.accept(reply, Command.REPORT))
-    return Runs(outputs, latency, compute, done.stack_bytes, told.stack_bytes)
+    stacks = done.stack_bytes, told.stack_bytes
+    return Runs(outputs, latency, compute, layers.names, by_layer, *stacks)
 
 
 def check(done: Exchange) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from pipeline import artifacts
+from pipeline import artifacts, ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, Toolchain
-from pipeline.targets import avr_stack, elf, ihex, tools
+from pipeline.targets import avr_stack, elf, parameters, tools
 
 HOST = Toolchain(
     compiler="cc", package="gcc", flags=("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror")
@@ -24,6 +27,11 @@ SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 OWN_PREFIX = "nn_"
 """Every object the generator puts in RAM is named so; any other was put there by the compiler."""
+
+STEPS = "steps.json"
+"""What each call that nn_invoke makes is part of, and what nn_feed does."""
+
+PLACES = ("nn_parameters", "nn_invoke")
 
 _ARENA_MACRO = re.compile(r"^#define NN_ARENA_BYTES (\d+)", re.MULTILINE)
 
@@ -39,7 +47,8 @@ class Size:
         stack_path: the calls that lead there.
         sram_bytes: statics and stack bound.
         ram_objects, flash_objects, functions: bytes by symbol.
-        sections: start and bytes by name, in the chip's own addresses.
+        sections: start and bytes by name, in the chip's own addresses; of ``PLACES`` too.
+        steps: of ``steps.json``, empty for sources that say nothing of it.
         where, resource, needed_bytes, available_bytes, advice: as of plan.fit.Fit; empty
             when it fits.
     """
@@ -57,6 +66,7 @@ class Size:
     flash_objects: dict[str, int]
     functions: dict[str, int]
     sections: dict[str, tuple[int, int]]
+    steps: dict[str, Any] = field(default_factory=dict)
     where: str = ""
     resource: str = ""
     needed_bytes: int = 0
@@ -67,7 +77,8 @@ class Size:
 def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     """Compile ``generated`` for the board and natively into ``output``; judge what it takes.
 
-    Writes ``firmware.elf``, ``firmware.hex``, ``firmware.map`` and ``host``.
+    Writes ``firmware.elf``, ``firmware.hex``, ``firmware.map`` and ``host``, and copies
+    ``parameters.hex`` where there is one: all that a target needs.
 
     Raises:
         ThimbleError: a tool is missing, the sources do not compile, the compiler has put tables
@@ -80,9 +91,14 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     tools.run([tool.objcopy, "-O", "ihex", "-R", ".eeprom", "firmware.elf", "firmware.hex"], output,
               "writing firmware.hex")  # fmt: skip
     build_host(generated, output / "host")
+    if (generated / parameters.NAME).exists():
+        content = (generated / parameters.NAME).read_bytes()
+        artifacts.write_bytes(output / parameters.NAME, content)
     program = elf.read(output / "firmware.elf", tool.objdump)
     check_ram(program, generated / "model.h")
-    return measure(program, output / "firmware.hex", hardware)
+    size = measure(program, output / "firmware.hex", hardware)
+    known = (generated / STEPS).exists()
+    return replace(size, steps=artifacts.read_json(generated / STEPS) if known else {})
 
 
 def build_host(generated: Path, output: Path, *, sanitize: bool = False) -> None:
@@ -95,23 +111,33 @@ def compile_program(
     generated: Path, output: Path, tool: Toolchain, more: tuple[str, ...] = ()
 ) -> None:
     """Compile every ``*.c`` of ``generated`` and link them to ``output``, whole or not at all."""
+    flags = (*tool.flags, *more)
+    with objects(generated, output.parent, tool.compiler, flags) as folder:
+        link(folder, output, tool.compiler, flags)
+
+
+@contextmanager
+def objects(generated: Path, output: Path, compiler: str, flags: Sequence[str]) -> Iterator[Path]:
+    """A folder, for a while, with an object of every ``*.c`` of ``generated``."""
     sources = sorted(file.name for file in generated.glob("*.c"))
     if not sources:
         raise ThimbleError(f"{generated} has no C sources: run stage generate")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    flags = [*tool.flags, *more]
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".build.") as name:
-        objects = Path(name).resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output, prefix=".build.") as name:
+        folder = Path(name).resolve()
         for source in sources:
-            target = str(objects / f"{source}.o")
-            command = [tool.compiler, *flags, "-I.", "-c", source, "-o", target]
+            command = [compiler, *flags, "-I.", "-c", source, "-o", str(folder / f"{source}.o")]
             tools.run(command, generated, f"compiling {source}")
-        link = [tool.compiler, *flags, *(f"{source}.o" for source in sources)]
-        tools.run(
-            [*link, "-Wl,-Map=program.map", "-o", "program"], objects, f"linking {output.name}"
-        )
-        shutil.move(objects / "program.map", output.with_suffix(".map"))
-        shutil.move(objects / "program", output)
+        yield folder
+
+
+def link(folder: Path, output: Path, compiler: str, flags: Sequence[str]) -> None:
+    """The objects in ``folder`` as the program ``output``, and its map beside it."""
+    names = sorted(file.name for file in folder.glob("*.o"))
+    command = [compiler, *flags, *names, "-Wl,-Map=program.map", "-o", "program"]
+    tools.run(command, folder, f"linking {output.name}")
+    shutil.move(folder / "program.map", output.with_suffix(".map"))
+    shutil.move(folder / "program", output)
 
 
 def check_ram(program: elf.Program, header: Path) -> None:
@@ -125,13 +151,19 @@ def check_ram(program: elf.Program, header: Path) -> None:
         raise ThimbleError(
             f"the compiler put {', '.join(said)} into RAM: declare it PROGMEM or static nn_..."
         )
-    stated = _ARENA_MACRO.search(header.read_text()) if header.exists() else None
+    stated = stated_arena(header)
     linked = next((s.bytes for s in program.ram_objects if s.name == "nn_arena"), None)
-    if stated is None or linked != int(stated[1]):
+    if stated is None or linked != stated:
         raise ThimbleError(
             f"the linked nn_arena has {linked} B, {header} says "
-            f"{stated[1] if stated else 'nothing'} (NN_ARENA_BYTES): run stage generate again"
+            f"{'nothing' if stated is None else stated} (NN_ARENA_BYTES): run stage generate again"
         )
+
+
+def stated_arena(header: Path) -> int | None:
+    """NN_ARENA_BYTES of ``model.h``; None when it says nothing."""
+    found = _ARENA_MACRO.search(header.read_text()) if header.exists() else None
+    return int(found[1]) if found else None
 
 
 def measure(program: elf.Program, hexfile: Path, hardware: Hardware) -> Size:
@@ -153,10 +185,11 @@ def measure(program: elf.Program, hexfile: Path, hardware: Hardware) -> Size:
         flash_objects=_by_name(program, is_object=True),
         functions=_by_name(program, is_object=False),
         sections={s.name: (s.address, s.bytes) for s in program.sections.values()
-                  if s.name in (".text", *elf.RAM_SECTIONS)},
+                  if s.name in (".text", *elf.RAM_SECTIONS)}
+        | {s.name: (s.address, s.bytes) for s in program.symbols if s.name in PLACES},
     )  # fmt: skip
     if size.sram_bytes > size.sram_limit_bytes:
-        return _infeasible(
+        return infeasible(
             size, "SRAM", size.sram_bytes, size.sram_limit_bytes,
             f"{largest.name if largest else 'the stack'} and a stack of {stack.bytes} B "
             f"({' > '.join(stack.path)})",
@@ -164,7 +197,7 @@ def measure(program: elf.Program, hexfile: Path, hardware: Hardware) -> Size:
         )  # fmt: skip
     if size.flash_bytes > size.flash_limit_bytes:
         parts = {**size.flash_objects, **size.functions}
-        return _infeasible(
+        return infeasible(
             size, "flash", size.flash_bytes, size.flash_limit_bytes,
             max(parts, key=lambda name: parts[name], default="the program"),
             "try strategy.layout=contiguous (no address tables) or a smaller model",
@@ -181,16 +214,16 @@ def _by_name(program: elf.Program, *, is_object: bool) -> dict[str, int]:
     return {s.name: s.bytes for s in text if s.is_object == is_object}
 
 
-def _infeasible(
+def infeasible(
     size: Size, resource: str, needed: int, available: int, where: str, advice: str
 ) -> Size:
-    values = {f: getattr(size, f) for f in size.__dataclass_fields__}
-    values |= {
-        "status": "infeasible",
-        "resource": resource,
-        "needed_bytes": needed,
-        "available_bytes": available,
-        "where": where,
-        "advice": advice,
-    }
-    return Size(**values)
+    """``size`` with the verdict that ``resource`` is exceeded."""
+    return replace(
+        size,
+        status="infeasible",
+        resource=resource,
+        needed_bytes=needed,
+        available_bytes=available,
+        where=where,
+        advice=advice,
+    )

@@ -6,6 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+KILLED = "killed"
+"""The ``error`` of a run that nobody could end."""
+
 
 @dataclass(frozen=True)
 class Entry:

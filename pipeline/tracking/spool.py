@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 from filelock import FileLock
 
 from pipeline import home
 from pipeline.artifacts import write_json
-from pipeline.tracking.entry import Entry
+from pipeline.tracking.entry import KILLED, Entry
 
 
 def folder() -> Path:
     return home.home() / "tracking"
 
 
-def add_job(run: Path, result: Mapping[str, Any], sweep: str, tags: Mapping[str, str]) -> None:
-    took = sum(stage["seconds"] for stage in result.get("stages", {}).values())
-    begin = time.time() - took
-    _add(Entry(_name(), str(run), dict(result), sweep, begin=begin, tags=dict(tags)))
+def begin(run: Path, tags: Mapping[str, str], sweep: str = "", parent: bool = False) -> Entry:
+    """Note that a run has begun: if its process is killed, that is what MLflow gets to know.
+
+    ``end`` replaces the note, in steps that a kill cannot part: no run is lost or counted twice.
+    """
+    name = f"{time.time_ns()}-{socket.gethostname()}-{os.getpid()}"
+    result = {"status": "failed", "run_dir": str(run), "error": KILLED}
+    entry = Entry(name, str(run), result, sweep, parent, begin=time.time(), tags=dict(tags))
+    with contextlib.suppress(OSError):  # a full disk, a read-only cache: the stages say so
+        write_json(_begun(entry), asdict(entry))
+    return entry
 
 
-def add_sweep(run: Path, result: Mapping[str, Any], begin: float, tags: Mapping[str, str]) -> None:
-    _add(Entry(_name(), str(run), dict(result), parent=True, begin=begin, tags=dict(tags)))
+def end(entry: Entry, result: Mapping[str, Any]) -> None:
+    """Put ``entry`` into the spool with its ``result``."""
+    write_json(_begun(entry), asdict(replace(entry, result=dict(result), end=time.time())))
+    _spool(_begun(entry))
 
 
 def start_tracking(wait: bool = False) -> None:
@@ -63,6 +75,7 @@ def drain() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s")
     with FileLock(home.lock_file("tracking")):
         failed: set[Path] = set()
+        _collect_killed()
         while waiting := sorted(set((folder() / "spool").glob("*.json")) - failed):
             from pipeline.tracking.store import Store
 
@@ -76,9 +89,27 @@ def drain() -> None:
                     failed.add(path)
 
 
-def _add(entry: Entry) -> None:
-    write_json(folder() / "spool" / f"{entry.name}.json", asdict(entry))
+def _collect_killed() -> None:
+    """Move what dead processes left to the spool; those of other machines are not ours to judge."""
+    for path in (folder() / "begun").glob(f"*-{socket.gethostname()}-*.json"):
+        noted, pid = int(path.stem.partition("-")[0]) / 1e9, int(path.stem.rpartition("-")[2])
+        if not _lives(pid, noted):
+            with contextlib.suppress(FileNotFoundError):  # it lived, and ended just now
+                _spool(path)
 
 
-def _name() -> str:
-    return f"{time.time_ns()}-{os.getpid()}"
+def _lives(pid: int, since: float) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return bool(process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= since)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _begun(entry: Entry) -> Path:
+    return folder() / "begun" / f"{entry.name}.json"
+
+
+def _spool(path: Path) -> None:
+    (folder() / "spool").mkdir(exist_ok=True)
+    path.replace(folder() / "spool" / path.name)

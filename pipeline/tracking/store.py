@@ -6,6 +6,7 @@ Imported by the tracking process only.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
 from pipeline.metrics import METRICS
-from pipeline.tracking.entry import Entry
+from pipeline.tracking.checkout import patch
+from pipeline.tracking.entry import KILLED, Entry
 
 EXPERIMENT = "thimble"
+DATABASE = "mlflow.db"
 ARTIFACTS = (
     "params.yaml",
     "versions.yaml",
+    "environment.json",
     "dvc.yaml",
     "dvc.lock",
+    "hashes.json",
     "result.json",
     "schedule.json",
     "plan.json",
@@ -36,6 +41,10 @@ ARTIFACTS = (
     "metrics.json",
     "training.csv",
     "report.html",
+    "multirun.yaml",
+    "table.csv",
+    "table.json",
+    "pareto.png",
 )
 BATCH = 100
 """Parameters that one call takes."""
@@ -45,7 +54,7 @@ ENDED = {"ok": "FINISHED", "infeasible": "FINISHED", "failed": "FAILED"}
 
 def uri(folder: Path) -> str:
     """The tracking URI of the database in ``folder``, absolute: it is used from any folder."""
-    return f"sqlite:///{folder.absolute() / 'mlflow.db'}"
+    return f"sqlite:///{folder.absolute() / DATABASE}"
 
 
 class Store:
@@ -57,15 +66,11 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / DATABASE).exists():
+            _make(folder)
         self.client = MlflowClient(uri(folder))
         found = self.client.get_experiment_by_name(EXPERIMENT)
-        self.experiment: str = (
-            found.experiment_id
-            if found
-            else self.client.create_experiment(
-                EXPERIMENT, artifact_location=(folder.absolute() / "artifacts").as_uri()
-            )
-        )
+        self.experiment: str = found.experiment_id if found else _experiment(self.client, folder)
 
     def log(self, entry: Entry) -> str:
         """Log ``entry`` as a run and return its id; a job's run is nested in its sweep's."""
@@ -86,8 +91,11 @@ class Store:
                 self.client.log_artifacts(run, str(path), name)
             elif path.exists():
                 self.client.log_artifact(run, str(path))
-        interrupted = entry.result.get("error") == "interrupted"
-        ended = "KILLED" if interrupted else ENDED[entry.result["status"]]
+        if entry.tags.get("code_dirty") == "true":
+            edits = patch(Path(entry.folder), entry.tags["code_version"])
+            self.client.log_text(run, edits, "code.patch")
+        killed = entry.result.get("error") in ("interrupted", KILLED)
+        ended = "KILLED" if killed else ENDED[entry.result["status"]]
         self.client.set_terminated(run, ended, end_time=round(entry.end * 1000))
         return run
 
@@ -108,6 +116,22 @@ class Store:
         return str(made.info.run_id)
 
 
+def _make(folder: Path) -> None:
+    """Make the database under another name: MLflow creates its tables in hundreds of steps, and one
+    that was killed between two of them could never be opened again."""
+    unfinished = folder / "unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    _experiment(MlflowClient(uri(unfinished)), folder)
+    (unfinished / DATABASE).rename(folder / DATABASE)
+    shutil.rmtree(unfinished)
+
+
+def _experiment(client: MlflowClient, folder: Path) -> str:
+    artifacts = (folder.absolute() / "artifacts").as_uri()
+    return client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+
+
 def _metrics(entry: Entry) -> Iterator[Metric]:
     for name in METRICS:
         value = entry.result.get(name)
@@ -122,6 +146,8 @@ def _params(entry: Entry) -> Iterator[Param]:
         content = {k: v for k, v in load(path).items() if k not in ("code", "paper")}
         if (versions := path.with_name("versions.yaml")).exists():  # the disk was not full
             content["versions"] = load(versions)
+        if (environment := path.with_name("environment.json")).exists():
+            content["environment"] = load(environment)
         for key, value in _flat(content):
             yield Param(key, str(value)[:500])
 

@@ -55,6 +55,9 @@ class Phase:
         height = share / WARM_UP if rising else (1 - share) / (1 - WARM_UP)
         return self.learning_rate * (1 - math.cos(math.pi * height)) / 2
 
+    def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters)
+
     def run(
         self,
         network: nn.Module,
@@ -72,7 +75,7 @@ class Phase:
             checkpoint: written after every epoch; a phase that was finished is not trained again.
             reporter: told of every epoch.
         """
-        optimizer = torch.optim.Adam([p for p in network.parameters() if p.requires_grad])
+        optimizer = self.optimizer([p for p in network.parameters() if p.requires_grad])
         place = Place()
         if (state := checkpoint.load()) is not None:
             network.load_state_dict(state["network"])
@@ -82,6 +85,7 @@ class Phase:
             images, labels = batches(self.first + place.epoch)
             loss = self._epoch(network, optimizer, images, labels, place.epoch)
             place.epoch += 1
+            network.eval()
             score = accuracy(network, *validation)
             if score >= place.best_accuracy:
                 place.best_accuracy = score
@@ -111,6 +115,7 @@ class Phase:
         """Whole batches only, unless there is just an incomplete one; returns the mean loss."""
         steps = max(1, len(images) // self.batch)
         total = 0.0
+        network.train()
         for step in range(steps):
             part = slice(step * self.batch, (step + 1) * self.batch)
             for group in optimizer.param_groups:

@@ -92,7 +92,7 @@ class Paper(Recipe):
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)
         with repeatable(run):
-            network = model.build()
+            network = model.chain()
             pool, side = network[0], model.input_shape[0]
             if not isinstance(pool, PixelPool) or model.input_shape[1] != side:
                 raise ThimbleError("train=paper takes square images that are pooled: use quick")

@@ -64,7 +64,7 @@ def to_row(network: QuantizedNetwork) -> F32:
 
 @torch.no_grad()
 def to_network(model: Model, row: F32) -> QuantizedNetwork:
-    network, begin = QuantizedNetwork(model.build()), 0
+    network, begin = QuantizedNetwork(model.chain()), 0
     for each in parameters(network):
         values = torch.from_numpy(row[begin : begin + each.numel()].copy())
         each.copy_(values.reshape(each.shape))
@@ -75,7 +75,7 @@ def to_network(model: Model, row: F32) -> QuantizedNetwork:
 def fresh(model: Model, run: Run, number: int) -> Trial:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.generator(number).initial_seed())
-        row = to_row(QuantizedNetwork(model.build()))
+        row = to_row(QuantizedNetwork(model.chain()))
     return Trial(number, row, row)
 
 

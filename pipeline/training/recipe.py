@@ -85,7 +85,7 @@ class ThreePhases(Recipe):
         validation, test = (Examples.of(data, part) for part in ("validation", "test"))
         key = fingerprint(self, model, run.seed, run.threads, *data.values())
         with repeatable(run):
-            network = model.build()
+            network = model.chain()
             quantized = QuantizedNetwork(network)
             pool = quantized.pool
             with session(

@@ -42,7 +42,7 @@ class Released(Recipe):
                 "use train=quick or train=paper"
             )
         weights = real(read_npz(path))
-        for name, layer in model.build().named_children():
+        for name, layer in model.chain().named_children():
             if not isinstance(layer, (nn.Conv2d, nn.Linear)):
                 continue
             found = weights.get(f"{name}.weight", np.zeros(0)).shape

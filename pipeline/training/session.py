@@ -39,9 +39,10 @@ class Session:
 
     def phase(self, name: str, network: nn.Module, epochs: int, rate: float) -> None:
         """Train ``network`` (pooled images to logits) further; it is left in its best state."""
-        if not epochs:
-            return
-        phase = Phase(name, len(self.rows), epochs, rate, self.batch)
+        if epochs:
+            self.train(Phase(name, len(self.rows), epochs, rate, self.batch), network)
+
+    def train(self, phase: Phase, network: nn.Module) -> None:
         checkpoint = Checkpoint(self.run.checkpoints, fingerprint(self.key, phase))
         self.rows += phase.run(network, self.batches, self.validation, checkpoint, self.reporter)
 

@@ -60,7 +60,7 @@ def uses_assembly(folder: Path, kernel: str) -> bool:
     return (folder / "model.c").read_text().count(f"void run_{kernel}_pixel(") == 2
 
 
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("weights_in", ["sram", "flash", "stream"])
 @pytest.mark.parametrize(
     "strategy",
     [Herringbone("slots"), Herringbone("contiguous"), SingleTranspose("slots")],
@@ -72,8 +72,9 @@ def test_mnist(strategy: ChainStrategy, weights_in: str, tmp_path: Path) -> None
     size, runs = on_chip(tmp_path, graph, strategy.plan(graph, hardware), hardware, 2)
     assert size.status == "ok"
     assert runs.stack_bytes is not None and runs.stack_bytes <= STACK_BYTES
-    weights = sum(n for name, n in size.ram_objects.items() if name.startswith("nn_weights_"))
-    assert weights == (1479 if weights_in == "sram" else 0)
+    kept = ("nn_weights_", "nn_bias_", "nn_parameters")
+    weights = sum(n for name, n in size.ram_objects.items() if name.startswith(kept))
+    assert weights == {"flash": 0, "sram": 1513, "stream": 1 + 1513}[weights_in]
     budget_ms = 60 if strategy.layout == "slots" else 110
     assert runs.compute_cycles.max() <= budget_ms * hardware.clock_hz // 1000
     assert all(uses_assembly(tmp_path, k) for k in ("conv1", "conv2", "conv3", "pool", "logits"))

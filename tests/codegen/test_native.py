@@ -22,10 +22,11 @@ from tests.strategies.chains import STRATEGIES, Chain, mnist
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
 def test_mnist_by_every_strategy(strategy: type, layout: str, tmp_path: Path) -> None:
     graph = mnist().graph()
-    for weights_in in ("sram", "flash"):
+    for weights_in in ("sram", "flash", "stream"):
         hardware = uno(weights_in)
         plan = strategy(layout).plan(graph, hardware)
-        native = Native(tmp_path / weights_in, graph, plan, hardware, sanitize=weights_in == "sram")
+        sanitize = weights_in != "flash" and layout == "slots"
+        native = Native(tmp_path / weights_in, graph, plan, hardware, sanitize=sanitize)
         assert agrees(native)
 
 
@@ -85,7 +86,7 @@ def wider(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, constants=constants)
 
 
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("weights_in", ["sram", "flash", "stream"])
 @pytest.mark.parametrize("dtype", ["uint4", "int8"])
 def test_byte_weights_and_long_biases(dtype: str, weights_in: str, tmp_path: Path) -> None:
     graph = wider(Chain((6, 6, 3), dtype).conv("a", 5, dtype=dtype).dense("d", 4, "int32").graph())
@@ -123,7 +124,7 @@ def identity(requant: PowerOfTwo, bias: int, dtype: str) -> Graph:
         "b": Tensor("b", (1,), DType(8, True)),
         "y": Tensor("y", (4, 4, 1), DType.parse(dtype)),
     }
-    op = Conv2d("c", ("x",), "y", ("w", "b"), relu=not tensors["y"].dtype.signed, requant=requant)
+    op = Conv2d("c", ("x",), "y", ("w", "b"), requant=requant)
     constants = {"w": np.ones((1, 1, 1, 1), np.int64), "b": np.array([bias])}
     return Graph("identity", tensors, (op,), constants, "x", "y")
 
@@ -154,7 +155,7 @@ def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
         "x": replace(graph.tensors["x"], zero_point=5),
         "y": replace(graph.tensors["y"], zero_point=-3),
     }
-    op = replace(graph.operators[0], relu=True)
+    op = replace(graph.operators[0], clip=(-3, 127))
     graph = replace(graph, tensors=tensors, operators=(op,))
     native = Native(tmp_path, graph, Ordinary("slots").plan(graph, uno()), uno())
     given = frames(graph, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from pipeline import ihex
 from pipeline.plan import serialize
 from pipeline.strategies.herringbone import Herringbone
 from tests.codegen.support import uno
@@ -52,6 +54,17 @@ def test_writes_a_whole_program_and_nothing_stale(workspace: Path) -> None:
     assert "stale.c" not in written
     for file in (workspace / "generated").iterdir():
         assert str(workspace) not in file.read_text()
+
+
+def test_parameters_to_be_sent_are_beside_the_program(workspace: Path) -> None:
+    params = yaml.safe_load((workspace / "params.yaml").read_text())
+    params["hardware"]["weights_in"] = "stream"
+    (workspace / "params.yaml").write_text(yaml.safe_dump(params))
+    assert stage(workspace).returncode == 0
+    sent = ihex.flash_image(workspace / "generated" / "parameters.hex")
+    header = (workspace / "generated" / "model.h").read_text()
+    assert f"#define NN_PARAMETER_BYTES {len(sent)}\n" in header
+    assert f"#define NN_PARAMETER_CRC 0x{zlib.crc32(sent):08X}\n" in header
 
 
 def test_a_damaged_plan_is_one_line(workspace: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_split_is_random_but_fixed() -> None:
     assert not (held == np.arange(30)).all()
 
 
-@pytest.mark.parametrize("validation", [0, 100, 101, -1])
+@pytest.mark.parametrize("validation", [-1, 100, 101])
 def test_an_impossible_split_is_one_line(validation: int) -> None:
     with pytest.raises(ThimbleError, match=rf"data\.validation={validation} of 100"):
         Numbered(validation=validation).arrays()

@@ -3,10 +3,14 @@ import pytest
 import torch
 from torch import nn
 
+from pipeline.datasets.cifar10 import parse
+from pipeline.datasets.dataset import parts_of
+from pipeline.datasets.nothing import Nothing
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
-from pipeline.models.network import PixelPool, resized
+from pipeline.models.network import PixelPool, loaded, resized, state_arrays
+from pipeline.models.resnet8 import ResNet8
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
@@ -74,3 +78,44 @@ def test_training_a_loaded_network_leaves_the_arrays_alone() -> None:
         for parameter in resized(Mnist2kb().build(), content).parameters():
             parameter.add_(1)
     assert all((content[name] == before[name]).all() for name in content)
+
+
+def test_any_network_takes_its_own_arrays() -> None:
+    model = ResNet8(input_shape=(16, 16, 3))
+    first, second = model.build(), model.build()
+    content = state_arrays(first)
+    assert content["stem.norm.running_mean"].shape == (16,)
+    images = torch.rand(2, 3, 16, 16)
+    extra = content | {"accuracy_float": np.array(0.5)}
+    assert torch.equal(loaded(second, extra).eval()(images), first.eval()(images))
+
+
+def test_arrays_that_do_not_fit_are_one_line() -> None:
+    network = ResNet8(input_shape=(16, 16, 3)).build()
+    content = state_arrays(network)
+    without = {name: value for name, value in content.items() if name != "stem.conv.bias"}
+    with pytest.raises(ThimbleError, match=r"lack 'stem\.conv\.bias'"):
+        loaded(network, without)
+    with pytest.raises(ThimbleError, match=r"stem\.conv\.bias have shape \(3,\), the model's \(16"):
+        loaded(network, content | {"stem.conv.bias": np.zeros(3, np.float32)})
+    with pytest.raises(ThimbleError, match=r"stem\.conv\.bias is not finite"):
+        loaded(network, content | {"stem.conv.bias": np.full(16, np.nan, np.float32)})
+
+
+def test_only_chains_have_a_chain() -> None:
+    assert Mnist2kb().chain()[0].size == 2
+    with pytest.raises(ThimbleError, match=r"ResNet8 is no chain.*quantize=int8"):
+        ResNet8().chain()
+
+
+def test_no_images_fit_every_network() -> None:
+    Mnist2kb().check(Nothing().arrays())
+    ResNet8().check(Nothing().arrays())
+
+
+def test_cifar_10_fits_resnet8() -> None:
+    """A record in the set's own format; and the reverse: the message says what to set."""
+    split = parse(bytes([9]) + bytes(range(256)) * 12)
+    ResNet8().check(parts_of(split, split, split))
+    with pytest.raises(ThimbleError, match=r"32x32x3.*28x28x1.*model\.input_shape=\[32,32,3\]"):
+        Mnist2kb().check(parts_of(split, split, split))

@@ -31,6 +31,9 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from pipeline.strategies.ordinary import Ordinary
+from tests.strategies.chains import board
+from tests.strategies.nets import Net
 
 U8, U4, I8, I4, I16 = map(DType.parse, ("uint8", "uint4", "int8", "int4", "int16"))
 
@@ -62,7 +65,7 @@ class Builder:
         self.tensor(name, (shape[0] - kernel + 1, shape[1] - kernel + 1, out), dtype)
         parameters = (f"{name}.weight", f"{name}.bias")
         requant = PowerOfTwo(0, shift)
-        self.operators.append(Conv2d(name, (source,), name, parameters, relu=True, requant=requant))
+        self.operators.append(Conv2d(name, (source,), name, parameters, requant=requant))
 
     def dense(self, name: str, source: str, out: int) -> None:
         self.constant(f"{name}.weight", (out, *self.tensors[source].shape), I8)
@@ -272,9 +275,22 @@ def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
     )
 
 
+def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """Whole tensors: a table and a sum in place, a broadcast factor, a reshape that stays put."""
+    net = Net((3, 3, 2), int(rng.integers(1 << 30)))
+    x = net.lookup(net.depthwise("input"))
+    x = net.add(x, "input")
+    x = net.multiply(x, net.conv(net.average(x), 2))
+    net.dense(net.reshape(x, 18), 3)
+    graph = net.graph()
+    hardware = board(streams=False, weights_in="flash", sram_bytes=48)
+    return Ordinary().plan(graph, hardware), graph
+
+
 FIXTURES = {
     "herringbone": herringbone,
     "channel_partial": channel_partial,
     "double_buffer": double_buffer,
     "row_ring": row_ring,
+    "residual": residual,
 }

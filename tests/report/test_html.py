@@ -26,6 +26,11 @@ METRICS = {
     "flash_limit_bytes": 32256,
     "accuracy_int": 0.9876,
     "mismatches_device": 0,
+    "cycles": 1000,
+    "layers": [
+        {"layer": "conv <a>", "macs": 250, "cycles": 875, "cycles_per_mac": 3.5},
+        {"layer": "rest", "macs": 0, "cycles": 125},
+    ],
 }
 PROVENANCE = {"hardware": "Arduino <Uno>", "plan": "abc"}
 
@@ -68,6 +73,7 @@ def test_report_is_whole_and_stands_alone(name: str, tmp_path: Path) -> None:
     assert not parser.open and not parser.outside
     text = " ".join(parser.text)
     assert "Arduino <Uno>" in text and "0.9876" in text
+    assert "conv <a>" in text and "87.5" in text and " 3.5" in text
     assert f"peak {result.pmu_bytes:g} B" in text
     for op in graph.operators:
         assert op.name in text

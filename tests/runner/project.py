@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
 from pipeline.home import ROOT, STAGES
@@ -162,6 +163,16 @@ class Project:
         while not (log.exists() and stage in log.read_text()):
             time.sleep(0.02)
             assert time.monotonic() < deadline, f"{stage} did not start"
+
+    def worker(self, number: int) -> psutil.Process:
+        """The process that runs job ``number`` of a sweep; one of its stages has to be running."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                place = Path(process.cwd())
+                runner = process.environ().get("THIMBLE_RUNNER")
+                if runner and place.name == str(number) and place.is_relative_to(self.root):
+                    return psutil.Process(int(runner))
+        raise AssertionError(f"job {number} does not run")
 
     def ran(self) -> list[str]:
         """The stages that really ran since the last call, in order."""

@@ -92,7 +92,7 @@ def test_what_a_class_may_look_like(tmp_path: Path) -> None:
     assert [member.name for member in other] == ["slots", "contiguous"]
     assert found == {
         "size": int, "shape": list[int], "named": str, "rates": list[float],
-        "deep": list[list[int]], "flag": bool, "mixed": Any, "table": Any,
+        "deep": list[list[int]], "flag": bool, "mixed": Any, "table": dict[str, Any],
     }  # fmt: skip
     for name in ("ByModule", "ByPath"):
         assert list(fields(tmp_path, f"pipeline.mine.{name}") or ()) == ["layout", "size"]

@@ -8,8 +8,18 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from pipeline.home import STAGES
+from pipeline.runner.progress import KILLED
+from pipeline.runner.sweep import NOT_STARTED
 from tests.runner.project import Project, processes_in
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """For commands that end before they do anything."""
+    return Project(tmp_path_factory.mktemp("untouched") / "project")
 
 
 def test_jobs_share_the_trained_network(project: Project) -> None:
@@ -38,12 +48,39 @@ def test_sweep_file_prints_a_table(project: Project) -> None:
 
 
 def test_a_failed_job_is_a_row_and_the_others_go_on(project: Project) -> None:
-    run = project.run(
-        "-m", "output=json", "strategy._target_=os.system,pipeline.strategies.big.Big"
-    )
-    assert run.code == 1
+    source = (project.root / "pipeline/strategies/big.py").read_text()
+    broken = source.replace('return "Big"', "return 1 / 0").replace("Big", "Broken")
+    project.write("pipeline/strategies/broken.py", broken)
+    classes = "pipeline.strategies.broken.Broken,pipeline.strategies.big.Big"
+    run = project.run("-m", "output=json", f"strategy._target_={classes}")
+    assert run.code == 1 and "Traceback" not in run.err
     assert [job["status"] for job in run.json["jobs"]] == ["failed", "infeasible"]
-    assert "refused" in run.json["jobs"][0]["error"]
+    assert run.json["jobs"][0]["error"] == "schedule: ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("sed=1,2",), "unknown key sed: did you mean seed?"),
+        (("strategy=herringbone,herring",), "unknown strategy 'herring': did you mean"),
+        (("hardware.sram_bytes=1000,much",), "hardware.sram_bytes: Value 'much' of type 'str'"),
+        (("seed=1,2", "strategy.layout=heap"), "strategy.layout: Invalid value 'heap', expected "
+         "one of [slots, contiguous]"),
+        (("strategy.layout=slots,heap",), "strategy.layout: Invalid value 'heap'"),
+        (("strategy.layuot=slots,contiguous",), "unknown key strategy.layuot: did you mean"),
+        (("strategy._target_=os.system,pipeline.strategies.big.Big",), "'os.system' is outside"),
+        (("seed=1,2", "hydra/launcher=lokal"), "unknown hydra/launcher 'lokal': did you mean "
+         "hydra/launcher=local?"),
+    ],
+)  # fmt: skip
+def test_a_mistake_stops_a_sweep_before_it_begins(
+    untouched: Project, words: tuple[str, ...], said: str
+) -> None:
+    run = untouched.run("-m", "output=json", *words)
+    (line,) = run.err.splitlines()
+    assert said in line and run.code == 1
+    assert run.json == {"status": "failed", "error": line}
+    assert not (untouched.root / "multirun").exists() and not untouched.ran()
 
 
 def test_concurrent_cold_runs_train_once(project: Project) -> None:
@@ -86,9 +123,10 @@ def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130 and err.splitlines()[-1].startswith("interrupted")
-    for result in (json.loads(out), *json.loads(out)["jobs"]):
-        assert (result["status"], result["error"]) == ("failed", "interrupted")
-        assert Path(result["run_dir"]).is_dir()
+    sweep = json.loads(out)
+    assert [job["error"] for job in sweep["jobs"]] == ["interrupted", NOT_STARTED]
+    assert {job["status"] for job in sweep["jobs"]} == {"failed"} and sweep["status"] == "failed"
+    assert sweep["error"] == "interrupted" and Path(sweep["jobs"][0]["run_dir"]).is_dir()
 
 
 def test_jobs_side_by_side(project: Project) -> None:
@@ -97,5 +135,67 @@ def test_jobs_side_by_side(project: Project) -> None:
     run = project.run("-m", "output=json", images, "hydra/launcher=local")
     assert run.code == 0, run.err
     assert [job["status"] for job in run.json["jobs"]] == ["ok"] * 3
+    for number, job in enumerate(run.json["jobs"], 1):
+        assert f"target.images={number}" in job["overrides"]
     ran = project.ran()
     assert ran.count("train") == 1 and ran.count("measure") == 3
+    lines = run.err.splitlines()
+    assert lines[0].startswith("3 jobs in multirun/") and len(lines) == 5
+    assert lines[-1] == "3 of 3 jobs: 0 running, 3 done, 0 cached, 0 infeasible, 0 failed"
+
+
+def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None:
+    """Two of four jobs are at work when one's process is killed with SIGKILL."""
+    project.env["FAKE_SLEEP_simulate"] = "3"
+    args = ("-m", "output=json", "target.images=1,2,3,4", "hydra/launcher=local")
+    process = project.start(*args)
+    project.wait_for("simulate")
+    project.worker(0).kill()
+    out, err = process.communicate(timeout=120)
+    sweep = json.loads(out)
+    assert process.returncode == 1 and "Traceback" not in err, err
+    assert [job["status"] for job in sweep["jobs"]] == ["failed", "ok", "ok", "ok"]
+    killed = sweep["jobs"][0]
+    assert killed["error"] == KILLED and "target.images=1" in killed["overrides"]
+    assert f"target.images=1  failed  {KILLED}" in err
+    assert json.loads((Path(sweep["run_dir"]) / "result.json").read_text()) == sweep
+    deadline = time.monotonic() + 5
+    while processes_in(project.root) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not processes_in(project.root), "a stage outlived its job"
+    project.env.clear()
+    project.ran()
+    again = project.run(*args)
+    assert again.code == 0 and [job["status"] for job in again.json["jobs"]] == ["ok"] * 4
+    assert sorted(project.ran()) == ["measure", "simulate"], "the cache was whole, and kept"
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "run.py is ended"])
+def test_interrupted_workers_end_with_their_stages(project: Project, how: str) -> None:
+    project.env["FAKE_SLEEP_train"] = "60"
+    args = ("-m", "output=json", "seed=1,2,3", "hydra/launcher=local")
+    process = project.start(*args, start_new_session=True)
+    project.wait_for("train")
+    if how == "Ctrl-C":  # a terminal sends it to all processes of the command
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in err, err
+    assert json.loads(out)["error"] == "interrupted"
+    assert json.loads(out)["jobs"][2]["error"] == NOT_STARTED
+    deadline = time.monotonic() + 5
+    while processes_in(project.root) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not processes_in(project.root)
+
+
+def test_a_sweeps_folder_used_again_forgets_what_was_there(project: Project) -> None:
+    assert project.run("-m", "output=json", "seed=1,2", "hydra.sweep.dir=here").code == 0
+    project.env["FAKE_SLEEP_fetch"] = "60"
+    process = project.start("-m", "output=json", "data.validation=4,5", "hydra.sweep.dir=here")
+    project.ran()
+    project.wait_for("fetch")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert [job["status"] for job in json.loads(out)["jobs"]] == ["failed", "failed"]

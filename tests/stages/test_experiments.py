@@ -30,6 +30,16 @@ def test_every_experiment_and_sweep_composes(override: str) -> None:
     assert "hardware:" in params_text(resolved(config))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("override", [file for file in FILES if "=pex_" not in file])
+def test_every_experiment_and_sweep_runs(small: Project, override: str) -> None:
+    """On a stand-in. What comes out is tested below, and in test_pex.py."""
+    result = small.run(override, "target.images=2")
+    assert result["status"] == "ok"
+    for job in result.get("jobs", [result]):
+        assert job["status"] in ("ok", "infeasible") and job["pmu_bytes"] > 0
+
+
 def test_the_papers_peaks(small: Project) -> None:
     result = small.run("experiment=memory_optimal")
     assert [row["paper"] for row in result["rows"]] == [760, 467.5, 437.5, 434.5]
@@ -43,6 +53,35 @@ def test_the_headline(small: Project) -> None:
     ours = {row["name"]: row["ours"] for row in result["rows"]}
     assert ours["activations"] == 430.5 and ours["weights"] == 1512.5
     assert ours["program"] == result["flash_bytes"] and ours["latency"] == result["latency_us"]
+
+
+def test_the_headline_with_parameters_sent_over_the_line(small: Project) -> None:
+    """The same bytes and answers; a smaller program, because it does not hold the parameters."""
+    held = small.run("experiment=gural_mnist", "target.images=2")
+    sent = small.run("experiment=gural_mnist_stream", "target.images=2")
+    for metric in ("pmu_bytes", "weight_bytes", "accuracy_int", "mismatches_device", "sram_bytes"):
+        assert sent[metric] == held[metric]
+    assert sent["mismatches_host"] == sent["mismatches_device"] == 0
+    assert 1000 < held["flash_bytes"] - sent["flash_bytes"] < 1513
+    assert sum(layer["cycles"] for layer in sent["layers"]) == sent["cycles"]
+    assert [row["name"] for row in sent["rows"]] == [row["name"] for row in held["rows"]]
+
+
+@pytest.mark.slow
+def test_the_papers_figure_1(small: Project) -> None:
+    result = small.run("experiment=gural_figure1", "target.images=2")
+    assert len(result["jobs"]) == 8 and {job["status"] for job in result["jobs"]} == {"ok"}
+    rows = {(row["name"], row["metric"]): row for row in result["rows"]}
+    for name, paper in {
+        "naive": 760, "replace": 467.5, "single_transpose": 437.5, "herringbone": 434.5
+    }.items():  # fmt: skip
+        row = rows[f"{name}, contiguous", "pmu_bytes"]
+        assert row["ours"] == row["paper"] == paper
+        assert rows[f"{name}, slots", "pmu_bytes"]["ours"] <= paper
+    times = {name: row["ours"] for (name, metric), row in rows.items() if metric == "latency_us"}
+    assert all(ours < 90_000 for ours in times.values()) and len(times) == 8
+    assert times["herringbone, slots"] < times["herringbone, contiguous"]
+    assert rows["replace, slots", "latency_us"]["paper"] is None
 
 
 def test_a_missing_compiler_names_its_package(small: Project, tmp_path: Path) -> None:

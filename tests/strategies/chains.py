@@ -14,13 +14,15 @@ from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Hardware, Power, Toolchain
+from pipeline.strategies.base import Strategy
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 
-STRATEGIES: tuple[type[ChainStrategy], ...] = (Ordinary, Replace, SingleTranspose, Herringbone)
+IN_PLACE: tuple[type[ChainStrategy], ...] = (Replace, SingleTranspose, Herringbone)
+STRATEGIES: tuple[type[Strategy], ...] = (Ordinary, *IN_PLACE)
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Chain:
         bias = self.constant(f"{name}.bias", (channels,), "int8")
         requant = PowerOfTwo(1, 5)
         op = Conv2d(
-            name, (self.last,), name, (weight, bias), groups=groups, relu=True, requant=requant,
+            name, (self.last,), name, (weight, bias), groups=groups, requant=requant,
             **options,  # type: ignore[arg-type]
         )  # fmt: skip
         return self.add(op, dtype)

@@ -13,8 +13,7 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import load, save
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Loop, Plan
-from pipeline.strategies.base import LAYOUTS, Layout
-from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from tests.strategies.chains import STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles, runs
@@ -26,13 +25,13 @@ outputs are written."""
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_contiguous_needs_what_the_paper_says(strategy: type[ChainStrategy]) -> None:
+def test_contiguous_needs_what_the_paper_says(strategy: type[Strategy]) -> None:
     plan = strategy("contiguous").plan(mnist().graph(), board())
     assert pmu_nibbles(plan) / 2 == PUBLISHED[strategy] == arena_nibbles(plan) / 2
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_slots_need_less(strategy: type[ChainStrategy]) -> None:
+def test_slots_need_less(strategy: type[Strategy]) -> None:
     plan = strategy("slots").plan(mnist().graph(), board())
     assert pmu_nibbles(plan) / 2 == SLOTS[strategy] == arena_nibbles(plan) / 2
 
@@ -40,7 +39,7 @@ def test_slots_need_less(strategy: type[ChainStrategy]) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_plan_is_proved_and_computes_the_reference(
-    strategy: type[ChainStrategy], layout: Layout
+    strategy: type[Strategy], layout: Layout
 ) -> None:
     chain = mnist()
     graph, frame = chain.graph(), chain.frame()
@@ -55,7 +54,7 @@ def test_plan_is_proved_and_computes_the_reference(
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_cost_says_the_same(strategy: type[ChainStrategy], layout: Layout) -> None:
+def test_cost_says_the_same(strategy: type[Strategy], layout: Layout) -> None:
     graph = mnist().graph()
     plan = strategy(layout).plan(graph, board())
     found = cost(plan, graph, board())
@@ -66,7 +65,7 @@ def test_cost_says_the_same(strategy: type[ChainStrategy], layout: Layout) -> No
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_plan_is_small_and_soon_made(
-    strategy: type[ChainStrategy], layout: Layout, tmp_path: Path
+    strategy: type[Strategy], layout: Layout, tmp_path: Path
 ) -> None:
     graph = mnist().graph()
     start = time.process_time()
@@ -120,7 +119,7 @@ def test_constants_are_resident_packed_and_apart(layout: Layout, weights_in: str
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_logits_are_aligned_words(strategy: type[ChainStrategy], layout: Layout) -> None:
+def test_logits_are_aligned_words(strategy: type[Strategy], layout: Layout) -> None:
     logits = strategy(layout).plan(mnist().graph(), board()).buffer["logits"]
     assert isinstance(logits.map, Affine)
     assert logits.map.base % 4 == 0 and logits.map.strides == (4,)

@@ -18,12 +18,11 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.strategies.base import LAYOUTS
-from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.base import LAYOUTS, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
-from tests.strategies.chains import STRATEGIES, Chain, board, mnist
+from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles
 
 CONF = Path(__file__).parents[2] / "conf" / "strategy"
@@ -154,7 +153,7 @@ def test_branch_is_refused_in_one_line() -> None:
     graph = Chain((5, 5, 2)).conv("a", 2, 1).conv("b", 2, 1).graph()
     first, second = graph.operators
     branch = replaced(graph, first, replace(second, inputs=("image",)))
-    for strategy in STRATEGIES:
+    for strategy in IN_PLACE:
         with pytest.raises(ThimbleError, match=r"b \(Conv2d\).*reads image .* with a") as error:
             strategy().plan(branch, board())
         assert "\n" not in str(error.value)
@@ -178,7 +177,7 @@ def test_config_makes_the_strategy_it_names(path: Path) -> None:
     node = yaml.safe_load(path.read_text())
     assert node["name"] == path.stem
     strategy = config.instantiate(node)
-    assert isinstance(strategy, ChainStrategy)
+    assert isinstance(strategy, Strategy)
     assert strategy.layout == "slots"
     assert type(strategy).name == {"naive": "ordinary"}.get(path.stem, path.stem)
     assert config.instantiate({**node, "layout": "contiguous"}).layout == "contiguous"

@@ -19,6 +19,7 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import device
 from pipeline.targets.toolchain import Size
+from tests.strategies.chains import Chain
 from tests.targets.conftest import ROOT, generate, load_hardware, needs_avr
 from tests.targets.test_host import expected
 
@@ -67,7 +68,7 @@ def test_more_images_than_there_are_run_all(built: tuple[Path, Size], arduino: H
 
 @needs_avr
 def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path, Size]) -> None:
-    with pytest.raises(ThimbleError, match=r"no simulator 'spice'; have simavr; try target=host"):
+    with pytest.raises(ThimbleError, match=r"no simulator 'spice'; have simavr, native, qemu; try"):
         measure(built, load_hardware(simulator="spice"), name="simulate", images=1)
     with pytest.raises(ThimbleError, match=r"needs target.port"):
         measure(built, load_hardware(), name="flash", images=0, port="")
@@ -84,6 +85,7 @@ def workspace(folder: Path, hardware: Hardware) -> Path:
     params = {**content, "target": {"name": "simulate", "images": 7}}
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
+    Chain((4, 4, 1), "uint8").dense("logits", 3).graph().save(folder)
     return folder
 
 
@@ -124,5 +126,5 @@ def test_a_stage_that_fails_says_one_line_and_writes_nothing(
     done = stage("simulate", folder)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "the firmware takes 16 B an image, the test set has 8 values" in done.stderr
+    assert "images of 2x4x1 are not what the network takes" in done.stderr
     assert not (folder / "device.json").exists() and not (folder / "outputs.npz").exists()

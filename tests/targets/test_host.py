@@ -41,12 +41,12 @@ def infer(image: bytes) -> bytes:
 
 
 def outputs(reply: protocol.Reply) -> list[int]:
-    who = protocol.Identity(16, 3, 2)
+    who = protocol.Identity(16, 3, 2, 0)
     return list(protocol.outputs(protocol.accept(reply, Command.INFER), who))
 
 
 def test_it_says_what_it_is(host_program: Path) -> None:
-    assert host.identify(host_program) == protocol.Identity(16, 3, 2)
+    assert host.identify(host_program) == protocol.Identity(16, 3, 2, 0)
 
 
 def test_a_whole_set_on_all_cores_is_exact_and_in_order(host_program: Path) -> None:

@@ -69,10 +69,10 @@ def test_short_replies_are_noticed(inside: bytes) -> None:
 def test_replies_of_another_version_are_noticed() -> None:
     with pytest.raises(FrameError, match="another version"):
         protocol.replies(reply_frame(Command.INFER, 99))
-    with pytest.raises(FrameError, match="protocol 7, this is 1"):
-        protocol.identity(struct.pack("<HIHB", 7, 784, 10, 2))
-    with pytest.raises(FrameError, match="9 expected"):
-        protocol.identity(b"\x01\x00")
+    with pytest.raises(FrameError, match="protocol 1, this is 2"):
+        protocol.identity(struct.pack("<HIHB", 1, 784, 10, 2))
+    with pytest.raises(FrameError, match="13 expected"):
+        protocol.identity(b"\x02\x00")
 
 
 def test_a_refusal_says_what_was_refused_and_why() -> None:
@@ -82,6 +82,9 @@ def test_a_refusal_says_what_was_refused_and_why() -> None:
     (reply,) = protocol.replies(reply_frame(Command.INFER, Status.CORRUPT))
     with pytest.raises(FrameError, match="overwritten"):
         protocol.accept(reply, Command.INFER)
+    (reply,) = protocol.replies(reply_frame(Command.INFER, Status.NO_PARAMETERS))
+    with pytest.raises(FrameError, match=r"infer: no_parameters .load this network's parameters"):
+        protocol.accept(reply, Command.INFER)
     (reply,) = protocol.replies(reply_frame(Command.REPORT, Status.OK))
     with pytest.raises(FrameError, match="refused infer"):
         protocol.accept(reply, Command.INFER)
@@ -89,7 +92,7 @@ def test_a_refusal_says_what_was_refused_and_why() -> None:
 
 @pytest.mark.parametrize("bytes_each", [1, 2, 4])
 def test_outputs_have_the_firmwares_own_type(bytes_each: int) -> None:
-    who = protocol.identity(struct.pack("<HIHB", 1, 784, 3, bytes_each))
+    who = protocol.identity(struct.pack("<HIHBI", 2, 784, 3, bytes_each, 0))
     values = np.array([-1, 0, 100], who.dtype)
     got = protocol.outputs(values.tobytes(), who)
     assert got.dtype.itemsize == bytes_each

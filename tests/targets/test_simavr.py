@@ -137,6 +137,25 @@ def test_power_on_garbage_makes_no_difference(
     assert len(seen) == 1
 
 
+def test_power_on_garbage_is_really_there(tmp_path: Path, arduino: Hardware, shim: Path) -> None:
+    """In memory that no start-up code sets, and in registers that no function sets either."""
+    source = model(
+        'static uint8_t nn_left[4] __attribute__((used, section(".noinit")));\n'
+        '#ifdef __AVR__\n__attribute__((naked, used, section(".init0"))) static void keep(void) {'
+        '__asm__ volatile("out 0x2A, r2");}\n#endif',  # GPIOR1, before anything has run
+        invoke=on_avr("for (uint8_t i = 0; i < 4; i++) nn_arena[i] = nn_left[i];")
+        + on_avr("nn_arena[4] = GPIOR1;"),
+    )
+    folder, size = build(tmp_path, arduino, source)
+    memory, register = set(), set()
+    for seed in range(5):
+        with Chip(shim, folder / "firmware.elf", arduino, size.sections, seed=seed) as chip:
+            reply, _ = chip.ask(Command.INFER, IMAGE)
+            memory.add(reply.payload[:4])
+            register.add(reply.payload[4])
+    assert len(memory) == 5 and len(register) > 2
+
+
 def run(folder: Path, size: Size, hardware: Hardware) -> None:
     simavr.run(folder, {"sections": size.sections}, hardware, np.full((3, 16), 7, np.uint8))
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import elf, ihex, toolchain
+from pipeline.targets import elf, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr
@@ -145,7 +146,7 @@ def test_a_folder_without_sources_is_refused(tmp_path: Path, arduino: Hardware) 
 def test_the_harness_is_self_contained(arduino: Hardware) -> None:
     files = harness_sources(arduino)
     assert set(files) == {"main.c", "frame.h", "port.h", "port_avr.h", "port_host.h"}
-    with pytest.raises(ThimbleError, match="no firmware port for core 'z80'; have avr, host"):
+    with pytest.raises(ThimbleError, match="for core 'z80'; have avr, cortex_m, host"):
         harness_sources(load_hardware(core="z80"))
 
 
@@ -157,6 +158,13 @@ def test_symbols_are_read_with_the_chips_own_addresses(built: tuple[Path, Size])
     assert program.sections[".data"].address == 0x100
     assert program.statics_end == 0x100 + program.statics_bytes
     assert "main" in program.labels.values()
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 0x10000, 0x10000 + 37])
+def test_what_is_dumped_is_loaded(tmp_path: Path, count: int) -> None:
+    content = (bytes(range(256)) * 300)[:count]
+    (tmp_path / "x.hex").write_text(ihex.dump(content))
+    assert ihex.flash_image(tmp_path / "x.hex") == content
 
 
 def test_a_damaged_hex_file_is_noticed(tmp_path: Path) -> None:

@@ -156,6 +156,27 @@ def test_six_processes_on_an_absent_database(project: Project) -> None:
     assert not spooled(project)
 
 
+def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
+    """They train once, end with one network, and are nested under one parent in a new database."""
+    project.env["FAKE_SLEEP_train"] = "1"
+    images = "target.images=0,1,2,3,4,5"
+    side_by_side = ("hydra/launcher=local", "hydra.launcher.n_jobs=6")
+    sweep = project.run("-m", "output=json", "tracking=wait", images, *side_by_side)
+    assert sweep.code == 0, sweep.err
+    assert project.ran().count("train") == 1
+    folders = [Path(job["run_dir"]) for job in sweep.json["jobs"]]
+    assert len(folders) == 6 and len({(f / "weights.npz").read_bytes() for f in folders}) == 1
+    begun = [(folder / "params.yaml").stat().st_mtime for folder in folders]
+    ended = [(folder / "result.json").stat().st_mtime for folder in folders]
+    assert max(begun) < min(ended), "not one after the other"
+    found = runs(project)
+    (parent,) = [run for run in found if "mlflow.parentRunId" not in run["tags"]]
+    jobs = [run for run in found if run is not parent]
+    assert sorted(run["params"]["target.images"] for run in jobs) == list("012345")
+    assert {run["tags"]["mlflow.parentRunId"] for run in jobs} == {parent["id"]}
+    assert {run["status"] for run in found} == {"FINISHED"} and not spooled(project)
+
+
 def test_a_run_whose_tracking_was_killed_is_logged_by_the_next(project: Project) -> None:
     from filelock import FileLock
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.kernel import Window
+from pipeline.codegen.kernel import Window, shifts
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
@@ -20,8 +20,8 @@ def window(graph: Graph, op: Conv2d) -> Window:
         graph.tensors[op.output],
         "mac",
         (weight.shape[1], weight.shape[2]),
-        op.requant,
-        op.relu,
+        shifts(op, op.requant),
+        op.clip,
         op.stride,
         op.dilation,
         (op.padding[0], op.padding[2]),

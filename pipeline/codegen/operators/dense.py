@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.kernel import Window
+from pipeline.codegen.kernel import Window, shifts
 from pipeline.codegen.views import grid
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.dense import Dense
@@ -17,8 +17,8 @@ def window(graph: Graph, op: Dense) -> Window:
         graph.tensors[op.output],
         "mac",
         (rows, columns),
-        op.requant,
-        op.relu,
+        shifts(op, op.requant),
+        op.clip,
         weights=graph.constants[op.parameters[0]].reshape(-1, rows, columns, depth),
         weight_bits=weight.dtype.bits,
         bias=graph.constants[op.parameters[1]],

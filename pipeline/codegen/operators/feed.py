@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.codegen.kernel import ranges
+from pipeline.codegen.kernel import ranges, shifts
 from pipeline.codegen.lines import are_disjoint
 from pipeline.codegen.operators import pool2d
 from pipeline.codegen.program import Program, c_bits
@@ -22,6 +22,9 @@ from pipeline.plan.walk import Env
 
 Events = Sequence[tuple[Step, Env]]
 
+ARRIVAL = "input"
+"""What a report calls taking the input as it is."""
+
 
 @dataclass(frozen=True)
 class Feed:
@@ -30,11 +33,13 @@ class Feed:
         source: C of the variables and of ``nn_feed``.
         complete: C expression: the input is whole.
         rewind: C statements: nothing has arrived.
+        step: the operator that is done on the way, or ``ARRIVAL``.
     """
 
     source: str
     complete: str
     rewind: tuple[str, ...]
+    step: str = ARRIVAL
 
 
 def split(program: Program, events: Events) -> tuple[Feed, Events]:
@@ -144,7 +149,9 @@ def _pooled(
         out = program.buffer(finish.out)
         _check_row(sums, out, row, columns, channels)
     assert out is not None
-    requant = op.requant if isinstance(op, AveragePool2d) else PowerOfTwo()
+    if any(op.padding) or op.clip is not None:
+        raise ThimbleError(f"{op.name}: pooling while data arrives has no padding and no clip")
+    requant = shifts(op, op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo()
     target_tensor = program.graph.tensors[op.output]
     source = render(
         "portable/feed_pool.c.j2",
@@ -167,12 +174,8 @@ def _pooled(
         requant=requant,
         scattered=bool(program.tables.scatter),
     )
-    return (
-        Feed(
-            source, f"nn_fed_rows == {image.shape[0]}", ("nn_fed_rows = 0;", "nn_fed_column = 0;")
-        ),
-        events[count:],
-    )
+    rewind = ("nn_fed_rows = 0;", "nn_fed_column = 0;")
+    return Feed(source, f"nn_fed_rows == {image.shape[0]}", rewind, op.name), events[count:]
 
 
 def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeline.codegen.program import Program
+from pipeline.codegen.program import MOVES, Program
 from pipeline.codegen.views import grid
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
@@ -45,9 +45,10 @@ def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int
     at = len(program.cycles)
     for places in (*cycles, *chains):
         program.cycles.extend((len(places), *places))
-    program.largest_unit = max(program.largest_unit, unit)
-    program.statements.append(
-        lambda: f"nn_permute(&nn_cycles[{at}], {len(cycles)}, {len(chains)}, {base}, {unit});"
+    program.units.add(unit)
+    program.add_statement(
+        MOVES,
+        lambda: f"nn_permute_{unit}(&nn_cycles[{at}], {len(cycles)}, {len(chains)}, {base});",
     )
 
 

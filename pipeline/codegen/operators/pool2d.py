@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.kernel import Window
+from pipeline.codegen.kernel import Window, shifts
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
@@ -16,6 +16,9 @@ def window(graph: Graph, op: Pool2d) -> Window:
         graph.tensors[op.output],
         "sum" if averages else "max",
         op.kernel,
-        op.requant if isinstance(op, AveragePool2d) else PowerOfTwo(),
+        shifts(op, op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo(),
+        op.clip,
         stride=op.stride,
+        padding=(op.padding[0], op.padding[2]),
+        padded=any(op.padding),
     )

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
+    Clip,
     Constants,
     Operator,
     Region,
     Tensors,
+    clipped_to,
     product_sums,
     windowed,
 )
@@ -26,14 +29,14 @@ class Conv2d(Operator):
     """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> (h', w', c_out).
 
     ``parameters`` are (weights, bias). ``padding`` is (top, bottom, left, right); padded pixels
-    have the real value 0. ReLU is the clip to an unsigned type, or ``relu`` for a signed one.
+    have the real value 0. A fused ReLU is an unsigned output type, or ``clip``.
     """
 
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     groups: int = 1
-    relu: bool = False
+    clip: Clip = None
     requant: Requant = PowerOfTwo()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
@@ -84,6 +87,8 @@ class Conv2d(Operator):
         rows, columns, (first, last) = *(stop - start for start, stop in out[:2]), out[2]
         result = np.zeros((len(x), rows, columns, last - first), dtype=np.int64)
         depth = w.shape[3]
+        if depth == 1:
+            return self._depthwise(x, w, result, np.arange(first, last) // per_group)
         for group in range(first // per_group, (last - 1) // per_group + 1):
             low, high = max(first, group * per_group), min(last, (group + 1) * per_group)
             base = (group - first // per_group) * depth
@@ -91,23 +96,36 @@ class Conv2d(Operator):
                 for j in range(w.shape[2]):
                     # (n, rows, columns, depth) x (outs, depth) -> (n, rows, columns, outs);
                     # exact in float64 below 2**53, and much faster than an integer product
-                    y, z = i * self.dilation[0], j * self.dilation[1]
-                    patch = x[
-                        :,
-                        y : y + (rows - 1) * self.stride[0] + 1 : self.stride[0],
-                        z : z + (columns - 1) * self.stride[1] + 1 : self.stride[1],
-                        base : base + depth,
-                    ].astype(np.float64)
-                    product = patch @ w[low - first : high - first, i, j].T
+                    patch = self._pixels(x, i, j, rows, columns)[..., base : base + depth]
+                    product = patch.astype(np.float64) @ w[low - first : high - first, i, j].T
                     result[..., low - first : high - first] += product.astype(np.int64)
         return result
+
+    def _depthwise(
+        self, x: IntArray, w: NDArray[np.float64], result: IntArray, groups: IntArray
+    ) -> IntArray:
+        """One input channel a group: all channels of a tap at once."""
+        rows, columns = result.shape[1:3]
+        x = x[..., groups - groups[0]] if len(groups) else x
+        for i in range(w.shape[1]):
+            for j in range(w.shape[2]):
+                taps = w[:, i, j, 0].astype(np.int64)
+                result += self._pixels(x, i, j, rows, columns) * taps
+        return result
+
+    def _pixels(self, x: IntArray, i: int, j: int, rows: int, columns: int) -> IntArray:
+        """What tap (i, j) of every output meets: (n, rows, columns, channels)."""
+        y, z = i * self.dilation[0], j * self.dilation[1]
+        return x[
+            :,
+            y : y + (rows - 1) * self.stride[0] + 1 : self.stride[0],
+            z : z + (columns - 1) * self.stride[1] + 1 : self.stride[1],
+        ]
 
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
     ) -> IntArray:
         target = tensors[self.output]
         bias = windowed(regions[self.parameters[1]], (out[2],), 0)
-        value = self.requant.apply(acc, bias) + target.zero_point
-        if self.relu:
-            value = np.maximum(value, target.zero_point)
-        return target.dtype.clip(value)
+        value = self.requant.part(*out[2]).apply(acc, bias)
+        return clipped_to(target, self.clip, value)

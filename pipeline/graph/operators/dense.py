@@ -10,10 +10,12 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
+    Clip,
     Constants,
     Operator,
     Region,
     Tensors,
+    clipped_to,
     product_sums,
     windowed,
 )
@@ -25,7 +27,7 @@ from pipeline.graph.tensor import Box, IntArray
 class Dense(Operator):
     """(input shape) * (c_out, input shape) -> (c_out,). ``parameters`` are (weights, bias)."""
 
-    relu: bool = False
+    clip: Clip = None
     requant: Requant = PowerOfTwo()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
@@ -63,8 +65,5 @@ class Dense(Operator):
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
     ) -> IntArray:
         target = tensors[self.output]
-        value = self.requant.apply(acc, windowed(regions[self.parameters[1]], out, 0))
-        value = value + target.zero_point
-        if self.relu:
-            value = np.maximum(value, target.zero_point)
-        return target.dtype.clip(value)
+        bias = windowed(regions[self.parameters[1]], out, 0)
+        return clipped_to(target, self.clip, self.requant.part(*out[0]).apply(acc, bias))

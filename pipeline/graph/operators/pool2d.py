@@ -10,31 +10,48 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
-from pipeline.graph.requant import PowerOfTwo, Requant
+from pipeline.graph.operator import (
+    Clip,
+    Constants,
+    Operator,
+    Region,
+    Tensors,
+    clipped_to,
+    windowed,
+)
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
 class Pool2d(Operator):
-    """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``."""
+    """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``.
+
+    ``padding`` is (top, bottom, left, right); padded pixels take no part.
+    """
 
     kernel: tuple[int, int] = (2, 2)
     stride: tuple[int, int] = (2, 2)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    clip: Clip = None
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         height, width, channels = tensors[self.inputs[0]].shape
-        if height < self.kernel[0] or width < self.kernel[1]:
+        top, bottom, left, right = self.padding
+        if max(top, bottom) >= self.kernel[0] or max(left, right) >= self.kernel[1]:
+            raise ThimbleError(f"{self.name}: some windows of {self.kernel} lie in the padding")
+        rows = height + top + bottom - self.kernel[0]
+        columns = width + left + right - self.kernel[1]
+        if rows < 0 or columns < 0:
             raise ThimbleError(
                 f"{self.name}: pooling {self.kernel} is larger than {height}x{width}"
             )
-        rows = (height - self.kernel[0]) // self.stride[0] + 1
-        return rows, (width - self.kernel[1]) // self.stride[1] + 1, channels
+        return rows // self.stride[0] + 1, columns // self.stride[1] + 1, channels
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         windows = (
-            Window(0, self.kernel[0], self.stride[0]),
-            Window(1, self.kernel[1], self.stride[1]),
+            Window(0, self.kernel[0], self.stride[0], -self.padding[0]),
+            Window(1, self.kernel[1], self.stride[1], -self.padding[2]),
             Window(2),
         )
         return (Term((Operand(self.inputs[0], windows),)),)
@@ -45,8 +62,11 @@ class Pool2d(Operator):
         """(n, h, w, c) values of the windows, reduced; absent ones count as ``fill``."""
         operand = self.terms(tensors)[0].operands[0]
         x = windowed(regions[operand.tensor], operand.region(out), fill)
+        if self.combine == "add":
+            x = x - fill
         rows, columns, channels = (stop - start for start, stop in out)
-        result = np.full((len(x), rows, columns, channels), fill, dtype=np.int64)
+        start = 0 if self.combine == "add" else fill
+        result = np.full((len(x), rows, columns, channels), start, dtype=np.int64)
         join = np.add if self.combine == "add" else np.maximum
         for i in range(self.kernel[0]):
             for j in range(self.kernel[1]):
@@ -60,45 +80,8 @@ class Pool2d(Operator):
                 )
         return result
 
-
-@dataclass(frozen=True)
-class AveragePool2d(Pool2d):
-    """Sum of the window, then ``requant``: floor(sum / 64) turns four u8 into their u4 average.
-
-    The sum is of stored integers: zero points would need a correction, and have to be 0.
-    """
-
-    requant: Requant = PowerOfTwo()
-
-    def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        for name in (self.inputs[0], self.output):
-            if name in tensors and tensors[name].zero_point != 0:
-                raise ThimbleError(
-                    f"{self.name}: average pooling needs zero points of 0, but that of {name} is "
-                    f"{tensors[name].zero_point}"
-                )
-        return super().infer(tensors)
-
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        dtype, atoms = tensors[self.inputs[0]].dtype, self.atoms(tensors)
-        return min(0, dtype.minimum) * atoms, dtype.maximum * atoms
-
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
-        return self.reduce(tensors, out, regions, 0)
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
-    ) -> IntArray:
-        return tensors[self.output].dtype.clip(self.requant.apply(acc))
-
-
-@dataclass(frozen=True)
-class MaxPool2d(Pool2d):
-    """Maximum of the window; input and output share one quantization."""
-
-    combine: Literal["add", "maximum"] = "maximum"
-
-    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+    def same_quantization(self, tensors: Tensors) -> None:
+        """Raises ThimbleError unless input and output share type, scale and zero point."""
         kinds = {
             (str(t.dtype), t.scale, t.zero_point)
             for t in (tensors.get(name) for name in (self.inputs[0], self.output))
@@ -107,8 +90,77 @@ class MaxPool2d(Pool2d):
         if len(kinds) > 1:
             raise ThimbleError(
                 f"{self.name}: {self.inputs[0]} and {self.output} differ in type, scale or zero "
-                "point; the maximum is one of its inputs and needs the same"
+                "point; this pooling needs the same"
             )
+
+
+@dataclass(frozen=True)
+class AveragePool2d(Pool2d):
+    """Sum of the window, less its zero points, then ``requant``.
+
+    ``PowerOfTwo``: floor(sum / 64) turns four u8 into their u4 average; no zero point, no padding.
+    ``Mean``: TFLite's AVERAGE_POOL_2D, over the pixels that are not padding.
+    ``FixedPoint``: to another scale, a division by the window's size included; no padding.
+    """
+
+    requant: PowerOfTwo | FixedPoint | Mean = PowerOfTwo()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        if isinstance(self.requant, Mean):
+            self.same_quantization(tensors)
+        elif any(self.padding):
+            raise ThimbleError(f"{self.name}: padded average pooling needs the requantization Mean")
+        if isinstance(self.requant, PowerOfTwo):
+            for name in (self.inputs[0], self.output):
+                if name in tensors and tensors[name].zero_point != 0:
+                    raise ThimbleError(
+                        f"{self.name}: average pooling by a shift needs zero points of 0, but that "
+                        f"of {name} is {tensors[name].zero_point}"
+                    )
+        return super().infer(tensors)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        source, atoms = tensors[self.inputs[0]], self.atoms(tensors)
+        low, high = (e - source.zero_point for e in (source.dtype.minimum, source.dtype.maximum))
+        return min(0, low) * atoms, max(0, high) * atoms
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        return self.reduce(tensors, out, regions, tensors[self.inputs[0]].zero_point)
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        target = tensors[self.output]
+        if not isinstance(self.requant, Mean):
+            value = self.requant.part(*out[2]).apply(acc)
+            return clipped_to(target, self.clip, value)
+        # rounding is of the mean of stored integers, zero points included
+        count = self.counts(tensors, out)
+        stored = self.requant.apply(acc + count * target.zero_point, count)
+        return clipped_to(target, self.clip, stored - target.zero_point)
+
+    def counts(self, tensors: Tensors, out: Box) -> IntArray:
+        """How many pixels of each window are inside the image: shape (rows, columns, 1)."""
+        inside = []
+        for window, extent in zip(
+            self.terms(tensors)[0].operands[0].windows[:2],
+            tensors[self.inputs[0]].shape[:2],
+            strict=True,
+        ):
+            assert window.axis is not None
+            first = np.arange(*out[window.axis]) * window.stride + window.offset
+            inside.append(np.minimum(first + window.count, extent) - np.maximum(first, 0))
+        return np.asarray(inside[0][:, None, None] * inside[1][:, None], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class MaxPool2d(Pool2d):
+    """Maximum of the window; input and output share one quantization."""
+
+    combine: Literal["add", "maximum", "whole"] = "maximum"
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        self.same_quantization(tensors)
         return super().infer(tensors)
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
@@ -121,4 +173,5 @@ class MaxPool2d(Pool2d):
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
     ) -> IntArray:
-        return acc
+        target = tensors[self.output]
+        return clipped_to(target, self.clip, acc - target.zero_point)

@@ -69,6 +69,8 @@ def make() -> None:
     content = [Path(path).read_text() for path in INPUTS[name]] + [str(cfg[group][key])]
     if name == "schedule":
         content.append(config.instantiate(cfg["strategy"]).plan())
+    if os.environ.get("FAKE_NOISE") == name:
+        content.append(str(time.time_ns()))
     digest = hashlib.sha256("".join(content).encode()).hexdigest()
     print(f"a stage's standard output: {name}")
     behave(name)
@@ -94,8 +96,6 @@ def make() -> None:
 
 
 def behave(name: str) -> None:
-    if os.environ.get("FAKE_RANDOM") == name:
-        write_text(Path("noise.txt"), str(time.time_ns()))
     time.sleep(float(os.environ.get(f"FAKE_SLEEP_{name}", "0")))
     acts: dict[str, Callable[[], None]] = {
         "fail": lambda: _raise(ThimbleError("the oven is cold: heat it")),

@@ -41,46 +41,51 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
  * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
  * last one's. Biases are in the order of the sums. */
 
-/* Copies `cells` nibbles; *_odd: the first one is the high nibble of its byte. */
-static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t from_odd, uint8_t cells) {
-    if (to_odd) {
-        const uint8_t value = from_odd ? *from++ & 0xF0 : (uint8_t)(*from << 4);
-        *to = (uint8_t)((*to & 0x0F) | value);
-        to++;
-        from_odd ^= 1;
-        cells--;
-    }
-    for (; cells > 1; cells -= 2, from++) { /* whole bytes of `to` */
-        *to++ = from_odd ? (uint8_t)(from[0] >> 4 | from[1] << 4) : *from;
-    }
-    if (cells > 0) {
-        *to = (uint8_t)((*to & 0xF0) | (from_odd ? *from >> 4 : *from & 0x0F));
+/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what
+ * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
+ * the first. Places count pieces from cell `base`. */
+
+/* A piece of 2 cells, from low nibbles on; odd: it begins in the high nibble of its first byte. */
+static inline void nn_take_2(const uint8_t *from, uint8_t from_odd, uint8_t *piece) {
+    if (from_odd) {
+        piece[0] = (uint8_t)((nn_swap(from[0]) & 0x0F) | (nn_swap(from[1]) & 0xF0));
+    } else {
+        piece[0] = from[0];
     }
 }
 
-/* A permutation in place: each place of a cycle takes over what its successor holds, the last one what
- * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
- * the first. Places count units of `unit` cells from `base`. */
-static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base, uint8_t unit) {
-    uint8_t kept[1] = {0};
+static inline void nn_give_2(uint8_t *to, uint8_t to_odd, const uint8_t *piece) {
+    if (to_odd) {
+        to[0] = (uint8_t)((to[0] & 0x0F) | (nn_swap(piece[0]) & 0xF0));
+        to[1] = (uint8_t)((to[1] & 0xF0) | (nn_swap(piece[0]) & 0x0F));
+    } else {
+        to[0] = piece[0];
+    }
+}
+
+static NN_NOINLINE void nn_permute_2(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
+        uint8_t kept[1], moved[1];
         uint8_t left = nn_flash8(places++);
-        uint16_t place = (uint16_t)(base + nn_flash8(places++) * unit);
-        nn_copy(kept, 0, &nn_arena[place >> 1], place & 1, unit);
-        for (; left > 1; left--) {
-            const uint16_t from = (uint16_t)(base + nn_flash8(places++) * unit);
-            nn_copy(&nn_arena[place >> 1], place & 1, &nn_arena[from >> 1], from & 1, unit);
-            place = from;
+        uint16_t cell = (uint16_t)(base + nn_flash8(places++) * 2u);
+        uint8_t *to = &nn_arena[cell >> 1], to_odd = cell & 1;
+        nn_take_2(to, to_odd, kept);
+        while (--left > 0) {
+            cell = (uint16_t)(base + nn_flash8(places++) * 2u);
+            uint8_t *const from = &nn_arena[cell >> 1], from_odd = cell & 1;
+            nn_take_2(from, from_odd, moved);
+            nn_give_2(to, to_odd, moved);
+            to = from;
+            to_odd = from_odd;
         }
         if (cycles > 0) {
-            nn_copy(&nn_arena[place >> 1], place & 1, kept, 0, unit);
+            nn_give_2(to, to_odd, kept);
             cycles--;
         } else {
             chains--;
         }
     }
 }
-
 
 /* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1x1
  * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to int8
@@ -123,7 +128,7 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
         const int16_t rest = value & 31; /* round half to even */
         value >>= 5;
         value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
-        value = value < 0 ? 0 : value;
+        value = value < -128 ? -128 : value;
         value = value > 127 ? 127 : value;
         sum[n] = value;
     }
@@ -180,7 +185,7 @@ nn_status_t nn_invoke(void) {
     }
     nn_fed = 0;
     run_conv(&nn_lines[0], 4);
-    nn_permute(&nn_cycles[0], 0, 10, 0, 2);
+    nn_permute_2(&nn_cycles[0], 0, 10, 0);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 

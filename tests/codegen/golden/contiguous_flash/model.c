@@ -54,39 +54,44 @@ static const nn_line_t nn_lines[10] NN_FLASH = {
  * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
  * instructions instead: sums take over small multiples of the activation. */
 
-/* Copies `cells` nibbles; *_odd: the first one is the high nibble of its byte. */
-static void nn_copy(uint8_t *to, uint8_t to_odd, const uint8_t *from, uint8_t from_odd, uint8_t cells) {
-    if (to_odd) {
-        const uint8_t value = from_odd ? *from++ & 0xF0 : (uint8_t)(*from << 4);
-        *to = (uint8_t)((*to & 0x0F) | value);
-        to++;
-        from_odd ^= 1;
-        cells--;
-    }
-    for (; cells > 1; cells -= 2, from++) { /* whole bytes of `to` */
-        *to++ = from_odd ? (uint8_t)(from[0] >> 4 | from[1] << 4) : *from;
-    }
-    if (cells > 0) {
-        *to = (uint8_t)((*to & 0xF0) | (from_odd ? *from >> 4 : *from & 0x0F));
+/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what
+ * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
+ * the first. Places count pieces from cell `base`. */
+
+/* A piece of 1 cell, from low nibbles on; odd: it begins in the high nibble of its first byte. */
+static inline void nn_take_1(const uint8_t *from, uint8_t from_odd, uint8_t *piece) {
+    if (from_odd) {
+        piece[0] = nn_swap(from[0]) & 0x0F;
+    } else {
+        piece[0] = from[0] & 0x0F;
     }
 }
 
-/* A permutation in place: each place of a cycle takes over what its successor holds, the last one what
- * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
- * the first. Places count units of `unit` cells from `base`. */
-static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base, uint8_t unit) {
-    uint8_t kept[2] = {0};
+static inline void nn_give_1(uint8_t *to, uint8_t to_odd, const uint8_t *piece) {
+    if (to_odd) {
+        to[0] = (uint8_t)((to[0] & 0x0F) | (nn_swap(piece[0]) & 0xF0));
+    } else {
+        to[0] = (uint8_t)((to[0] & 0xF0) | piece[0]);
+    }
+}
+
+static NN_NOINLINE void nn_permute_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
+        uint8_t kept[1], moved[1];
         uint8_t left = nn_flash8(places++);
-        uint16_t place = (uint16_t)(base + nn_flash8(places++) * unit);
-        nn_copy(kept, 0, &nn_arena[place >> 1], place & 1, unit);
-        for (; left > 1; left--) {
-            const uint16_t from = (uint16_t)(base + nn_flash8(places++) * unit);
-            nn_copy(&nn_arena[place >> 1], place & 1, &nn_arena[from >> 1], from & 1, unit);
-            place = from;
+        uint16_t cell = (uint16_t)(base + nn_flash8(places++) * 1u);
+        uint8_t *to = &nn_arena[cell >> 1], to_odd = cell & 1;
+        nn_take_1(to, to_odd, kept);
+        while (--left > 0) {
+            cell = (uint16_t)(base + nn_flash8(places++) * 1u);
+            uint8_t *const from = &nn_arena[cell >> 1], from_odd = cell & 1;
+            nn_take_1(from, from_odd, moved);
+            nn_give_1(to, to_odd, moved);
+            to = from;
+            to_odd = from_odd;
         }
         if (cycles > 0) {
-            nn_copy(&nn_arena[place >> 1], place & 1, kept, 0, unit);
+            nn_give_1(to, to_odd, kept);
             cycles--;
         } else {
             chains--;
@@ -94,6 +99,50 @@ static NN_NOINLINE void nn_permute(const uint8_t *places, uint16_t cycles, uint1
     }
 }
 
+/* A piece of 3 cells, from low nibbles on; odd: it begins in the high nibble of its first byte. */
+static inline void nn_take_3(const uint8_t *from, uint8_t from_odd, uint8_t *piece) {
+    if (from_odd) {
+        piece[0] = (uint8_t)((nn_swap(from[0]) & 0x0F) | (nn_swap(from[1]) & 0xF0));
+        piece[1] = nn_swap(from[1]) & 0x0F;
+    } else {
+        piece[0] = from[0];
+        piece[1] = from[1] & 0x0F;
+    }
+}
+
+static inline void nn_give_3(uint8_t *to, uint8_t to_odd, const uint8_t *piece) {
+    if (to_odd) {
+        to[0] = (uint8_t)((to[0] & 0x0F) | (nn_swap(piece[0]) & 0xF0));
+        to[1] = (uint8_t)((nn_swap(piece[0]) & 0x0F) | (nn_swap(piece[1]) & 0xF0));
+    } else {
+        to[0] = piece[0];
+        to[1] = (uint8_t)((to[1] & 0xF0) | piece[1]);
+    }
+}
+
+static NN_NOINLINE void nn_permute_3(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+    while (cycles + chains > 0) {
+        uint8_t kept[2], moved[2];
+        uint8_t left = nn_flash8(places++);
+        uint16_t cell = (uint16_t)(base + nn_flash8(places++) * 3u);
+        uint8_t *to = &nn_arena[cell >> 1], to_odd = cell & 1;
+        nn_take_3(to, to_odd, kept);
+        while (--left > 0) {
+            cell = (uint16_t)(base + nn_flash8(places++) * 3u);
+            uint8_t *const from = &nn_arena[cell >> 1], from_odd = cell & 1;
+            nn_take_3(from, from_odd, moved);
+            nn_give_3(to, to_odd, moved);
+            to = from;
+            to_odd = from_odd;
+        }
+        if (cycles > 0) {
+            nn_give_3(to, to_odd, kept);
+            cycles--;
+        } else {
+            chains--;
+        }
+    }
+}
 
 /* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
  * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
@@ -1362,19 +1411,19 @@ nn_status_t nn_invoke(void) {
     nn_fed_rows = 0;
     nn_fed_column = 0;
     run_conv(&nn_lines[0], 1, 6, 1);
-    nn_permute(&nn_cycles[0], 2, 0, 30, 1);
+    nn_permute_1(&nn_cycles[0], 2, 0, 30);
     run_conv(&nn_lines[1], 1, 1, 5);
-    nn_permute(&nn_cycles[30], 10, 0, 35, 1);
+    nn_permute_1(&nn_cycles[30], 10, 0, 35);
     run_conv(&nn_lines[2], 1, 5, 1);
-    nn_permute(&nn_cycles[60], 2, 0, 40, 1);
+    nn_permute_1(&nn_cycles[60], 2, 0, 40);
     run_conv(&nn_lines[3], 1, 1, 4);
-    nn_permute(&nn_cycles[80], 6, 0, 44, 1);
+    nn_permute_1(&nn_cycles[80], 6, 0, 44);
     run_conv(&nn_lines[4], 1, 4, 1);
-    nn_permute(&nn_cycles[98], 2, 0, 48, 1);
+    nn_permute_1(&nn_cycles[98], 2, 0, 48);
     run_conv(&nn_lines[5], 1, 1, 3);
-    nn_permute(&nn_cycles[110], 3, 0, 51, 1);
+    nn_permute_1(&nn_cycles[110], 3, 0, 51);
     run_conv(&nn_lines[6], 1, 3, 1);
-    nn_permute(&nn_cycles[119], 2, 0, 0, 3);
+    nn_permute_3(&nn_cycles[119], 2, 0, 0);
     run_pool(&nn_lines[7], 2);
     run_logits(&nn_lines[9], 1);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;

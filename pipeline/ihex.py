@@ -1,4 +1,4 @@
-"""Intel HEX (Intel, 1988), the format flashers take: what a file would write, and where."""
+"""Intel HEX (Intel, 1988), the format flashers take: bytes and where they go, with check sums."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from pathlib import Path
 from pipeline.errors import ThimbleError
 
 DATA, END, SEGMENT, START_SEGMENT, LINEAR, START_LINEAR = range(6)
+RECORD_BYTES = 16
+
+
+def dump(content: bytes) -> str:
+    """The text of a file that holds ``content`` from address 0 on."""
+    lines = []
+    for at in range(0, len(content), RECORD_BYTES):
+        if at and at % 0x10000 == 0:
+            lines.append(_line(0, LINEAR, (at >> 16).to_bytes(2)))
+        lines.append(_line(at % 0x10000, DATA, content[at : at + RECORD_BYTES]))
+    return "".join(f"{line}\n" for line in (*lines, _line(0, END, b"")))
+
+
+def _line(address: int, kind: int, data: bytes) -> str:
+    record = bytes([len(data), *address.to_bytes(2), kind, *data])
+    return f":{record.hex().upper()}{-sum(record) & 0xFF:02X}"
 
 
 def load(path: Path) -> dict[int, int]:

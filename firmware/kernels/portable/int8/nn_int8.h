@@ -1,0 +1,107 @@
+/* Arithmetic of networks of 8-bit integers, the same on every machine: int32_t throughout, int64_t in
+ * the one product that needs it. Right shifts of negative numbers are arithmetic, as every compiler
+ * that is likely to read this has them. */
+#ifndef NN_INT8_H
+#define NN_INT8_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline int32_t nn_min(int32_t a, int32_t b) { return a < b ? a : b; }
+static inline int32_t nn_max(int32_t a, int32_t b) { return a > b ? a : b; }
+
+static inline int32_t nn_clip(int32_t value, int32_t low, int32_t high) {
+    return nn_max(low, nn_min(value, high));
+}
+
+/* value * multiplier / 2**31 to nearest, halves towards +infinity: gemmlowp's
+ * SaturatingRoundingDoublingHighMul, but for -2**31 times itself. */
+static inline int32_t nn_doubled_high(int32_t value, int32_t multiplier) {
+    return (int32_t)(((int64_t)value * multiplier + ((int32_t)1 << 30)) >> 31);
+}
+
+/* value / 2**exponent to nearest, halves away from zero: gemmlowp's RoundingDivideByPOT. */
+static inline int32_t nn_rounded_shift(int32_t value, int32_t exponent) {
+    const int32_t mask = (int32_t)(((uint32_t)1 << exponent) - 1);
+    return (value >> exponent) + ((value & mask) > (mask >> 1) + (value < 0));
+}
+
+/* TFLite's MultiplyByQuantizedMultiplier: value * multiplier * 2**(-31 - right), rounded twice. */
+static inline int32_t nn_scaled(int32_t value, int32_t multiplier, int32_t right) {
+    return nn_rounded_shift(nn_doubled_high(value, multiplier), right);
+}
+
+/* The same by a shift that may go left (positive), before the multiplication. */
+static inline int32_t nn_scaled_up(int32_t value, int32_t multiplier, int32_t shift) {
+    const int64_t shifted = (int64_t)value * ((int64_t)1 << (shift > 0 ? shift : 0));
+    int64_t high = (shifted * multiplier + ((int32_t)1 << 30)) >> 31;
+    high = high > INT32_MAX ? INT32_MAX : high < INT32_MIN ? INT32_MIN : high;
+    return nn_rounded_shift((int32_t)high, shift < 0 ? -shift : 0);
+}
+
+/* value / 2**exponent, rounded down. */
+static inline int32_t nn_floored(int32_t value, int32_t exponent) { return value >> exponent; }
+
+/* value / 2**exponent to nearest, halves to even; exponent >= 1. */
+static inline int32_t nn_half_even(int32_t value, int32_t exponent) {
+    const int32_t floor = value >> exponent, half = (int32_t)1 << (exponent - 1);
+    const int32_t rest = (int32_t)((uint32_t)value & (((uint32_t)1 << exponent) - 1));
+    return floor + (rest > half || (rest == half && (floor & 1)));
+}
+
+/* sum / count to nearest, halves away from zero: TFLite's AVERAGE_POOL_2D. */
+static inline int32_t nn_mean(int32_t sum, int32_t count) {
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+
+/* 1 / x for x >= 1 in Q12.19: a mantissa in Q0.31, and how many bits 1 / mantissa is over one. As
+ * gemmlowp: three steps of Newton's method in Q2.29 from 48/17 - 32/17 * x. */
+static inline int32_t nn_reciprocal(int32_t x, int32_t *over) {
+    int32_t headroom = 1;
+    while (((uint32_t)x << headroom & 0x80000000u) == 0) {
+        headroom++;
+    }
+    *over = 12 - headroom;
+    const int32_t fraction = (int32_t)(((uint32_t)x << headroom) - 0x80000000u);
+    const int32_t half = (int32_t)(((uint32_t)fraction + 0x80000000u) >> 1);
+    int32_t y = 1515870810 + nn_doubled_high(half, -1010580540);
+    for (uint8_t step = 0; step < 3; step++) {
+        const int32_t rest = ((int32_t)1 << 29) - nn_doubled_high(half, y);
+        const int64_t more = (int64_t)nn_doubled_high(y, rest) * 4;
+        y += more > INT32_MAX ? INT32_MAX : more < INT32_MIN ? INT32_MIN : (int32_t)more;
+    }
+    return y > INT32_MAX / 2 ? INT32_MAX : y * 2;
+}
+
+/* Tap t of a window reads position at + t * dilation. The first tap that reads `low` or above, and
+ * the one after the last that reads below `high`. */
+static inline int32_t nn_first_tap(int32_t at, int32_t low, int32_t dilation) {
+    return at >= low ? 0 : (low - at + dilation - 1) / dilation;
+}
+
+static inline int32_t nn_end_tap(int32_t at, int32_t high, int32_t dilation, int32_t taps) {
+    return at >= high ? 0 : nn_min(taps, (high - at + dilation - 1) / dilation);
+}
+
+/* Elements wider than a byte, at any address. */
+static inline int16_t nn_load_16(const uint8_t *from) {
+    int16_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline uint16_t nn_load_u16(const uint8_t *from) { return (uint16_t)nn_load_16(from); }
+
+static inline int32_t nn_load_32(const uint8_t *from) {
+    int32_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline uint32_t nn_load_u32(const uint8_t *from) { return (uint32_t)nn_load_32(from); }
+
+static inline void nn_store_16(uint8_t *to, uint16_t value) { memcpy(to, &value, sizeof value); }
+
+static inline void nn_store_32(uint8_t *to, uint32_t value) { memcpy(to, &value, sizeof value); }
+
+#endif

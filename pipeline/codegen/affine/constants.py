@@ -1,0 +1,111 @@
+"""Constant arrays of the generated file: weights as the kernels walk them, and their tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.codegen.render import rows
+from pipeline.graph.tensor import IntArray
+
+LONGEST = 48
+LONGEST_LIST = 1 << 16
+"""Bytes that a person may still want to read as numbers."""
+TEXT_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Table:
+    """One C array."""
+
+    name: str
+    type: str
+    values: IntArray
+    about: str
+    in_flash: bool
+
+    @property
+    def definition(self) -> str:
+        qualifier = "const " if self.in_flash else ""
+        length = "" if self.is_text else len(self.values)
+        return f"static {qualifier}{self.type} {self.name}[{length}] ={self._initializer};"
+
+    @property
+    def is_text(self) -> bool:
+        """Compilers take a string of a million bytes in no time, a million numbers in seconds and
+        100 MB. A string has a 0 more."""
+        return self.type in ("int8_t", "uint8_t") and len(self.values) > LONGEST_LIST
+
+    @property
+    def _initializer(self) -> str:
+        if not self.is_text:
+            return f" {{\n{rows(self.values.tolist())}\n}}"
+        codes = [f"\\{byte:03o}" for byte in range(256)]
+        data = (self.values & 255).astype(np.uint8).tobytes()
+        lines = (data[start : start + TEXT_BYTES] for start in range(0, len(data), TEXT_BYTES))
+        return "\n" + "\n".join(f'    "{"".join([codes[b] for b in line])}"' for line in lines)
+
+
+@dataclass
+class Names:
+    """C identifiers, each given once."""
+
+    given: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def __call__(self, name: str, kind: str = "") -> str:
+        """The identifier of ``name``; ``kind`` tells names apart that are of different things."""
+        key = f"{name}\0{kind}"
+        if key not in self.given:
+            self.given[key] = self.fresh(name, kind)
+        return self.given[key]
+
+    def fresh(self, name: str, kind: str = "") -> str:
+        """An identifier like ``name`` that is not given yet."""
+        plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
+        stem = "_".join(part for part in ("nn", plain.lower(), kind) if part)
+        chosen, number = stem, 2
+        while chosen in self.used:
+            chosen, number = f"{stem}_{number}", number + 1
+        self.used.add(chosen)
+        return chosen
+
+
+def variable(name: str) -> str:
+    """A loop variable's C name: one or two letters as they are, which only two keywords are."""
+    if re.fullmatch("[a-z]{1,2}", name) and name not in ("do", "if"):
+        return name
+    return re.sub(r"\W", "_", f"loop_{name}", flags=re.ASCII)
+
+
+@dataclass
+class Constants:
+    names: Names
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def add(
+        self, name: str, kind: str, type_: str, values: IntArray, about: str, in_flash: bool = True
+    ) -> str:
+        """The C name of an array that holds ``values``; the same array for the same name."""
+        found = self.names(name, kind)
+        if found not in self.tables:
+            flat = np.asarray(values).reshape(-1)
+            self.tables[found] = Table(found, type_, flat, comment(about), in_flash)
+        return found
+
+
+def comment(text: str) -> str:
+    """``text`` as it may stand in a C comment."""
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+
+
+def narrowest(values: IntArray) -> str:
+    """The narrowest signed C type that holds all of ``values``."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    for bits in (8, 16, 32):
+        if -(1 << (bits - 1)) <= low and high < 1 << (bits - 1):
+            return f"int{bits}_t"
+    return "int64_t"

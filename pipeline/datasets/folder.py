@@ -1,0 +1,180 @@
+"""The user's own images in folders: one folder a class, its name the class's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets.dataset import SPLIT_SEED, U8, Dataset, Split, parts_of
+from pipeline.errors import ThimbleError
+
+TRAIN, VALIDATION, TEST = "train", "validation", "test"
+KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".npy")
+MODES = {1: "L", 3: "RGB"}
+MOST_CLASSES = 256
+MOST_BYTES = 1 << 32
+
+Resize = Literal["crop", "stretch", "none"]
+Found = list[tuple[Path, int]]
+"""Files and their labels."""
+
+
+@dataclass(frozen=True)
+class FolderDataset(Dataset):
+    """``path`` has a folder for each class; or ``train`` and perhaps ``validation`` and ``test``,
+    with these in them. Labels number the classes of the training images in alphabetical order.
+
+    PNG, JPEG, BMP and WebP images become ``shape`` = (h, w, c): ``resize`` is ``crop`` (scaled, the
+    centre kept), ``stretch`` or ``none``. ``.npy`` arrays of uint8, (h, w) or (h, w, c), have that
+    shape already. No ``shape`` is that of the first image. ``validation`` and ``test`` are how many
+    images are held out where they have no folder; 0 is a tenth and a fifth.
+    """
+
+    path: str = ""
+    shape: tuple[int, ...] = ()
+    resize: Resize = "crop"
+    validation: int = 0
+    test: int = 0
+
+    def read(self) -> tuple[Split, Split]:
+        train, held, test = self._parts()
+        images, labels = (
+            np.concatenate([getattr(part, kind) for part in (train, held)])
+            for kind in ("images", "labels")
+        )
+        return Split(images, labels), test
+
+    def arrays(self) -> Arrays:
+        return parts_of(*self._parts())
+
+    def _parts(self) -> tuple[Split, Split, Split]:
+        root = self._root()
+        inner = {part: root / part for part in (TRAIN, VALIDATION, TEST) if (root / part).is_dir()}
+        if inner and TRAIN not in inner:
+            raise ThimbleError(f"data.path={root} has {', '.join(inner)}/ but no train/")
+        whole = inner.get(TRAIN, root)
+        classes = sorted(each.name for each in whole.iterdir() if _is_class(each))
+        found = {part: _files(folder, classes) for part, folder in inner.items()}
+        if not inner:
+            found[TRAIN] = _files(root, classes)
+        shape = self._shape([file for files in found.values() for file, _ in files])
+        splits = {part: self._read(files, shape) for part, files in found.items()}
+        for part, count, share in ((TEST, self.test, 5), (VALIDATION, self.validation, 10)):
+            if part not in splits:
+                splits[TRAIN], splits[part] = _hold_out(splits[TRAIN], part, count, share)
+        return splits[TRAIN], splits[VALIDATION], splits[TEST]
+
+    def _root(self) -> Path:
+        if not self.path:
+            raise ThimbleError("data=folder needs data.path=FOLDER with a folder for each class")
+        root = Path(self.path).expanduser()
+        if not root.is_dir():
+            raise ThimbleError(f"data.path={root} is no folder: data=folder takes one")
+        return root
+
+    def _shape(self, files: list[Path]) -> tuple[int, int, int]:
+        if not self.shape:
+            height, width, channels = _array(files[0], None, "none").shape
+        elif len(self.shape) == 3 and min(self.shape) > 0:
+            height, width, channels = self.shape
+        else:
+            raise ThimbleError(f"data.shape={list(self.shape)} must be [height,width,channels]")
+        if (total := height * width * channels * len(files)) > MOST_BYTES:
+            raise ThimbleError(
+                f"{len(files)} images of {height}x{width}x{channels} in {self.path} are "
+                f"{total / 1e9:.1f} GB, {MOST_BYTES / 1e9:.1f} GB are possible: use fewer or a "
+                "smaller data.shape"
+            )
+        return height, width, channels
+
+    def _read(self, files: Found, shape: tuple[int, int, int]) -> Split:
+        images = np.empty((len(files), *shape), np.uint8)
+        for index, (file, _) in enumerate(files):
+            array = _array(file, shape, self.resize)
+            if array.shape != shape:
+                raise ThimbleError(
+                    f"{file} is {_times(array.shape)}, not {_times(shape)}: "
+                    "use data.resize=crop for pictures, or another data.shape"
+                )
+            images[index] = array
+        return Split(images, np.array([label for _, label in files], np.uint8))
+
+
+def _is_class(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".")
+
+
+def _files(folder: Path, classes: list[str]) -> Found:
+    """The images in ``folder``'s class folders, in a fixed order."""
+    if not 0 < len(classes) <= MOST_CLASSES:
+        raise ThimbleError(
+            f"{folder} has {len(classes)} folders: one for each class is needed, "
+            f"up to {MOST_CLASSES}"
+        )
+    found: Found = []
+    for path in sorted(folder.iterdir()):
+        if not _is_class(path):
+            continue
+        if path.name not in classes:
+            raise ThimbleError(f"{path}: no training images have this class")
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in KINDS)
+        if not files:
+            raise ThimbleError(f"{path} has no images: {', '.join(KINDS)} are read")
+        found += [(file, classes.index(path.name)) for file in files]
+    if not found:
+        raise ThimbleError(f"{folder} has no folders: one for each class is needed")
+    return found
+
+
+def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8:
+    """One image as (h, w, c)."""
+    try:
+        if file.suffix.lower() == ".npy":
+            array: U8 = np.load(file, allow_pickle=False)
+            if array.dtype != np.uint8 or array.ndim not in (2, 3):
+                raise ThimbleError(
+                    f"{file} is {array.dtype} of shape {array.shape}: "
+                    "uint8 of (h, w) or (h, w, c) is needed"
+                )
+            return array if array.ndim == 3 else array[..., None]
+        with Image.open(file) as opened:
+            return _picture(ImageOps.exif_transpose(opened), shape, resize)
+    except (OSError, ValueError, EOFError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ThimbleError(f"{file} cannot be read: {error}") from None
+
+
+def _picture(image: Image.Image, shape: tuple[int, int, int] | None, resize: Resize) -> U8:
+    channels = shape[2] if shape else 1 if image.mode in ("1", "L") else 3
+    if channels not in MODES:
+        raise ThimbleError(f"data.shape={list(shape or ())}: pictures have 1 or 3 channels")
+    image = image.convert(MODES[channels])
+    if shape and image.size != (shape[1], shape[0]) and resize != "none":
+        size = (shape[1], shape[0])
+        bilinear = Image.Resampling.BILINEAR
+        if resize == "crop":
+            image = ImageOps.fit(image, size, bilinear)
+        else:
+            image = image.resize(size, bilinear)
+    array = np.asarray(image)
+    return array if array.ndim == 3 else array[..., None]
+
+
+def _hold_out(whole: Split, part: str, count: int, share: int) -> tuple[Split, Split]:
+    """``count`` images, or one in ``share``, at random but always the same ones."""
+    total = len(whole.labels)
+    held = count or max(1, total // share)
+    if not 0 < held < total:
+        raise ThimbleError(
+            f"data.{part}={count} of {total} training images: both parts need at least one"
+        )
+    order = np.random.default_rng(SPLIT_SEED).permutation(total)
+    return whole.take(np.sort(order[held:])), whole.take(np.sort(order[:held]))
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))

@@ -1,0 +1,45 @@
+"""Operands of element-wise operators, broadcast as numpy does: trailing axes are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Window
+from pipeline.graph.operator import Region, Tensors, windowed
+from pipeline.graph.tensor import Box, IntArray
+
+
+def shape_of(name: str, operands: tuple[str, ...], tensors: Tensors) -> tuple[int, ...]:
+    """The shape that all operands broadcast to; raises ThimbleError when there is none."""
+    shapes = [tensors[operand].shape for operand in operands]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join("x".join(map(str, shape)) for shape in shapes)
+        raise ThimbleError(f"{name}: {listed} do not go together element by element") from None
+
+
+def operand(tensor: str, tensors: Tensors, rank: int) -> Operand:
+    """One element of ``tensor`` for each output element; an axis of extent 1 stays in place."""
+    shape = tensors[tensor].shape
+    first = rank - len(shape)
+    return Operand(
+        tensor,
+        tuple(Window(None if extent == 1 else first + d) for d, extent in enumerate(shape)),
+    )
+
+
+def values(operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    """Stored integers less the zero point, 0 where absent: (n, …), to broadcast against ``out``."""
+    zero = tensors[operand.tensor].zero_point
+    x = windowed(regions[operand.tensor], operand.region(out), zero) - zero
+    return x.reshape(len(x), *([1] * (len(out) + 1 - x.ndim)), *x.shape[1:])
+
+
+def extremes(tensor: str, tensors: Tensors) -> IntArray:
+    """The least and greatest stored integer of ``tensor``, less its zero point."""
+    found = tensors[tensor]
+    return np.array([found.dtype.minimum, found.dtype.maximum]) - found.zero_point

@@ -1,0 +1,105 @@
+"""gemmlowp's fixed-point exponential and reciprocal, which TFLite's integer softmax is made of.
+
+Source: gemmlowp, fixedpoint.h. Qm.n below is a 32-bit integer with m integer bits. Everything is
+computed on int64 arrays and stays in 32 bits.
+"""
+
+from __future__ import annotations
+
+from math import floor, frexp
+
+import numpy as np
+
+from pipeline.graph.requant import doubled_high, rounded_shift
+from pipeline.graph.tensor import IntArray
+
+ONE = (1 << 31) - 1
+"""1.0 in Q0.31."""
+
+DIFFERENCE_BITS = 5
+"""Integer bits of a softmax's scaled differences."""
+
+SUM_BITS = 12
+"""Integer bits of a softmax's sum of exponentials."""
+
+_BARREL = (
+    (-2, 1672461947),
+    (-1, 1302514674),
+    (0, 790015084),
+    (1, 290630308),
+    (2, 39332535),
+    (3, 720401),
+    (4, 242),
+)
+"""exp(-2**n) in Q0.31."""
+
+
+def exponentials(input_scale: float, beta: float = 1.0) -> tuple[int, ...]:
+    """exp(-beta * input_scale * d) in Q0.31 for d = 0 … 255, as TFLite's integer softmax has it;
+    0 for differences that it leaves out."""
+    scale = min(beta * input_scale * (1 << (31 - DIFFERENCE_BITS)), float(ONE))
+    fraction, shift = frexp(scale)
+    multiplier = floor(fraction * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, shift = 1 << 30, shift + 1
+    if shift < 0:  # differences below the format's resolution
+        return (ONE,) * 256
+    radius = floor(((1 << DIFFERENCE_BITS) - 1) * (1 << (31 - DIFFERENCE_BITS)) / (1 << shift))
+    difference = -np.arange(256, dtype=np.int64)
+    scaled = doubled_high(np.maximum(difference, -radius) << shift, multiplier)
+    return tuple(int(e) for e in np.where(difference >= -radius, exp_of_negative(scaled), 0))
+
+
+def exp_of_negative(a: IntArray, integer_bits: int = DIFFERENCE_BITS) -> IntArray:
+    """exp(a) in Q0.31 for a <= 0 of at most 5 integer bits."""
+    bits = 31 - integer_bits
+    quarter = 1 << (bits - 2)
+    part = (a & (quarter - 1)) - quarter  # in [-1/4, 0)
+    result = _exp_of_quarter(part << integer_bits)
+    remainder = part - a
+    for exponent, factor in _BARREL[: integer_bits + 2]:
+        chosen = (remainder & (1 << (bits + exponent))) != 0
+        result = np.where(chosen, doubled_high(result, factor), result)
+    return np.asarray(np.where(a == 0, ONE, result))
+
+
+def _exp_of_quarter(a: IntArray) -> IntArray:
+    """exp(a) in Q0.31 for a in [-1/4, 0) in Q0.31: the fourth-order expansion around -1/8."""
+    at_eighth, third = 1895147668, 715827883
+    x = a + (1 << 28)
+    x2 = doubled_high(x, x)
+    x3, x4 = doubled_high(x2, x), doubled_high(x2, x2)
+    sixth = doubled_high(rounded_shift(x4, 2) + x3, third)
+    terms = rounded_shift(sixth + x2, 1)
+    return np.asarray(at_eighth + doubled_high(np.asarray(x + terms), at_eighth))
+
+
+def reciprocal(x: IntArray) -> tuple[IntArray, IntArray]:
+    """1 / x for positive x in Q12.19: (Q0.31 mantissa, how many bits it is over one)."""
+    headroom = 32 - np.frexp(x.astype(np.float64))[1].astype(np.int64)
+    mantissa = one_over_one_plus((x << headroom) - (1 << 31))
+    return mantissa, SUM_BITS - headroom
+
+
+def one_over_one_plus(a: IntArray) -> IntArray:
+    """1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
+    return _saturated(_two_over_one_plus(a) << 1)
+
+
+def one_minus_over_one_plus(a: IntArray) -> IntArray:
+    """(1 - a) / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
+    return _saturated((_two_over_one_plus(a) - (1 << 29)) << 2)
+
+
+def _two_over_one_plus(a: IntArray) -> IntArray:
+    """2 / (1 + a) in Q2.29 for a in [0, 1) in Q0.31: three steps of Newton's method."""
+    half = (a + ONE + 1) >> 1
+    x = 1515870810 + doubled_high(half, -1010580540)  # 48/17 - 32/17 * half
+    for _ in range(3):
+        rest = (1 << 29) - doubled_high(half, x)
+        x = x + _saturated(doubled_high(x, rest) << 2)
+    return x
+
+
+def _saturated(x: IntArray) -> IntArray:
+    return np.clip(x, -(1 << 31), ONE)

@@ -1,0 +1,61 @@
+"""Element-wise addition of two quantized tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from pipeline.graph import broadcast
+from pipeline.graph.access import Term
+from pipeline.graph.operator import Clip, Constants, Operator, Region, Tensors, clipped_to
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Add(Operator):
+    """``operands`` (activations or constants) brought to one scale, added, and requantized.
+
+    TFLite's int8 ADD: each operand is shifted left by ``left_shift``, multiplied by its own
+    ``operand_requants``, and the sum by ``requant``.
+    """
+
+    operands: tuple[str, str] = ("", "")
+    left_shift: int = 20
+    operand_requants: tuple[FixedPoint, FixedPoint] = (FixedPoint((0,), (0,)),) * 2
+    requant: FixedPoint = FixedPoint((0,), (0,))
+    clip: Clip = None
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        first, second = (names.get(name, name) for name in self.operands)
+        return replace(super().renamed(names), operands=(first, second))
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        return broadcast.shape_of(self.name, self.operands, tensors)
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        rank = len(self.infer(tensors))
+        return tuple(Term((broadcast.operand(name, tensors, rank),)) for name in self.operands)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        low = high = 0
+        for name, requant in zip(self.operands, self.operand_requants, strict=True):
+            ends = requant.apply(broadcast.extremes(name, tensors) << self.left_shift)
+            low, high = low + min(0, int(ends[0])), high + max(0, int(ends[1]))
+        return low, high
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        extents = [stop - start for start, stop in out]
+        total = np.zeros((1, *extents), dtype=np.int64)
+        for term, requant in zip(self.terms(tensors), self.operand_requants, strict=True):
+            x = broadcast.values(term.operands[0], tensors, out, regions)
+            total = total + requant.apply(x << self.left_shift)
+        return total
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

@@ -1,0 +1,55 @@
+"""Element-wise product of two quantized tensors, such as squeeze-excitation's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from pipeline.graph import broadcast
+from pipeline.graph.access import Term
+from pipeline.graph.operator import Clip, Constants, Operator, Region, Tensors, clipped_to
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Multiply(Operator):
+    """``operands`` (activations or constants) multiplied, then requantized: TFLite's int8 MUL."""
+
+    operands: tuple[str, str] = ("", "")
+    requant: FixedPoint = FixedPoint((0,), (0,))
+    clip: Clip = None
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        first, second = (names.get(name, name) for name in self.operands)
+        return replace(super().renamed(names), operands=(first, second))
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        return broadcast.shape_of(self.name, self.operands, tensors)
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        rank = len(self.infer(tensors))
+        first, second = (broadcast.operand(name, tensors, rank) for name in self.operands)
+        return (Term((first, second)),)
+
+    def macs(self, tensors: Tensors) -> int:
+        """Counted as no work, as published figures do."""
+        return 0
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        first, second = (broadcast.extremes(name, tensors) for name in self.operands)
+        products = np.outer(first, second)
+        return min(0, int(products.min())), max(0, int(products.max()))
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        first, second = self.terms(tensors)[0].operands
+        x = broadcast.values(first, tensors, out, regions)
+        return x * broadcast.values(second, tensors, out, regions)
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

@@ -1,0 +1,51 @@
+"""The same elements, row-major, in another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Reshape(Operator):
+    """Declared to read its whole input for any element: a step must take it in one unit, and may
+    put the output where the input is, which costs nothing."""
+
+    combine: Literal["add", "maximum", "whole"] = "whole"
+    shape: tuple[int, ...] = ()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        source, target = tensors[self.inputs[0]], tensors.get(self.output)
+        if prod(self.shape) != source.size or not self.shape:
+            raise ThimbleError(f"{self.name}: {source.shape} cannot be reshaped to {self.shape}")
+        if target is not None and (
+            (str(source.dtype), source.scale, source.zero_point)
+            != (str(target.dtype), target.scale, target.zero_point)
+        ):
+            raise ThimbleError(f"{self.name}: reshaping changes the quantization of {source.name}")
+        return self.shape
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        windows = tuple(Window(None, extent) for extent in tensors[self.inputs[0]].shape)
+        return (Term((Operand(self.inputs[0], windows),)),)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        dtype = tensors[self.output].dtype
+        return dtype.minimum, dtype.maximum
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        source = tensors[self.inputs[0]]
+        x = windowed(regions[source.name], source.box, source.zero_point)
+        return x.reshape(len(x), *self.shape)[:, *(slice(*each) for each in out)]
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return acc

@@ -1,0 +1,62 @@
+"""Softmax over the last axis in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.exponential import SUM_BITS, reciprocal
+from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.requant import doubled_high, rounded_shift
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Softmax(Operator):
+    """TFLite's int8 SOFTMAX: probabilities of scale 1/256 and zero point -128.
+
+    ``exponentials[d]`` is the exponential of an input ``d`` below its row's maximum, in Q0.31
+    (``pipeline.graph.exponential.exponentials``).
+    """
+
+    combine: Literal["add", "maximum", "whole"] = "whole"
+    exponentials: tuple[int, ...] = ()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        for name in (self.inputs[0], self.output):
+            if name in tensors and tensors[name].dtype.bits != 8:
+                raise ThimbleError(f"{self.name}: softmax takes and gives 8 bits, {name} has not")
+        if len(self.exponentials) != 256:
+            raise ThimbleError(f"{self.name}: softmax needs 256 exponentials")
+        return tensors[self.inputs[0]].shape
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        *rows, extent = tensors[self.inputs[0]].shape
+        windows = (*(Window(d) for d in range(len(rows))), Window(None, extent))
+        return (Term((Operand(self.inputs[0], windows),)),)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        dtype = tensors[self.output].dtype
+        return dtype.minimum, dtype.maximum
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        source, target = tensors[self.inputs[0]], tensors[self.output]
+        rows = (*out[:-1], (0, source.shape[-1]))
+        x = windowed(regions[source.name], rows, source.zero_point)
+        below = x.max(axis=-1, keepdims=True) - x
+        powers = np.array(self.exponentials, dtype=np.int64)[below]
+        total = rounded_shift(powers, SUM_BITS).sum(axis=-1, keepdims=True)
+        scale, over = reciprocal(total)
+        shares = rounded_shift(doubled_high(scale, powers), over + 31 - 8)
+        stored = target.dtype.clip(shares + target.dtype.minimum)
+        return stored[..., slice(*out[-1])]
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return acc

@@ -1,0 +1,1 @@
+"""Networks from elsewhere: PyTorch, TensorFlow Lite, ONNX."""

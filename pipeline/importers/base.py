@@ -1,0 +1,52 @@
+"""Networks that arrive in a file with their weights, already quantized or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+
+if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
+    from pipeline.importers.float_graph import FloatGraph
+
+LARGEST_BYTES = 1 << 30
+"""No microcontroller's network is larger; a wrong file may be."""
+
+
+@dataclass(frozen=True)
+class Imported(ABC):
+    """A network from the user's file ``path``: neither trained nor pruned here, it ``enters`` the
+    stages at ``quantize``."""
+
+    path: str
+    enters: str = "quantize"
+
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The integer graph; raises ThimbleError when the file holds anything else."""
+
+    def float_graph(self) -> FloatGraph | None:
+        """The network on real numbers, where the file holds one that is still to be quantized;
+        None where ``graph`` has it."""
+        return None
+
+    def content(self) -> bytes:
+        """The file's bytes."""
+        file = Path(self.path)
+        try:
+            if not file.is_file():
+                raise ThimbleError(f"model.path={self.path}: there is no such file")
+            if (size := file.stat().st_size) > LARGEST_BYTES:
+                raise ThimbleError(
+                    f"model.path={self.path} has {size:,} bytes, more than {LARGEST_BYTES:,}: "
+                    "is it a network?"
+                )
+            return file.read_bytes()
+        except OSError as error:
+            raise ThimbleError(f"model.path={self.path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ThimbleError(f"model.path={self.path!r} is no path: {error}") from None

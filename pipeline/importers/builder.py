@@ -1,0 +1,269 @@
+"""What the PyTorch and the ONNX importer share: operators in the source's terms to float nodes.
+
+Methods take and give ``Value``s in the source's shapes, (1, c, h, w) for images, and weights in the
+source's order, (c_out, c_in / groups, kh, kw).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape
+from pipeline.importers.float_nodes import Floats, Padding, Pair
+from pipeline.importers.functions import Composed
+from pipeline.importers.layout import Index, Moves, Value, is_usual, ours, scattered, usual
+
+MOST = 2000
+"""Operators."""
+
+
+class Builder:
+    """Collects nodes. ``here`` is what messages call the operator in hand; ``label`` names it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.here = ""
+        self.label = ""
+        self.shapes: dict[str, Shape] = {}
+        self.nodes: list[Node] = []
+        self.given: dict[str, Affine] = {}
+
+    def graph(self, source: str, result: Value) -> FloatGraph:
+        """The finished graph; its output is as the source orders it, images channels last."""
+        if not self.nodes:
+            raise ThimbleError(f"{self.name}: the network has no operator")
+        self.here = "the output"
+        plain = np.arange(result.index.size).reshape(result.shape)
+        if is_usual(result) or not (result.index == plain).all():
+            final = self.usual(result)
+        else:  # (1, h, w, c) in the source, too
+            final = self.ordered(result, plain, result.shape[1:])
+        return FloatGraph(self.name, self.shapes, tuple(self.nodes), source, final, self.given)
+
+    def refuse(self, reason: str) -> ThimbleError:
+        return ThimbleError(f"{self.here}: {reason}")
+
+    def source(self, name: str, shape: Shape, last: bool) -> Value:
+        """The network's input; ``last`` when the source itself has images channels last."""
+        stored = shape[1:] if last else ours(shape)
+        self.shapes[name] = stored
+        index = np.arange(prod(shape), dtype=np.int64).reshape(shape) if last else usual(shape)
+        return Value(name, index)
+
+    def usual(self, value: Value) -> str:
+        """The tensor that has ``value`` in its usual layout."""
+        return self.ordered(value, value.index if is_usual(value) else usual(value.shape),
+                            ours(value.shape))  # fmt: skip
+
+    def ordered(self, value: Value, index: Index, shape: Shape) -> str:
+        """``value`` as a tensor of ``shape`` whose elements are in the order of ``index``."""
+        if value.index is not index and not (value.index == index).all():
+            raise Moves(
+                f"{self.here}: a transposition or reshape that moves elements is not supported: "
+                f"it would need {list(value.shape)} in another order in memory"
+            )
+        if self.shapes[value.tensor] == shape:
+            return value.tensor
+        return self.add(nodes.Reshaped, [value.tensor], "reshape", shape=shape)
+
+    def add(self, kind: type[Node], inputs: Sequence[str], what: str = "", **fields: Any) -> str:
+        """Append a node; the name of its output, which is also the node's."""
+        base = f"{self.label}.{what}" if what else self.label
+        name, count = base, 1
+        while name in self.shapes:
+            count += 1
+            name = f"{base}.{count}"
+        node = kind(name=name, inputs=tuple(inputs), output=name, where=self.here, **fields)
+        shape = node.infer([self.shapes[each] for each in inputs])
+        if not 1 <= len(shape) <= 3:
+            raise self.refuse(f"a tensor of {list(shape)}: up to three axes and a batch of 1 work")
+        self.shapes[name] = shape
+        self.nodes.append(node)
+        if len(self.nodes) > MOST:
+            raise ThimbleError(f"{self.name}: has more than {MOST:,} operators")
+        return name
+
+    def made(self, kind: type[Node], inputs: Sequence[str], shape: Shape, **fields: Any) -> Value:
+        """A node whose output is the source's tensor of ``shape``, in the usual layout."""
+        name = self.add(kind, inputs, **fields)
+        if self.shapes[name] != ours(shape):
+            raise self.refuse(f"makes {list(self.shapes[name])}, expected {list(ours(shape))}")
+        return Value(name, usual(shape))
+
+    def convolution(
+        self,
+        x: Value,
+        weights: Floats,
+        bias: Floats | None,
+        shape: Shape,
+        stride: Pair,
+        padding: Padding,
+        dilation: Pair,
+        groups: int,
+        steps: Floats | None = None,
+    ) -> Value:
+        """2-D, (1, c, h, w) * (c_out, c / groups, kh, kw)."""
+        return self.made(
+            nodes.Convolution,
+            [self.usual(x)],
+            shape,
+            weights=weights.transpose(0, 2, 3, 1),
+            bias=np.zeros(len(weights)) if bias is None else bias,
+            steps=steps,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        )
+
+    def linear(
+        self, x: Value, weights: Floats, bias: Floats | None, steps: Floats | None = None
+    ) -> Value:
+        """(1, inputs) * (c_out, inputs): in whatever order memory has the inputs.
+
+        (1, positions, inputs) is a convolution of 1x1 over the positions.
+        """
+        outputs, count = weights.shape
+        offsets = np.zeros(outputs) if bias is None else bias
+        if x.shape[-1] != count:
+            raise self.refuse(f"weights for {count} inputs, but there are {x.shape[-1]}")
+        if prod(x.shape) == count:
+            stored = self.shapes[x.tensor]
+            reordered = scattered(weights, x.index.reshape(-1)).reshape(outputs, *stored)
+            name = self.add(nodes.Linear, [x.tensor], weights=reordered, bias=offsets, steps=steps)
+            return Value(name, np.arange(outputs).reshape(*x.shape[:-1], outputs))
+        rows = prod(x.shape[:-1])
+        tensor = self.ordered(x, np.arange(prod(x.shape)).reshape(x.shape), (1, rows, count))
+        pointwise = weights[:, None, None, :]
+        name = self.add(nodes.Convolution, [tensor], weights=pointwise, bias=offsets, steps=steps)
+        return Value(name, np.arange(rows * outputs).reshape(*x.shape[:-1], outputs))
+
+    def scale(self, x: Value, factor: Floats, offset: Floats, given: Affine | None = None) -> Value:
+        """``factor * x + offset``, constants that broadcast to ``x`` in the source's shapes.
+
+        One number, one a channel, or one an element, as the constants vary in memory's order;
+        ``given`` is the constant's quantization where the source has one.
+        """
+        shape = self.shapes[x.tensor]
+        a, b = (self.stored(each, x) for each in (factor, offset))
+        if np.ptp(a) == 0 and np.ptp(b) == 0:
+            return self.function(x, Composed.of("affine", a.flat[0], b.flat[0]))
+        tensor = x.tensor
+        if all((each == each.reshape(-1, shape[-1])[0]).all() for each in (a, b)):
+            rows = [each.reshape(-1, shape[-1])[0] for each in (a, b)]
+            return Value(self.add(nodes.Scale, [tensor], factor=rows[0], offset=rows[1]), x.index)
+        if (a != 1).any():
+            tensor = self.add(nodes.Product, [tensor], "product", constant=a, constant_given=given)
+        if (b != 0).any():
+            tensor = self.add(nodes.Sum, [tensor], "sum", constant=b, constant_given=given)
+        return Value(tensor, x.index)
+
+    def stored(self, constant: Floats, x: Value) -> Floats:
+        """A constant that broadcasts to ``x``, in the layout of its tensor."""
+        try:
+            full = np.broadcast_to(constant, x.shape)
+        except ValueError:
+            raise self.refuse(
+                f"a constant of shape {list(constant.shape)} with {list(x.shape)}: only constants "
+                "that broadcast to the activation are supported"
+            ) from None
+        return scattered(full, x.index).reshape(self.shapes[x.tensor])
+
+    def binary(self, kind: type[nodes.Binary], a: Value, b: Value) -> Value:
+        """Elementwise, with numpy's broadcasting."""
+        try:
+            shape = np.broadcast_shapes(a.shape, b.shape)
+        except ValueError:
+            raise self.refuse(f"{list(a.shape)} and {list(b.shape)} do not broadcast") from None
+        same = self.shapes[a.tensor] == self.shapes[b.tensor] and a.shape == b.shape
+        if same and (a.index is b.index or (a.index == b.index).all()):
+            return Value(self.add(kind, [a.tensor, b.tensor]), a.index)
+        rank = len(shape)
+        first, second = (
+            self.usual(each.reshape((1,) * (rank - len(each.shape)) + each.shape))
+            for each in (a, b)
+        )
+        return self.made(kind, [first, second], shape)
+
+    def function(self, x: Value, body: Composed) -> Value:
+        return Value(self.add(nodes.Function, [x.tensor], body=body), x.index)
+
+    def pool(
+        self, kind: type[nodes.Pool], x: Value, shape: Shape, kernel: Pair, stride: Pair,
+        padding: Padding,
+    ) -> Value:  # fmt: skip
+        """(1, c, h, w) -> ``shape``. What would begin beyond the padding is left out."""
+        if len(x.shape) != 4:
+            raise self.refuse(f"pooling of images is supported, not of {list(x.shape)}")
+        image = self.usual(x)
+        sizes = ours(x.shape)
+        if kind is nodes.AveragePool and not any(padding) and kernel == sizes[:2]:
+            return self.made(nodes.GlobalMean, [image], shape)
+        fields = {"kernel": kernel, "stride": stride, "padding": padding}
+        return self.made(kind, [image], shape, **fields)
+
+    def concatenation(self, parts: Sequence[Value], axis: int) -> Value:
+        """Along ``axis`` of the source."""
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        tensors = [self.usual(part) for part in parts]
+        return self.made(
+            nodes.Concatenation, tensors, tuple(shape), axis=our_axis(len(shape), axis)
+        )
+
+    def pad(self, x: Value, padding: Sequence[Pair]) -> Value:
+        """Zeros; (before, after) for each axis of the source."""
+        shape = tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True))
+        if padding[0] != (0, 0):
+            raise self.refuse("padding of the batch axis is not supported")
+        rank = len(shape)
+        here = [(0, 0)] * (rank - 1)
+        for axis in range(1, rank):
+            here[our_axis(rank, axis)] = padding[axis]
+        return self.made(nodes.ZeroPad, [self.usual(x)], shape, padding=tuple(here))
+
+    def softmax(self, x: Value, axis: int) -> Value:
+        """Over ``axis``, which has to be the last one in memory."""
+        moved = x.transpose((*(d for d in range(len(x.shape)) if d != axis), axis))
+        if prod(x.shape) == x.shape[axis]:
+            tensor = self.ordered(
+                moved.reshape((1, prod(x.shape))), usual((1, prod(x.shape))), (prod(x.shape),)
+            )
+            name = self.add(nodes.SoftmaxOver, [tensor])
+            return Value(name, np.arange(prod(x.shape)).reshape(x.shape))
+        if not (moved.index == np.arange(moved.index.size).reshape(moved.shape)).all():
+            raise self.refuse(f"softmax over axis {axis}: only over the channels is supported")
+        shape = (*moved.shape[1:-1], moved.shape[-1])
+        tensor = self.ordered(moved, moved.index, shape)
+        name = self.add(nodes.SoftmaxOver, [tensor])
+        return Value(name, x.index)
+
+    def mark(self, x: Value, affine: Affine) -> Value:
+        """``x`` as the source quantizes it: its tensor's quantization, or a change of it."""
+        known = self.given.setdefault(x.tensor, affine)
+        if known == affine:
+            return x
+        again = self.function(x, Composed.of("identity"))
+        self.given[again.tensor] = affine
+        return again
+
+
+def our_axis(rank: int, axis: int) -> int:
+    """The axis here of the source's ``axis``, which is not the batch."""
+    return {1: 2, 2: 0, 3: 1}[axis] if rank == 4 else axis - 1
+
+
+def pair(values: Sequence[int]) -> Pair:
+    first, *rest = (int(value) for value in values)
+    return first, rest[0] if rest else first
+
+
+def array(values: npt.ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,136 @@
+"""A network with float weights, as PyTorch and ONNX give it, in the layout of the integer graph.
+
+Tensors have no batch axis and images are (h, w, c), so that what remains is arithmetic: a
+quantization for each tensor, and ``lower`` makes the integer graph of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar
+
+import torch
+
+from pipeline.errors import ThimbleError
+
+Shape = tuple[int, ...]
+Interval = tuple[float, float]
+
+LARGEST = 1 << 22
+"""Elements of an activation: VGG16 has 3,211,264 in its largest, a damaged file may claim more."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """The int8 value q stands for ``scale * (q - zero_point)``."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node(ABC):
+    """An operator on real numbers.
+
+    Attributes:
+        where: of the source, for messages, such as ``features.3.conv``.
+        clip: limits of a fused activation; only where ``clips``.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    where: str = ""
+    clip: Interval | None = None
+
+    clips: ClassVar[bool] = False
+    """Whether an activation can be fused."""
+    keeps: ClassVar[bool] = False
+    """Whether the integer operator needs one quantization for its inputs and its output."""
+
+    @abstractmethod
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        """The output's shape; raises ThimbleError when the inputs' do not go together."""
+
+    @abstractmethod
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        """(n, *input shape) each -> (n, *output shape), before ``clip``."""
+
+    def evaluate(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        return self.clipped(self.compute(values))
+
+    def clipped(self, result: torch.Tensor) -> torch.Tensor:
+        return result if self.clip is None else result.clamp(*self.clip)
+
+    def refuse(self, reason: str) -> ThimbleError:
+        return ThimbleError(f"{self.where or self.name}: {reason}")
+
+
+@dataclass(frozen=True)
+class FloatGraph:
+    """Nodes in topological order.
+
+    Attributes:
+        shapes: of every activation.
+        given: quantizations that the source itself brings (QDQ models); empty for float networks.
+    """
+
+    name: str
+    shapes: Mapping[str, Shape]
+    nodes: tuple[Node, ...]
+    input: str
+    output: str
+    given: Mapping[str, Affine] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {self.input}
+        for node in self.nodes:
+            if missing := [name for name in node.inputs if name not in known]:
+                raise node.refuse(f"reads {missing[0]}, which nothing before it produces")
+            shape = node.infer([self.shapes[name] for name in node.inputs])
+            if shape != self.shapes[node.output] or node.output in known:
+                raise node.refuse(f"makes {shape}, expected {self.shapes[node.output]} once")
+            known.add(node.output)
+        if self.output not in known:
+            raise ThimbleError(f"{self.name}: nothing produces the output {self.output}")
+
+    def readers(self, tensor: str) -> list[Node]:
+        return [node for node in self.nodes if tensor in node.inputs]
+
+    @torch.no_grad()
+    def walk(self, frames: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+        """Every activation (n, *shape) by name, in order, for frames (n, *input shape).
+
+        An activation is dropped after its last reader.
+        """
+        last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
+        values = {self.input: frames}
+        yield self.input, frames
+        for index, node in enumerate(self.nodes):
+            result = node.evaluate([values[name] for name in node.inputs])
+            yield node.output, result
+            values[node.output] = result
+            for name in {*node.inputs, node.output}:
+                if last.get(name, -1) <= index:
+                    del values[name]
+
+    def outputs(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
+        """(n, *input shape) -> (n, *output shape)."""
+        parts = []
+        for start in range(0, len(frames), batch):
+            found = [v for name, v in self.walk(frames[start : start + batch])
+                     if name == self.output]  # fmt: skip
+            parts.append(found[0])
+        return torch.cat(parts)
+
+
+def checked_size(what: str, shape: Shape) -> Shape:
+    """``shape``, refused when a dimension is below 1 or the whole is larger than any real one."""
+    if any(extent < 1 for extent in shape):
+        raise ThimbleError(f"{what}: the shape {list(shape)} has an extent below 1")
+    if prod(shape) > LARGEST:
+        raise ThimbleError(f"{what}: the shape {list(shape)} has more than {LARGEST:,} elements")
+    return shape

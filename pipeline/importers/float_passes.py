@@ -1,0 +1,245 @@
+"""Rewrites of a float graph that change no real result: batch norms into convolutions,
+activations into what they follow, neighbouring functions into one.
+
+What the source has quantized (``given``) stays as it is, so that its roundings stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node, Shape
+from pipeline.importers.float_nodes import Floats, node_fields
+from pipeline.importers.functions import Composed
+
+LONGEST = 50
+"""Steps of a composed function."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A graph between two rewrites."""
+
+    nodes: tuple[Node, ...]
+    shapes: Mapping[str, Shape]
+    given: Mapping[str, Affine]
+    output: str
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        return {node.output: node for node in self.nodes}
+
+    @cached_property
+    def reading(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def edited(self, edit: Mapping[str, list[Node]]) -> Draft:
+        """With other nodes in place of those with these outputs, and without what is dead then."""
+        made = [each for node in self.nodes for each in edit.get(node.output, [node])]
+        needed, alive = {self.output}, []
+        for node in reversed(made):
+            if node.output in needed:
+                alive.append(node)
+                needed.update(node.inputs)
+        alive.reverse()
+        shapes = dict(self.shapes)
+        fresh = {node.output for part in edit.values() for node in part}
+        for node in alive:
+            if node.output in fresh:
+                shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
+        return Draft(tuple(alive), shapes, self.given, self.output)
+
+
+Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
+"""What to put in place of the nodes with these outputs, or None where the rule does not apply."""
+
+
+def simplified(graph: FloatGraph) -> FloatGraph:
+    """All passes, in the order in which they help each other."""
+    for rule in (fold_scale_back, fold_scale_ahead, clip_before_pool, fuse_clip, fuse_functions,
+                 merge_functions, scale_to_convolution):  # fmt: skip
+        graph = exhausted(graph, rule)
+    return graph
+
+
+def exhausted(graph: FloatGraph, rule: Rule) -> FloatGraph:
+    """``rule`` applied until it applies nowhere."""
+    draft = Draft(graph.nodes, graph.shapes, graph.given, graph.output)
+    index = 0
+    while index < len(draft.nodes):
+        edit = rule(draft, draft.nodes[index])
+        if edit is None:
+            index += 1
+        else:
+            draft = draft.edited(edit)
+            index = max(0, index - len(edit))
+    return rebuilt(graph, draft.nodes)
+
+
+def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
+    """The graph of these nodes, shapes inferred anew."""
+    shapes = {graph.input: graph.shapes[graph.input]}
+    for node in made:
+        shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
+    given = {name: affine for name, affine in graph.given.items() if name in shapes}
+    return FloatGraph(graph.name, shapes, tuple(made), graph.input, graph.output, given)
+
+
+def private(graph: Draft, tensor: str, reader: Node) -> bool:
+    """Whether only ``reader`` sees ``tensor``: nobody else, and no rounding of the source's."""
+    same = graph.given.get(tensor) == graph.given.get(reader.output)
+    free = tensor not in graph.given or same
+    return tensor != graph.output and free and graph.reading.get(tensor) == [reader]
+
+
+def as_scale(graph: Draft, node: Node) -> tuple[Floats, Floats] | None:
+    """(factor, offset), (c,) each, of a node that only scales."""
+    if isinstance(node, nodes.Scale):
+        return node.factor, node.offset
+    if isinstance(node, nodes.Function) and len(node.body.steps) == 1:
+        step, channels = node.body.steps[0], graph.shapes[node.output][-1]
+        if step.function == "affine":
+            return np.full(channels, step.constants[0]), np.full(channels, step.constants[1])
+    return None
+
+
+def fold_scale_back(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """Convolution or linear layer, then a scale: scaled weights and biases."""
+    scale = as_scale(graph, node)
+    if scale is None or node.inputs[0] in graph.given:
+        return None
+    before = graph.producers.get(node.inputs[0])
+    if not isinstance(before, nodes.Weighted) or before.clip or before.steps is not None:
+        return None
+    if not private(graph, before.output, node):
+        return None
+    folded = replace(before.scaled(*scale), output=node.output, clip=node.clip)
+    return {before.output: [], node.output: [folded]}
+
+
+def fold_scale_ahead(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """A scale, then a convolution of one group: into the weights; offsets only without padding."""
+    if not isinstance(node, nodes.Convolution) or node.groups != 1 or node.steps is not None:
+        return None
+    before = graph.producers.get(node.inputs[0])
+    scale = as_scale(graph, before) if before else None
+    if before is None or scale is None or before.output in graph.given:
+        return None
+    if (any(node.padding) and (scale[1] != 0).any()) or len(graph.reading[before.output]) > 1:
+        return None
+    if before.output == graph.output:
+        return None
+    bias = node.bias + (node.weights * scale[1]).sum((1, 2, 3))
+    folded = replace(node, inputs=before.inputs, weights=node.weights * scale[0], bias=bias)
+    return {before.output: [], node.output: [folded]}
+
+
+def as_clip(node: Node) -> Interval | None:
+    """The limits of a node that only clips."""
+    if not isinstance(node, nodes.Function) or not node.body.steps:
+        return None
+    low, high = -np.inf, np.inf
+    for index, step in enumerate(node.body.steps):
+        if step.function != "clip" or step.arguments != (index,):
+            return None
+        below, above = step.constants
+        low, high = min(max(low, below), above), min(max(high, below), above)
+    return float(low), float(high)
+
+
+def clip_before_pool(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """Maximum pooling, then a clip: the other way round is the same, and the clip can be fused."""
+    limits = as_clip(node)
+    pool = graph.producers.get(node.inputs[0]) if limits else None
+    if not isinstance(pool, nodes.MaxPool) or pool.clip or not private(graph, pool.output, node):
+        return None
+    if graph.given:
+        return None
+    clip = replace(node, inputs=pool.inputs, output=pool.output)
+    return {pool.output: [clip], node.output: [replace(pool, inputs=(clip.output,),
+                                                       output=node.output)]}  # fmt: skip
+
+
+def fuse_clip(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """ReLU, ReLU6 and the like: limits of what they follow."""
+    limits = as_clip(node)
+    before = graph.producers.get(node.inputs[0]) if limits else None
+    if limits is None or before is None or not before.clips or before.clip:
+        return None
+    if not private(graph, before.output, node):
+        return None
+    return {before.output: [], node.output: [replace(before, output=node.output, clip=limits)]}
+
+
+def fuse_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """A function of a function is one function."""
+    if not isinstance(node, nodes.Function):
+        return None
+    before = graph.producers.get(node.inputs[0])
+    if not isinstance(before, nodes.Function) or not private(graph, before.output, node):
+        return None
+    if before.output in graph.given or len(before.body.steps) > LONGEST:
+        return None
+    fused = replace(node, inputs=before.inputs, body=node.body.after(before.body))
+    return {before.output: [], node.output: [fused]}
+
+
+def merge_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """A sum or product of functions of one tensor is a function: x * sigmoid(x), x + x."""
+    if not isinstance(node, (nodes.Sum, nodes.Product)) or node.constant is not None:
+        return None
+    origins = [_origins(graph, name) for name in node.inputs]
+    shared = [(a, f, g) for a, f in origins[0] for b, g in origins[1] if a == b]
+    if not shared:
+        return None
+    tensor, f, g = shared[0]
+    if len(f.steps) + len(g.steps) > LONGEST:
+        return None
+    body = f.beside(g, "add" if isinstance(node, nodes.Sum) else "multiply")
+    if node.clip:
+        body = Composed.of("clip", *node.clip).after(body)
+    return {node.output: [nodes.Function(**{**node_fields(node), "inputs": (tensor,)}, body=body)]}
+
+
+def _origins(graph: Draft, tensor: str) -> list[tuple[str, Composed]]:
+    """``tensor`` itself, and what it is a function of, if it is one, with the function."""
+    found = [(tensor, Composed.of("identity"))]
+    before = graph.producers.get(tensor)
+    if isinstance(before, nodes.Function) and tensor not in graph.given:
+        found.append((before.inputs[0], before.body))
+    return found
+
+
+def scale_to_convolution(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """A scale that is left: a depthwise convolution of 1x1."""
+    if not isinstance(node, nodes.Scale):
+        return None
+    shape = graph.shapes[node.output]
+    channels = shape[-1]
+    fields = node_fields(node)
+    image = nodes.Convolution(
+        **fields,
+        weights=node.factor.reshape(channels, 1, 1, 1),
+        bias=node.offset,
+        groups=channels,
+    )
+    if len(shape) == 3:
+        return {node.output: [image]}
+    before, after = f"{node.output}.image", f"{node.output}.scaled"
+    wide = (1, *shape) if len(shape) == 2 else (1, 1, *shape)
+    return {
+        node.output: [
+            nodes.Reshaped(**{**fields, "output": before, "name": before}, shape=wide),
+            replace(image, inputs=(before,), output=after),
+            nodes.Reshaped(**{**fields, "inputs": (after,)}, shape=shape),
+        ]
+    }

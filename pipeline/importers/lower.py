@@ -1,0 +1,346 @@
+"""A float graph with a quantization for every tensor to the integer graph.
+
+The real value of an int8 q is s (q - z). A sum of products of x and w has the scale s_x s_w, and
+becomes y's by a fixed-point multiplication with s_x s_w / s_y: Jacob et al., Quantization and
+Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference (2018), eq. 5–7.
+Weights are symmetric with a scale for each output channel, biases int32 of the sum's scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import isfinite, isinf
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.exponential import exponentials
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator, product_sums
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.requant import FixedPoint, Mean
+from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node
+from pipeline.importers.float_nodes import Floats
+from pipeline.importers.functions import Composed
+
+INT8, INT32 = DType.parse("int8"), DType.parse("int32")
+PROBABILITY = Affine(1 / 256, -128)
+"""What the integer softmax gives."""
+WEIGHT_LIMIT = 127
+ADD_SHIFT = 20
+
+
+class Lowering:
+    """Collects the integer graph of ``graph``, whose tensors have the quantizations ``affines``."""
+
+    def __init__(self, graph: FloatGraph, affines: Mapping[str, Affine]) -> None:
+        self.graph, self.affines = graph, dict(affines)
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, IntArray] = {}
+        self.operators: list[Operator] = []
+        self.declare(graph.input, graph.shapes[graph.input])
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            self.declare(node.output, self.graph.shapes[node.output])
+            RULES[type(node)](self, node)
+        return Graph(
+            self.graph.name, self.tensors, tuple(self.operators), self.constants,
+            self.graph.input, self.graph.output,
+        )  # fmt: skip
+
+    def declare(self, name: str, shape: tuple[int, ...]) -> None:
+        affine = self.affines[name]
+        self.tensors[name] = Tensor(name, shape, INT8, (affine.scale,), affine.zero_point)
+
+    def constant(
+        self, name: str, values: IntArray, dtype: DType, scale: Floats, zero_point: int = 0
+    ) -> str:
+        scales = tuple(float(each) for each in scale)
+        self.tensors[name] = Tensor(name, values.shape, dtype, scales, zero_point)
+        self.constants[name] = values
+        return name
+
+    def emit(self, kind: type[Operator], node: Node, **fields: Any) -> None:
+        given = {"name": node.name, "inputs": node.inputs, "output": node.output}
+        self.operators.append(kind(**{**given, **fields}))
+
+    def requantized(self, source: str, affine: Affine, label: str) -> str:
+        """``source`` with the quantization ``affine``: itself, or through a table."""
+        if self.affines[source] == affine:
+            return source
+        self.affines[label] = affine
+        self.declare(label, self.tensors[source].shape)
+        table = lookup_table(Composed.of("identity"), self.affines[source], affine)
+        self.operators.append(Lookup(label, (source,), label, table=table))
+        return label
+
+    def clip(self, node: Node) -> tuple[int, int] | None:
+        """The stored integers of a fused activation."""
+        return stored_limits(node.clip, self.affines[node.output])
+
+
+def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
+    """The integer graph.
+
+    Args:
+        graph: simplified (``float_passes``).
+        affines: of every activation.
+
+    Raises:
+        ThimbleError: a quantization that no fixed-point multiplier can express.
+    """
+    for name in graph.shapes:
+        if name not in affines:
+            raise ThimbleError(f"{graph.name}: {name} has no quantization")
+        affine = affines[name]
+        if not (isfinite(affine.scale) and affine.scale > 0 and -128 <= affine.zero_point <= 127):
+            raise ThimbleError(
+                f"{graph.name}: {name} has scale {affine.scale} and zero point "
+                f"{affine.zero_point}; a positive scale and an int8 zero point are needed"
+            )
+    return Lowering(graph, affines).run()
+
+
+def stored_limits(clip: Interval | None, affine: Affine) -> tuple[int, int] | None:
+    if clip is None:
+        return None
+    ends = (
+        (INT8.minimum, INT8.maximum)[side] if isinf(end)
+        else int(np.clip(np.rint(end / affine.scale) + affine.zero_point, -128, 127))
+        for side, end in enumerate(clip)
+    )  # fmt: skip
+    low, high = ends
+    return low, high
+
+
+def lookup_table(body: Composed, source: Affine, target: Affine) -> tuple[int, ...]:
+    """For q = -128 … 127: round(body(s (q - z)) / s') + z', clipped; halves to even, as ONNX has
+    it. NaN, such as a logarithm's, becomes the real value 0."""
+    real = source.scale * (torch.arange(-128, 128, dtype=torch.float64) - source.zero_point)
+    result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
+    stored = torch.round(result / target.scale) + target.zero_point
+    return tuple(int(q) for q in stored.clamp(-128, 127))
+
+
+def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:
+    """Symmetric scales (c_out,): the largest weight is 127, and the bias fits int32 with room."""
+    largest = np.abs(weights.reshape(len(weights), -1)).max(1)
+    steps = np.maximum(largest / WEIGHT_LIMIT, np.abs(bias) / (scale_in * 2.0**29))
+    return np.where(steps > 0, steps, 1.0)
+
+
+def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
+    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+    steps = node.steps
+    if steps is None:
+        steps = weight_steps(node.weights, node.bias, source.scale)
+    column = steps.reshape(-1, *(1,) * (node.weights.ndim - 1))
+    weights = np.rint(node.weights / column).astype(np.int64)
+    if weights.size and not INT8.minimum <= weights.min() <= weights.max() <= INT8.maximum:
+        raise node.refuse("its weights are not symmetric int8 (zero point 0)")
+    bias = np.rint(node.bias / (source.scale * steps))
+    if np.abs(bias).max(initial=0) > INT32.maximum:
+        raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
+    largest = largest_sum(weights, bias, low.tensors[node.inputs[0]])
+    requant = fixed_point(node, source.scale * steps / target.scale, largest)
+    parameters = (
+        low.constant(f"{node.name}.weight", weights, INT8, steps),
+        low.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
+    )
+    low.emit(kind, node, parameters=parameters, clip=low.clip(node), requant=requant, **fields)
+
+
+def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> FixedPoint:
+    """The factors; ``largest`` is the greatest sum that they are applied to, whatever its sign.
+
+    Raises:
+        ThimbleError: where a sum, shifted left, may leave int32.
+    """
+    try:
+        requant = FixedPoint.of([float(each) for each in scales])
+    except ThimbleError as error:
+        raise node.refuse(str(error)) from None
+    if largest * 2.0 ** max(0, *requant.shifts) >= 2.0**31:
+        raise node.refuse("its sums may leave int32: the output's scale is far below the inputs'")
+    return requant
+
+
+def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
+    """Of any input; a bound that needs no look at the weights where that is small enough."""
+    products: float = int(weights[0].size) * 128.0 * 255.0
+    if products >= 2.0**30:
+        products = float(max(map(abs, product_sums(weights, source))))
+    return products + float(np.abs(bias).max(initial=0))
+
+
+def _convolution(low: Lowering, node: nodes.Convolution) -> None:
+    _weighted(
+        low, node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
+        groups=node.groups,
+    )  # fmt: skip
+
+
+def _linear(low: Lowering, node: nodes.Linear) -> None:
+    _weighted(low, node, Dense)
+
+
+def _kept(low: Lowering, node: Node) -> tuple[str, ...]:
+    """The inputs, brought to the output's quantization where theirs differs."""
+    target = low.affines[node.output]
+    found: list[str] = []
+    for index, name in enumerate(node.inputs):
+        label = f"{node.name}.in{index}"
+        tensor = low.requantized(name, target, label)
+        if tensor in found:  # one tensor twice: the second is a copy
+            low.affines[label] = target
+            low.declare(label, low.tensors[tensor].shape)
+            table = tuple(range(-128, 128))
+            low.operators.append(Lookup(label, (tensor,), label, table=table))
+            tensor = label
+        found.append(tensor)
+    return tuple(found)
+
+
+def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:
+    fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
+    low.emit(MaxPool2d, node, inputs=_kept(low, node), clip=low.clip(node), **fields)
+
+
+def _average_pool(low: Lowering, node: nodes.AveragePool) -> None:
+    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+    fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
+    if source == target or any(node.padding):
+        inputs, requant = _kept(low, node), Mean()
+        low.emit(AveragePool2d, node, inputs=inputs, clip=low.clip(node), requant=requant, **fields)
+        return
+    ratio = source.scale / (node.kernel[0] * node.kernel[1] * target.scale)
+    fixed = fixed_point(node, [ratio], 255.0 * node.kernel[0] * node.kernel[1])
+    low.emit(AveragePool2d, node, clip=low.clip(node), requant=fixed, **fields)
+
+
+def _global_mean(low: Lowering, node: nodes.GlobalMean) -> None:
+    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+    height, width, _ = low.tensors[node.inputs[0]].shape
+    ratio = source.scale / (height * width * target.scale)
+    requant = fixed_point(node, [ratio], 255.0 * height * width)
+    size = (height, width)
+    low.emit(
+        AveragePool2d, node, kernel=size, stride=size, clip=low.clip(node), requant=requant
+    )  # fmt: skip
+
+
+def _operands(low: Lowering, node: nodes.Binary) -> tuple[tuple[str, str], tuple[str, ...]]:
+    """(operands, parameters); a constant operand is quantized here."""
+    if node.constant is None:
+        first, second = node.inputs
+        return (first, second), ()
+    affine = node.constant_given or constant_affine(node.constant)
+    stored = np.clip(np.rint(node.constant / affine.scale) + affine.zero_point, -128, 127)
+    name = f"{node.name}.constant"
+    low.affines[name] = affine
+    low.constant(name, stored.astype(np.int64), INT8, np.array([affine.scale]), affine.zero_point)
+    return (node.inputs[0], name), (name,)
+
+
+def constant_affine(values: Floats) -> Affine:
+    """The least scale that holds all values and 0."""
+    return range_affine(float(values.min()), float(values.max()))
+
+
+def range_affine(low: float, high: float) -> Affine:
+    """int8 over [low, high], widened to hold 0, which is exact."""
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    scale = (high - low) / 255
+    if not isfinite(scale):
+        raise ThimbleError("an activation is not finite: check the weights")
+    if scale < 1e-30:
+        return Affine(1 / 128, 0)
+    return Affine(scale, int(np.clip(round(-128 - low / scale), -128, 127)))
+
+
+def _sum(low: Lowering, node: nodes.Sum) -> None:
+    operands, parameters = _operands(low, node)
+    scales = [low.affines[name].scale for name in operands]
+    twice = 2 * max(scales)
+    shifted = 255.0 * (1 << ADD_SHIFT)
+    requants = tuple(fixed_point(node, [scale / twice], shifted) for scale in scales)
+    ratio = twice / ((1 << ADD_SHIFT) * low.affines[node.output].scale)
+    result = fixed_point(node, [ratio], shifted)
+    low.emit(
+        Add, node, parameters=parameters, operands=operands, left_shift=ADD_SHIFT,
+        operand_requants=requants, requant=result, clip=low.clip(node),
+    )  # fmt: skip
+
+
+def _product(low: Lowering, node: nodes.Product) -> None:
+    operands, parameters = _operands(low, node)
+    first, second = (low.affines[name].scale for name in operands)
+    ratio = first * second / low.affines[node.output].scale
+    requant = fixed_point(node, [ratio], 255.0 * 255.0)
+    low.emit(
+        Multiply, node, parameters=parameters, operands=operands, requant=requant,
+        clip=low.clip(node),
+    )  # fmt: skip
+
+
+def _concatenation(low: Lowering, node: nodes.Concatenation) -> None:
+    low.emit(Concat, node, inputs=_kept(low, node), axis=node.axis)
+
+
+def _zero_pad(low: Lowering, node: nodes.ZeroPad) -> None:
+    low.emit(Pad, node, inputs=_kept(low, node), padding=node.padding)
+
+
+def _reshaped(low: Lowering, node: nodes.Reshaped) -> None:
+    low.emit(Reshape, node, inputs=_kept(low, node), shape=node.shape)
+
+
+def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
+    table = exponentials(low.affines[node.inputs[0]].scale)
+    target = low.affines[node.output]
+    if target == PROBABILITY:
+        low.emit(Softmax, node, exponentials=table)
+        return
+    between = f"{node.name}.probabilities"
+    low.affines[between] = PROBABILITY
+    low.declare(between, low.tensors[node.output].shape)
+    low.emit(Softmax, replace(node, name=between, output=between), exponentials=table)
+    rescaled = lookup_table(Composed.of("identity"), PROBABILITY, target)
+    low.emit(Lookup, node, inputs=(between,), table=rescaled)
+
+
+def _function(low: Lowering, node: nodes.Function) -> None:
+    body = node.body if node.clip is None else Composed.of("clip", *node.clip).after(node.body)
+    table = lookup_table(body, low.affines[node.inputs[0]], low.affines[node.output])
+    low.emit(Lookup, node, table=table)
+
+
+RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
+    nodes.Convolution: _convolution,
+    nodes.Linear: _linear,
+    nodes.MaxPool: _max_pool,
+    nodes.AveragePool: _average_pool,
+    nodes.GlobalMean: _global_mean,
+    nodes.Sum: _sum,
+    nodes.Product: _product,
+    nodes.Concatenation: _concatenation,
+    nodes.ZeroPad: _zero_pad,
+    nodes.Reshaped: _reshaped,
+    nodes.SoftmaxOver: _softmax,
+    nodes.Function: _function,
+}

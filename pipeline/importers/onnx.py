@@ -1,0 +1,187 @@
+"""ONNX files: float networks, or quantized to int8 by QuantizeLinear and DequantizeLinear.
+
+A quantized network keeps the scales and integers of the file. ONNX says that operators between
+DequantizeLinear and QuantizeLinear compute on real numbers; here, as on every microcontroller, a
+31-bit fixed-point factor takes the integers of the sum to those of the result: in each operator
+that differs from onnxruntime by one unit at most, where the real number is near the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers import (
+    float_nodes,
+    onnx_arithmetic,
+    onnx_functions,
+    onnx_pooling,
+    onnx_quantized,
+    onnx_shapes,
+    onnx_weighted,
+)
+from pipeline.importers.base import Imported
+from pipeline.importers.builder import Builder
+from pipeline.importers.float_graph import Affine, FloatGraph
+from pipeline.importers.float_passes import simplified
+from pipeline.importers.functions import Composed
+from pipeline.importers.layout import Moves, Value
+from pipeline.importers.lower import PROBABILITY, lower
+from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
+from pipeline.importers.onnx_constants import folded, given
+from pipeline.importers.onnx_file import FileNode, OnnxFile, read, shown
+
+INPUT = "input"
+
+OPERATORS: Table = {
+    **onnx_weighted.OPERATORS,
+    **onnx_pooling.OPERATORS,
+    **onnx_arithmetic.OPERATORS,
+    **onnx_shapes.OPERATORS,
+    **onnx_functions.OPERATORS,
+    **onnx_quantized.OPERATORS,
+}
+
+
+@dataclass(frozen=True)
+class Onnx(Imported):
+    """The network in the .onnx file ``path``.
+
+    Attributes:
+        input_range: what a float network takes for the raw values 0 and 255 of the data.
+    """
+
+    input_range: tuple[float, float] = (0.0, 1.0)
+
+    def graph(self) -> Graph:
+        network = self._read()
+        if not network.given:
+            raise ThimbleError(f"{self.path}: a float network: it has to be quantized")
+        try:
+            return lower(network, completed(network))
+        except ThimbleError as error:
+            raise ThimbleError(f"{self.path}: {error}") from None
+
+    def float_graph(self) -> FloatGraph | None:
+        network = self._read()
+        return None if network.given else network
+
+    def _read(self) -> FloatGraph:
+        content = self.content()
+        try:
+            low, high = self.input_range if len(self.input_range) == 2 else (0.0, 0.0)
+            if not low < high:
+                raise ThimbleError("model.input_range: give [low, high]")
+            return imported(Path(self.path).stem, read(content), (low, high))
+        except ThimbleError as error:
+            raise ThimbleError(f"{self.path}: {error}") from None
+
+
+def supported() -> list[str]:
+    """Names of the operators."""
+    return sorted(OPERATORS)
+
+
+def imported(name: str, file: OnnxFile, input_range: tuple[float, float]) -> FloatGraph:
+    """The simplified float graph, with the file's quantizations if it has any.
+
+    Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
+    """
+    try:
+        graph = _walked(name, file, input_range, last=False)
+    except Moves as moves:
+        try:
+            graph = _walked(name, file, input_range, last=True)
+        except ThimbleError:
+            raise moves from None
+    return simplified(graph)
+
+
+def _walked(name: str, file: OnnxFile, input_range: tuple[float, float], last: bool) -> FloatGraph:
+    builder = Builder(name)
+    builder.here, builder.label = "the input", INPUT
+    source = builder.source(INPUT, file.input_shape, last)
+    items: dict[str, Item] = {key: Constant(value) for key, value in file.constants.items()}
+    quantized = _is_quantized(file)
+    if file.kind != "float32":
+        items[file.input] = Stored(source, None, file.kind == "uint8")
+    elif quantized:
+        items[file.input] = source
+    else:
+        low, high = input_range
+        builder.label = "range"
+        items[file.input] = builder.function(source, Composed.of("affine", (high - low) / 255, low))
+    for node in file.nodes:
+        builder.here, builder.label = node.where, node.label
+        _take(builder, node, items, file.opset)
+    result = items.get(file.output)
+    if isinstance(result, Stored):
+        result = result.value
+    if not isinstance(result, Value):
+        raise ThimbleError(f"the output {shown(file.output)} does not depend on the input")
+    return builder.graph(INPUT, result)
+
+
+def _is_quantized(file: OnnxFile) -> bool:
+    """Whether activations are: weights alone may be, for size."""
+    return any(
+        (node.operator == "QuantizeLinear" and node.inputs and node.inputs[0] not in file.constants)
+        or node.operator.startswith(("QLinear", "QGemm"))
+        for node in file.nodes
+    )  # fmt: skip
+
+
+def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) -> None:
+    """Import one node."""
+    for each in node.inputs:
+        if each and each not in items:
+            raise builder.refuse(f"reads {shown(each)}, which nothing before it makes")
+    found = tuple(items[each] if each else None for each in node.inputs)
+    call = Call(builder, node, found, opset)
+    if node.operator == "Constant":
+        result: Item = given(call)
+    elif found and all(isinstance(each, (Constant, type(None))) for each in found):
+        rule = onnx_quantized.OPERATORS.get(node.operator)
+        result = folded(call) if rule is None else rule(call)
+    elif node.operator not in OPERATORS:
+        raise ThimbleError(
+            f"{node.where}: the operator {shown(node.operator)} is not supported; supported are "
+            f"{', '.join(supported())}"
+        )
+    else:
+        result = OPERATORS[node.operator](call)
+    if not node.outputs or not node.outputs[0]:
+        raise builder.refuse("has no output")
+    if node.outputs[0] in items:
+        raise builder.refuse(f"makes {shown(node.outputs[0])}, which is there already")
+    items[node.outputs[0]] = result
+
+
+def completed(graph: FloatGraph) -> Mapping[str, Affine]:
+    """The file's quantizations, and those that follow from them: pools, padding and reshaping keep
+    theirs; probabilities have 1/256.
+
+    Raises:
+        ThimbleError: an activation that nothing quantizes.
+    """
+    found = dict(graph.given)
+    for node in reversed(graph.nodes):
+        if isinstance(node, float_nodes.SoftmaxOver):
+            found.setdefault(node.output, PROBABILITY)
+        if node.keeps and node.output in found:
+            for name in node.inputs:
+                found.setdefault(name, found[node.output])
+    for node in graph.nodes:
+        if node.keeps and node.inputs[0] in found:
+            found.setdefault(node.output, found[node.inputs[0]])
+    for name in graph.shapes:
+        if name not in found:
+            made = next((node.where for node in graph.nodes if node.output == name), "the input")
+            raise ThimbleError(
+                f"{made}: no QuantizeLinear follows it: quantize the whole network, or export it "
+                "as float, and it is quantized here"
+            )
+    return found

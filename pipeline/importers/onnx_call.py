@@ -1,0 +1,134 @@
+"""One node of an ONNX graph, as its importer sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.builder import Builder, array
+from pipeline.importers.float_graph import Affine
+from pipeline.importers.float_nodes import Floats
+from pipeline.importers.layout import Value
+from pipeline.importers.onnx_file import FileNode
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Known values; ``steps`` broadcasts to them, where they are integer multiples of it."""
+
+    values: npt.NDArray[Any]
+    steps: Floats | None = None
+
+    @property
+    def floats(self) -> Floats:
+        return array(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """An activation as the integers that stand for it; ``affine`` is None for an input whose
+    quantization is still to come. ``unsigned``: 128 more than what is stored here."""
+
+    value: Value
+    affine: Affine | None
+    unsigned: bool
+
+
+Item = Value | Constant | Stored
+"""What a name of the file stands for."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """``items`` are the inputs, None where one is left out."""
+
+    builder: Builder
+    node: FileNode
+    items: tuple[Item | None, ...]
+    opset: int
+
+    def refuse(self, reason: str) -> ThimbleError:
+        return self.builder.refuse(reason)
+
+    def item(self, index: int) -> Item | None:
+        return self.items[index] if index < len(self.items) else None
+
+    def value(self, index: int = 0) -> Value:
+        """An activation as real numbers."""
+        found = self.item(index)
+        if isinstance(found, Value):
+            return found
+        what = {type(None): "missing", Constant: "a constant"}.get(type(found), "quantized")
+        raise self.refuse(f"input {index} is {what}, a float activation is expected")
+
+    @property
+    def x(self) -> Value:
+        return self.value(0)
+
+    def optional(self, index: int) -> Constant | None:
+        found = self.item(index)
+        if found is None or isinstance(found, Constant):
+            return found
+        raise self.refuse(f"input {index} is computed from the network's input, not a constant")
+
+    def constant(self, index: int) -> Constant:
+        found = self.optional(index)
+        if found is None:
+            raise self.refuse(f"input {index} is missing")
+        return found
+
+    def integers(self, index: int, name: str) -> tuple[int, ...] | None:
+        """A list of integers: an attribute in old opsets, an input in new ones."""
+        if name in self.node.attributes:
+            return self.many(name)
+        found = self.optional(index)
+        if found is None:
+            return None
+        if found.values.dtype.kind not in "iu":
+            raise self.refuse(f"{name} are not integers")
+        return tuple(int(each) for each in found.values.reshape(-1))
+
+    def many(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, tuple):
+            raise self.refuse(f"the attribute {name} is not a list")
+        return tuple(int(each) for each in found)
+
+    def integer(self, name: str, default: int) -> int:
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, int):
+            raise self.refuse(f"the attribute {name} is not an integer")
+        return found
+
+    def number(self, name: str, default: float) -> float:
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, (int, float)):
+            raise self.refuse(f"the attribute {name} is not a number")
+        return float(found)
+
+    def text(self, name: str, default: str) -> str:
+        return str(self.node.attributes.get(name, default))
+
+    def axis(self, axis: int, rank: int) -> int:
+        if not -rank <= axis < rank:
+            raise self.refuse(f"axis {axis} of {rank}")
+        return axis % rank
+
+
+Table = Mapping[str, Callable[[Call], Item]]
+"""How to import operators, by their names."""
+
+
+def scalar(call: Call, index: int, default: float) -> float:
+    """One number, from a constant input."""
+    found = call.optional(index)
+    if found is None:
+        return default
+    if found.values.size != 1:
+        raise call.refuse(f"input {index} has {found.values.size} elements, one is expected")
+    return float(np.asarray(found.values).reshape(-1)[0])

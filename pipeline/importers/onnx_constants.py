@@ -1,0 +1,178 @@
+"""What an ONNX model computes from constants alone: shapes, mostly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pipeline.importers.float_graph import checked_size
+from pipeline.importers.onnx_call import Call, Constant
+from pipeline.importers.onnx_file import Array
+from pipeline.importers.onnx_shapes import new_shape
+
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_,
+         10: np.float16, 11: np.float64}  # fmt: skip
+
+
+def given(call: Call) -> Constant:
+    """Constant"""
+    for name, value in call.node.attributes.items():
+        if name in ("value", "value_float", "value_floats", "value_int", "value_ints"):
+            kind = {"value_float": np.float32, "value_floats": np.float32}.get(name)
+            found = np.asarray(value) if isinstance(value, str) else np.asarray(value, dtype=kind)
+            if found.dtype.kind not in "biuf":
+                break
+            return Constant(found)
+    raise call.refuse("a constant of this kind is not supported")
+
+
+def gather(call: Call, data: Array, indices: Array) -> Array:
+    axis = call.axis(call.integer("axis", 0), data.ndim)
+    extent = data.shape[axis]
+    if indices.dtype.kind not in "iu" or not ((-extent <= indices) & (indices < extent)).all():
+        raise call.refuse("its indices are out of range")
+    shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    if prod(shape):
+        checked_size(call.node.where, shape)
+    return np.take(data, indices, axis)
+
+
+def concat(call: Call, *parts: Array) -> Array:
+    if len({part.ndim for part in parts}) != 1 or not parts[0].ndim:
+        raise call.refuse("its inputs have different numbers of axes")
+    checked_size(call.node.where, (max(1, sum(part.size for part in parts)),))
+    return np.concatenate(parts, call.axis(call.integer("axis", 0), parts[0].ndim))
+
+
+def cut(call: Call, data: Array, *limits: Array) -> Array:
+    """Slice: starts, ends, axes, steps; attributes in old opsets."""
+    lists = [each.reshape(-1).tolist() for each in limits]
+    if not lists:
+        lists = [list(call.many(name)) for name in ("starts", "ends", "axes")]
+    starts, ends = lists[0], lists[1]
+    axes = lists[2] if len(lists) > 2 and lists[2] else list(range(len(starts)))
+    steps = lists[3] if len(lists) > 3 else [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise call.refuse("its limits do not go together")
+    chosen = [slice(None)] * data.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        chosen[call.axis(int(axis), data.ndim)] = slice(int(start), int(end), int(step))
+    return data[tuple(chosen)]
+
+
+def filled(call: Call, shape: Array) -> Array:
+    """ConstantOfShape"""
+    sizes = tuple(int(extent) for extent in shape.reshape(-1)[:8])
+    value = np.asarray(call.node.attributes.get("value", np.zeros(1, np.float32))).reshape(-1)
+    if any(extent < 0 for extent in sizes) or value.size != 1:
+        raise call.refuse(f"a constant of shape {list(sizes)}")
+    if prod(sizes):
+        checked_size(call.node.where, sizes)
+    return np.full(sizes, value[0])
+
+
+def expand(call: Call, data: Array, shape: Array) -> Array:
+    sizes = np.broadcast_shapes(data.shape, tuple(int(n) for n in shape.reshape(-1)[:8]))
+    return np.broadcast_to(data, checked_size(call.node.where, sizes))
+
+
+def reshape(call: Call, data: Array, shape: Array) -> Array:
+    if data.size == 0:
+        raise call.refuse("reshapes a constant without elements")
+    return data.reshape(new_shape(call, data.shape, tuple(int(n) for n in shape.reshape(-1)[:9])))
+
+
+def squeeze(call: Call, data: Array, axes: Array | None = None) -> Array:
+    listed = call.many("axes") if axes is None else tuple(int(a) for a in axes.reshape(-1)[:8])
+    return data.squeeze(tuple(call.axis(a, data.ndim) for a in listed) if listed else None)
+
+
+def unsqueeze(call: Call, data: Array, axes: Array | None = None) -> Array:
+    listed = call.many("axes") if axes is None else tuple(int(a) for a in axes.reshape(-1)[:8])
+    rank = data.ndim + len(listed)
+    return np.expand_dims(data, tuple(call.axis(a, rank) for a in listed))
+
+
+def cast(call: Call, data: Array) -> Array:
+    to = call.integer("to", 1)
+    if to not in TYPES:
+        raise call.refuse(f"a cast to type {to} is not supported")
+    return data.astype(TYPES[to])
+
+
+def transpose(call: Call, data: Array) -> Array:
+    axes = call.many("perm", tuple(reversed(range(data.ndim))))
+    if sorted(axes) != list(range(data.ndim)):
+        raise call.refuse(f"perm {list(axes)[:8]} of {data.ndim} axes")
+    return data.transpose(axes)
+
+
+def divide(call: Call, a: Array, b: Array) -> Array:
+    if not (b != 0).all():
+        raise call.refuse("divides by zero")
+    return a // b if a.dtype.kind in "iu" else a / b
+
+
+def arithmetic(function: Callable[[Any, Any], Any]) -> Callable[..., Array]:
+    def made(call: Call, a: Array, b: Array) -> Array:
+        checked_size(call.node.where, np.broadcast_shapes(a.shape, b.shape) or (1,))
+        return np.asarray(function(a, b))
+
+    return made
+
+
+FOLDS: Mapping[str, Callable[..., Array]] = {
+    "Add": arithmetic(np.add),
+    "Cast": cast,
+    "Concat": concat,
+    "ConstantOfShape": filled,
+    "Div": divide,
+    "Exp": lambda call, x: np.exp(x),
+    "Expand": expand,
+    "Flatten": lambda call, x: x.reshape(
+        prod(x.shape[: call.integer("axis", 1)]), prod(x.shape[call.integer("axis", 1) :])
+    ),
+    "Floor": lambda call, x: np.floor(x),
+    "Gather": gather,
+    "Identity": lambda call, x: x,
+    "Mul": arithmetic(np.multiply),
+    "Neg": lambda call, x: -x,
+    "Reciprocal": lambda call, x: divide(call, np.ones((), x.dtype), x),
+    "Reshape": reshape,
+    "Shape": lambda call, x: np.array(x.shape, dtype=np.int64),
+    "Slice": cut,
+    "Sqrt": lambda call, x: np.sqrt(x),
+    "Squeeze": squeeze,
+    "Sub": arithmetic(np.subtract),
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
+}
+
+MOVED = ("Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
+"""What keeps quantized values multiples of their step."""
+
+
+def folded(call: Call) -> Constant:
+    """The constant that an operator on constants gives."""
+    rule = FOLDS.get(call.node.operator)
+    if rule is None:
+        raise call.refuse("it is not supported on constants")
+    parts = [item.values for item in call.items if isinstance(item, Constant)]
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(rule(call, *parts))
+    except (ValueError, TypeError, IndexError, OverflowError, np.exceptions.AxisError) as error:
+        raise call.refuse(str(error).partition("\n")[0]) from None
+    first = call.items[0]
+    if not isinstance(first, Constant) or first.steps is None:
+        return Constant(result)
+    if call.node.operator not in MOVED:
+        return Constant(result)
+    if first.steps.size == 1:
+        return Constant(result, first.steps.reshape(()))
+    if call.node.operator == "Transpose":
+        return Constant(result, transpose(call, first.steps))
+    return Constant(result, first.steps if call.node.operator == "Identity" else None)

@@ -1,0 +1,204 @@
+"""What an .onnx file holds, checked: the file is the user's, or damaged, or hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import AttributeProto, TensorProto, numpy_helper
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.float_graph import Shape, checked_size
+
+Array = npt.NDArray[Any]
+
+DOMAINS = ("", "ai.onnx", "com.microsoft")
+LARGEST_COUNT = 100_000
+"""Nodes, or initializers."""
+
+LARGEST_CONSTANT = 1 << 28
+"""Elements."""
+
+NUMPY_TYPES = (
+    TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT8,
+    TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
+    TensorProto.INT64, TensorProto.BOOL,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FileNode:
+    """One node; ``where`` is what messages call it. An input left out is ""."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    where: str
+    label: str
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """The main graph. ``kind`` is the input's element type, such as ``float32``."""
+
+    nodes: tuple[FileNode, ...]
+    constants: Mapping[str, Array]
+    input: str
+    input_shape: Shape
+    kind: str
+    output: str
+    opset: int
+
+
+def read(content: bytes) -> OnnxFile:
+    """Parse ``content``.
+
+    Raises:
+        ThimbleError: it is no ONNX file, or holds what is not supported.
+    """
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, ValueError, RecursionError):
+        raise ThimbleError("it is not an ONNX file, or a damaged one") from None
+    graph = model.graph
+    if not graph.node:
+        raise ThimbleError("it holds no operators: not an ONNX file, or a damaged one")
+    if max(len(graph.node), len(graph.initializer)) > LARGEST_COUNT:
+        raise ThimbleError(f"it has more than {LARGEST_COUNT:,} operators or constants")
+    constants = {
+        each.name: values(each, f"constant {shown(each.name)}") for each in graph.initializer
+    }
+    if graph.sparse_initializer:
+        raise ThimbleError("sparse constants are not supported")
+    sources = [each for each in graph.input if text(each.name) not in constants]
+    for what, found in (("inputs", sources), ("outputs", graph.output)):
+        if len(found) != 1:
+            raise ThimbleError(
+                f"it has {len(found)} {what} ({', '.join(shown(e.name) for e in found[:5])}); "
+                "one is supported"
+            )
+    opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    return OnnxFile(
+        tuple(_node(index, node) for index, node in enumerate(graph.node)),
+        constants,
+        text(sources[0].name),
+        _shape(sources[0]),
+        _kind(sources[0]),
+        text(graph.output[0].name),
+        int(opsets[0]) if opsets else 1,
+    )
+
+
+def values(tensor: TensorProto, what: str) -> Array:
+    """The elements of a constant."""
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        raise ThimbleError(
+            f"{what} is in another file: save the model in one (onnx.save with "
+            "save_as_external_data=False)"
+        )
+    if tensor.data_type not in NUMPY_TYPES:
+        raise ThimbleError(f"{what} has elements of type {_type_name(tensor.data_type)}")
+    shape = tuple(int(extent) for extent in tensor.dims)
+    if len(shape) > 8 or any(extent < 0 for extent in shape):
+        raise ThimbleError(f"{what} has the shape {list(shape)[:8]}")
+    if prod(shape) > LARGEST_CONSTANT:
+        raise ThimbleError(f"{what}: {list(shape)} are more than {LARGEST_CONSTANT:,} elements")
+    try:
+        found = np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ThimbleError(f"{what} is damaged: {str(error).partition(chr(10))[0]}") from None
+    if found.shape != shape:
+        raise ThimbleError(f"{what} is damaged: {found.size} elements for {list(shape)}")
+    return found
+
+
+def _node(index: int, node: onnx.NodeProto) -> FileNode:
+    name = shown(node.name or (node.output[0] if node.output else "")) or f"node {index}"
+    where = f"{name} ({shown(node.op_type) or 'no operator'})"
+    if text(node.domain) not in DOMAINS:
+        raise ThimbleError(f"{where}: operators of {shown(node.domain)} are not supported")
+    attributes = {text(each.name): _attribute(each, where) for each in node.attribute}
+    label = (shown(node.output[0]) if node.output else "") or name
+    return FileNode(
+        text(node.op_type), tuple(text(each) for each in node.input),
+        tuple(text(each) for each in node.output), attributes, where, label,
+    )  # fmt: skip
+
+
+def _attribute(attribute: AttributeProto, where: str) -> Any:
+    kind = attribute.type
+    if kind == AttributeProto.INT:
+        return int(attribute.i)
+    if kind == AttributeProto.FLOAT:
+        return float(attribute.f)
+    if kind == AttributeProto.STRING:
+        return attribute.s.decode(errors="replace")
+    if kind == AttributeProto.INTS:
+        return tuple(int(each) for each in attribute.ints)
+    if kind == AttributeProto.FLOATS:
+        return tuple(float(each) for each in attribute.floats)
+    if kind == AttributeProto.TENSOR:
+        return values(attribute.t, f"{where}: {shown(attribute.name)}")
+    raise ThimbleError(
+        f"{where}: the attribute {shown(attribute.name)} has a type that is not supported"
+    )
+
+
+def _shape(value: onnx.ValueInfoProto) -> Shape:
+    """The input's shape; a batch axis left open becomes 1."""
+    extents = []
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        extent = int(dim.dim_value)
+        if not extent and axis:
+            raise ThimbleError(
+                f"the input {shown(value.name)} leaves its axis {axis} open "
+                f"({shown(dim.dim_param) or 'no size'}): export it with a fixed size"
+            )
+        extents.append(extent or 1)
+    if not 1 <= len(extents) <= 4:
+        raise ThimbleError(
+            f"the input {shown(value.name)} has the shape {extents}: up to 4 axes work"
+        )
+    if len(extents) > 1 and extents[0] != 1:
+        raise ThimbleError(
+            f"the input {shown(value.name)} is a batch of {extents[0]}: export it with a batch of 1"
+        )
+    return checked_size(f"the input {shown(value.name)}", tuple(extents))
+
+
+def _kind(value: onnx.ValueInfoProto) -> str:
+    kind = value.type.tensor_type.elem_type
+    names: dict[int, str] = {
+        TensorProto.FLOAT: "float32",
+        TensorProto.INT8: "int8",
+        TensorProto.UINT8: "uint8",
+    }
+    if kind not in names:
+        raise ThimbleError(
+            f"the input {shown(value.name)} has elements of type {_type_name(kind)}; float, int8 "
+            "and uint8 are supported"
+        )
+    return names[kind]
+
+
+def text(name: str | bytes) -> str:
+    """A name of the file; protobuf leaves what is not UTF-8 as bytes."""
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+def shown(name: str | bytes) -> str:
+    """A name of the file, on one line."""
+    return "".join(c if c.isprintable() else "?" for c in text(name))[:80]
+
+
+def _type_name(kind: int) -> str:
+    names: dict[int, str] = {value: name for name, value in TensorProto.DataType.items()}
+    return names.get(kind, str(kind))

@@ -1,0 +1,209 @@
+"""QuantizeLinear, DequantizeLinear, and the operators that take integers themselves.
+
+uint8 activations are stored as int8, 128 less: the same real values.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine
+from pipeline.importers.float_nodes import window_counts
+from pipeline.importers.functions import Composed
+from pipeline.importers.layout import Value
+from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table, scalar
+from pipeline.importers.onnx_pooling import NONE, image, windows
+from pipeline.importers.onnx_weighted import convolved, product, transposed
+
+SHIFT = 128
+
+
+def quantization(call: Call, scale: int, zero: int) -> tuple[Affine, bool]:
+    """The scale and zero point at these inputs: (for int8, whether the source has uint8)."""
+    step, point = call.constant(scale), call.optional(zero)
+    if step.values.size != 1:
+        raise call.refuse("activations quantized for each channel are not supported")
+    kind = np.dtype(np.uint8) if point is None else point.values.dtype
+    if kind not in (np.dtype(np.uint8), np.dtype(np.int8)):
+        raise call.refuse(f"activations of type {kind} are not supported; int8 and uint8 are")
+    unsigned = kind == np.uint8
+    zero_point = int(scalar(call, zero, 0.0)) - (SHIFT if unsigned else 0)
+    found = float(step.floats.reshape(-1)[0])
+    if not (isfinite(found) and found > 0):
+        raise call.refuse(f"the scale {found} is not positive")
+    return Affine(found, zero_point), unsigned
+
+
+def quantize(call: Call) -> Item:
+    """To integers, of an activation; a weight quantized in the file is computed at once."""
+    affine, unsigned = quantization(call, 1, 2)
+    found = call.item(0)
+    if isinstance(found, Constant):
+        limits = np.iinfo(np.uint8 if unsigned else np.int8)
+        zero_point = affine.zero_point + (SHIFT if unsigned else 0)
+        stored = np.rint(found.floats / affine.scale) + zero_point
+        return Constant(np.clip(stored, limits.min, limits.max).astype(limits.dtype))
+    return Stored(call.builder.mark(call.x, affine), affine, unsigned)
+
+
+def real(call: Call, index: int, scale: int, zero: int) -> Value:
+    """The activation at input ``index``, stored with the quantization at these inputs."""
+    found = call.item(index)
+    if not isinstance(found, Stored):
+        raise call.refuse(f"input {index} is not a quantized activation")
+    affine, unsigned = quantization(call, scale, zero)
+    if unsigned != found.unsigned:
+        raise call.refuse("int8 is taken for uint8, or the other way round")
+    x, known = found.value, found.affine
+    if known is None:
+        known = call.builder.given.setdefault(x.tensor, affine)
+    if known == affine:
+        return x
+    factor = affine.scale / known.scale
+    offset = affine.scale * (known.zero_point - affine.zero_point)
+    result = call.builder.function(x, Composed.of("affine", factor, offset))
+    call.builder.given[result.tensor] = affine
+    return result
+
+
+def weights(call: Call, index: int, scale: int, zero: int, axis: int) -> Constant:
+    """Real values of a constant, with its steps on ``axis``."""
+    stored, step, point = call.constant(index), call.constant(scale), call.optional(zero)
+    shape: tuple[int, ...] = ()
+    if step.values.size != 1:
+        axis = call.axis(axis, max(1, stored.values.ndim))
+        if stored.values.ndim == 0 or step.values.shape != (stored.values.shape[axis],):
+            raise call.refuse(f"{step.values.size} scales for {list(stored.values.shape)}")
+        shape = tuple(-1 if d == axis else 1 for d in range(stored.values.ndim))
+    steps = step.floats.reshape(shape)
+    if not (np.isfinite(steps).all() and (steps > 0).all()):
+        raise call.refuse("has scales that are not positive")
+    zeros = np.zeros(()) if point is None else point.floats
+    if zeros.size not in (1, step.values.size):
+        raise call.refuse(f"{zeros.size} zero points for {step.values.size} scales")
+    zeros = zeros.reshape(shape if zeros.size > 1 else ())
+    if stored.values.dtype.kind not in "iu":
+        raise call.refuse("dequantizes what is not integers")
+    return Constant(steps * (stored.floats - zeros), steps)
+
+
+def dequantize(call: Call) -> Item:
+    if isinstance(call.item(0), Constant):
+        return weights(call, 0, 1, 2, call.integer("axis", 1))
+    return real(call, 0, 1, 2)
+
+
+def stored(call: Call, result: Value, scale: int, zero: int) -> Stored:
+    """``result`` as the integers of the quantization at these inputs."""
+    affine, unsigned = quantization(call, scale, zero)
+    return Stored(call.builder.mark(result, affine), affine, unsigned)
+
+
+def bias_of(call: Call, index: int, steps: Constant, x: Value) -> Constant | None:
+    """int32 biases: multiples of input scale x weight scale."""
+    found = call.optional(index)
+    if found is None:
+        return None
+    assert steps.steps is not None
+    unit = call.builder.given[x.tensor].scale * steps.steps.reshape(-1)
+    return Constant(found.floats.reshape(-1) * unit)
+
+
+def conv(call: Call) -> Item:
+    """QLinearConv: x, its scale and zero point, weights, theirs, the output's, bias."""
+    x, kernel = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0)
+    return stored(call, convolved(call, x, kernel, bias_of(call, 8, kernel, x)), 6, 7)
+
+
+def matmul(call: Call) -> Item:
+    x, matrix = real(call, 0, 1, 2), weights(call, 3, 4, 5, 1)
+    if matrix.values.ndim != 2:
+        raise call.refuse("a product with a matrix of constants is supported")
+    return stored(call, product(call, x, transposed(matrix), None), 6, 7)
+
+
+def gemm(call: Call) -> Item:
+    """QGemm: its bias precedes the output's scale."""
+    turned = call.integer("transB", 0)
+    x, matrix = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0 if turned else 1)
+    if matrix.values.ndim != 2 or call.integer("transA", 0) or call.number("alpha", 1.0) != 1:
+        raise call.refuse("a product with a matrix of constants is supported")
+    bias = bias_of(call, 6, matrix, x)
+    turned_matrix = matrix if turned else transposed(matrix)
+    offsets = None if bias is None else bias.floats
+    if offsets is not None and offsets.size != len(turned_matrix.values):
+        raise call.refuse(f"{offsets.size} biases for {len(turned_matrix.values)} outputs")
+    return stored(call, product(call, x, turned_matrix, offsets), 7, 8)
+
+
+def binary(kind: type[nodes.Binary]) -> Table:
+    def made(call: Call) -> Item:
+        a, b = call.item(0), call.item(3)
+        if isinstance(a, Constant) == isinstance(b, Constant):
+            result = call.builder.binary(kind, real(call, 0, 1, 2), real(call, 3, 4, 5))
+            return stored(call, result, 6, 7)
+        first = not isinstance(a, Constant)
+        x = real(call, 0, 1, 2) if first else real(call, 3, 4, 5)
+        constant = weights(call, 3, 4, 5, 0) if first else weights(call, 0, 1, 2, 0)
+        one, zero = np.ones(()), np.zeros(())
+        factor, offset = (one, constant.floats) if kind is nodes.Sum else (constant.floats, zero)
+        return stored(call, call.builder.scale(x, factor, offset), 6, 7)
+
+    return {"": made}
+
+
+def average(call: Call) -> Item:
+    """QLinearAveragePool, QLinearGlobalAveragePool: channels first."""
+    if call.integer("channels_last", 0):
+        raise call.refuse("channels_last is not supported")
+    x = real(call, 0, 1, 2)
+    if "Global" in call.node.operator:
+        kernel = image(call, x)
+        stride, padding = kernel, NONE
+    else:
+        kernel, stride, padding = windows(call, x)
+        if any(padding) and call.integer("count_include_pad", 0):
+            x = call.builder.pad(x, [(0, 0), (0, 0), padding[:2], padding[2:]])
+            padding = NONE
+    shape = (*x.shape[:2], *window_counts(image(call, x), kernel, stride, padding))
+    pooled = call.builder.pool(nodes.AveragePool, x, shape, kernel, stride, padding)
+    return stored(call, pooled, 3, 4)
+
+
+def function(name: str, *attributes: tuple[str, float]) -> Table:
+    def made(call: Call) -> Item:
+        constants = [call.number(key, value) for key, value in attributes]
+        result = call.builder.function(real(call, 0, 1, 2), Composed.of(name, *constants))
+        return stored(call, result, 3, 4)
+
+    return {"": made}
+
+
+def concat(call: Call) -> Item:
+    """QLinearConcat: the output's scale and zero point, then three inputs for each part."""
+    parts = [real(call, i, i + 1, i + 2) for i in range(2, len(call.items) - 2, 3)]
+    if not parts or len({len(part.shape) for part in parts}) != 1:
+        raise call.refuse("its inputs have different numbers of axes")
+    axis = call.axis(call.integer("axis", 1), len(parts[0].shape))
+    if axis == 0:
+        raise call.refuse("a concatenation along the batch axis is not supported")
+    return stored(call, call.builder.concatenation(parts, axis), 0, 1)
+
+
+OPERATORS: Table = {
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
+    "QLinearConv": conv,
+    "QLinearMatMul": matmul,
+    "QGemm": gemm,
+    "QLinearAdd": binary(nodes.Sum)[""],
+    "QLinearMul": binary(nodes.Product)[""],
+    "QLinearAveragePool": average,
+    "QLinearGlobalAveragePool": average,
+    "QLinearSigmoid": function("sigmoid")[""],
+    "QLinearLeakyRelu": function("leaky_relu", ("alpha", 0.01))[""],
+    "QLinearConcat": concat,
+}

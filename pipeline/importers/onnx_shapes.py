@@ -1,0 +1,169 @@
+"""Reshaping, transposing, padding, concatenation and softmax of ONNX, and what does nothing.
+
+What only renames elements works on integers, too: models may quantize before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from pipeline.importers.float_graph import Shape
+from pipeline.importers.layout import Value
+from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table, scalar
+
+
+def renaming(rename: Callable[[Call, Value], Value]) -> Callable[[Call], Item]:
+    """An operator on a real or a stored activation, whose elements stay what they are."""
+
+    def made(call: Call) -> Item:
+        found = call.item(0)
+        if isinstance(found, Stored):
+            return Stored(rename(call, found.value), found.affine, found.unsigned)
+        return rename(call, call.x)
+
+    return made
+
+
+def new_shape(call: Call, old: Shape, wanted: tuple[int, ...]) -> Shape:
+    """Reshape's rules: 0 copies, -1 is what is left."""
+    if wanted.count(-1) > 1 or len(wanted) > 8:
+        raise call.refuse(f"reshapes to {list(wanted)[:8]}")
+    keeps_zero = call.integer("allowzero", 0)
+    shape = [
+        old[axis] if extent == 0 and not keeps_zero and axis < len(old) else extent
+        for axis, extent in enumerate(wanted)
+    ]
+    if -1 in shape:
+        rest = prod(extent for extent in shape if extent != -1)
+        shape[shape.index(-1)] = prod(old) // rest if rest else 0
+    if any(extent < 1 for extent in shape) or prod(shape) != prod(old):
+        raise call.refuse(f"{list(old)} cannot be reshaped to {list(wanted)[:8]}")
+    return tuple(shape)
+
+
+def reshape(call: Call, x: Value) -> Value:
+    wanted = call.integers(1, "shape")
+    if wanted is None:
+        raise call.refuse("has no shape")
+    return x.reshape(new_shape(call, x.shape, wanted))
+
+
+def flatten(call: Call, x: Value) -> Value:
+    axis = call.integer("axis", 1)
+    if not -len(x.shape) <= axis <= len(x.shape):
+        raise call.refuse(f"axis {axis} of {len(x.shape)}")
+    axis = axis % len(x.shape) if axis < 0 else axis
+    return x.reshape((prod(x.shape[:axis]), prod(x.shape[axis:])))
+
+
+def squeeze(call: Call, x: Value) -> Value:
+    axes = call.integers(1, "axes")
+    rank = len(x.shape)
+    gone = (
+        {axis for axis, extent in enumerate(x.shape) if extent == 1}
+        if axes is None
+        else {call.axis(axis, rank) for axis in axes}
+    )
+    if any(x.shape[axis] != 1 for axis in gone):
+        raise call.refuse(f"axes {sorted(gone)} of {list(x.shape)} are not all 1")
+    return x.reshape(tuple(n for axis, n in enumerate(x.shape) if axis not in gone))
+
+
+def unsqueeze(call: Call, x: Value) -> Value:
+    axes = call.integers(1, "axes") or ()
+    rank = len(x.shape) + len(axes)
+    new = {call.axis(axis, rank) for axis in axes}
+    if len(new) != len(axes) or rank > 8:
+        raise call.refuse(f"axes {list(axes)[:8]} of {rank}")
+    rest = iter(x.shape)
+    return x.reshape(tuple(1 if axis in new else next(rest) for axis in range(rank)))
+
+
+def transpose(call: Call, x: Value) -> Value:
+    rank = len(x.shape)
+    axes = call.many("perm", tuple(reversed(range(rank))))
+    if sorted(axes) != list(range(rank)):
+        raise call.refuse(f"perm {list(axes)[:8]} of {rank} axes")
+    return x.transpose(axes)
+
+
+def nothing(call: Call, x: Value) -> Value:
+    return x
+
+
+def pad(call: Call) -> Value:
+    """Zeros; limits are attributes in old opsets, inputs in new ones."""
+    x, mode = call.x, call.text("mode", "constant")
+    value = call.number("value", scalar(call, 2, 0.0))
+    if mode != "constant" or value != 0:
+        raise call.refuse(f"padding by {mode} {value:g}: only zeros are supported")
+    widths, rank = call.integers(1, "pads") or (), len(x.shape)
+    axes = call.optional(3)
+    chosen = range(rank)
+    if axes is not None:
+        listed = axes.values.reshape(-1)[:8]
+        chosen = [call.axis(int(axis), rank) for axis in listed]  # type: ignore[assignment]
+    if len(widths) != 2 * len(chosen):
+        raise call.refuse(f"pads {list(widths)[:16]}: {2 * len(chosen)} numbers are expected")
+    around = [(0, 0)] * rank
+    for index, axis in enumerate(chosen):
+        around[axis] = (widths[index], widths[index + len(chosen)])
+    if min(min(each) for each in around) < 0:
+        raise call.refuse("negative padding (cropping) is not supported")
+    return call.builder.pad(x, around)
+
+
+def concatenation(call: Call) -> Value:
+    parts = [call.value(index) for index in range(len(call.items))]
+    if not parts:
+        raise call.refuse("has no inputs")
+    rank = len(parts[0].shape)
+    if any(len(part.shape) != rank for part in parts):
+        raise call.refuse("its inputs have different numbers of axes")
+    axis = call.axis(call.integer("axis", 1), rank)
+    if axis == 0 and rank > 1:
+        raise call.refuse("a concatenation along the batch axis is not supported")
+    return call.builder.concatenation(parts, axis)
+
+
+def softmax(call: Call) -> Value:
+    """Over one axis; before opset 13 over all from ``axis`` on."""
+    x = call.x
+    rank = len(x.shape)
+    axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), rank)
+    if call.opset < 13 and prod(x.shape[axis + 1 :]) != 1:
+        raise call.refuse(f"softmax over several axes of {list(x.shape)} is not supported")
+    return call.builder.softmax(x, axis)
+
+
+def cast(call: Call) -> Value:
+    """Between float types; of an activation."""
+    if call.integer("to", 1) not in (1, 10, 11):  # float, float16, double
+        raise call.refuse("casting an activation to integers is not supported")
+    return call.x
+
+
+def shape_of(call: Call) -> Item:
+    """Shape: it is known here."""
+    found = call.item(0)
+    value = found.value if isinstance(found, Stored) else call.x
+    return Constant(np.array(value.shape, dtype=np.int64))
+
+
+OPERATORS: Table = {
+    "Reshape": renaming(reshape),
+    "Flatten": renaming(flatten),
+    "Squeeze": renaming(squeeze),
+    "Unsqueeze": renaming(unsqueeze),
+    "Transpose": renaming(transpose),
+    "Identity": renaming(nothing),
+    "Dropout": renaming(nothing),
+    "Pad": pad,
+    "Concat": concatenation,
+    "Softmax": softmax,
+    "Cast": cast,
+    "Shape": shape_of,
+}

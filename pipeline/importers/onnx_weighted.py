@@ -1,0 +1,143 @@
+"""Convolutions, matrix products and batch norms of ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.importers.builder import pair
+from pipeline.importers.float_nodes import Floats, Padding, Pair, window_counts
+from pipeline.importers.layout import Value
+from pipeline.importers.onnx_call import Call, Constant, Table
+
+
+def output_steps(call: Call, weights: Constant, axis: int) -> Floats | None:
+    """The weights' steps, one or one for each output channel, which is on ``axis``."""
+    if weights.steps is None:
+        return None
+    steps = weights.steps
+    if steps.size > 1 and (steps.ndim != weights.values.ndim or steps.size != steps.shape[axis]):
+        raise call.refuse("weights are quantized along another axis than the output channels'")
+    return steps.reshape(-1)
+
+
+def sides(call: Call, size: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> Padding:
+    """``pads`` or ``auto_pad``: top, bottom, left, right."""
+    auto, pads = call.text("auto_pad", "NOTSET"), call.many("pads")
+    if auto in ("NOTSET", "VALID", ""):
+        if auto == "VALID" or not pads:
+            return 0, 0, 0, 0
+        if len(pads) == 2:  # 1-D
+            return 0, 0, pads[0], pads[1]
+        if len(pads) != 4:
+            raise call.refuse(f"pads {list(pads)[:8]}: four numbers are expected")
+        return pads[0], pads[2], pads[1], pads[3]
+    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+        raise call.refuse(f"auto_pad={auto} is not supported")
+    found: list[int] = []
+    for extent, taps, step, spread in zip(size, kernel, stride, dilation, strict=True):
+        outputs = -(-extent // max(1, step))
+        total = max(0, (outputs - 1) * step + (taps - 1) * spread + 1 - extent)
+        less, more = total // 2, total - total // 2
+        found += [less, more] if auto == "SAME_UPPER" else [more, less]
+    return found[0], found[1], found[2], found[3]
+
+
+def window(call: Call, name: str, spatial: int) -> Pair:
+    """An attribute of one number for each spatial axis; 1-D is height 1."""
+    found = call.many(name) or (1,) * spatial
+    if len(found) != spatial:
+        raise call.refuse(f"{name} {list(found)[:8]}: {spatial} numbers are expected")
+    return (1, found[0]) if spatial == 1 else (found[0], found[1])
+
+
+def convolution(call: Call) -> Value:
+    """Conv, 1-D or 2-D."""
+    return convolved(call, call.x, call.constant(1), call.optional(2))
+
+
+def convolved(call: Call, x: Value, weights: Constant, bias: Constant | None) -> Value:
+    """``x`` (1, c, h, w) or (1, c, w)."""
+    spatial = len(x.shape) - 2
+    kernel = weights.floats
+    if spatial not in (1, 2) or kernel.ndim != spatial + 2 or not kernel.size:
+        raise call.refuse(
+            f"a convolution of {list(x.shape)} with weights {list(kernel.shape)}: one or two "
+            "dimensions and a batch of 1 are supported"
+        )
+    image = x
+    if spatial == 1:
+        image, kernel = x.reshape((*x.shape[:2], 1, x.shape[2])), kernel[:, :, None]
+    stride, dilation = (window(call, name, spatial) for name in ("strides", "dilations"))
+    size, taps = pair(image.shape[2:]), pair(kernel.shape[2:])
+    padding = sides(call, size, taps, stride, dilation)
+    if min(*stride, *dilation) < 1:
+        raise call.refuse(f"strides {list(stride)}, dilations {list(dilation)}: at least 1")
+    shape = (1, len(kernel), *window_counts(size, taps, stride, padding, dilation))
+    offsets = None if bias is None else bias.floats.reshape(-1)
+    if offsets is not None and offsets.size != len(kernel):
+        raise call.refuse(f"{offsets.size} biases for {len(kernel)} output channels")
+    result = call.builder.convolution(
+        image, kernel, offsets, shape, stride, padding, dilation, call.integer("group", 1),
+        output_steps(call, weights, 0),
+    )  # fmt: skip
+    return result.reshape((1, len(kernel), shape[3])) if spatial == 1 else result
+
+
+def gemm(call: Call) -> Value:
+    """alpha * x @ weights + beta * bias"""
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    if call.integer("transA", 0):
+        raise call.refuse("Gemm with transA is not supported")
+    weights = call.constant(1)
+    if weights.values.ndim != 2:
+        raise call.refuse("Gemm with a matrix of constants is supported")
+    if not call.integer("transB", 0):
+        weights = transposed(weights)
+    bias = call.optional(2)
+    offsets = None
+    if bias is not None:
+        if bias.values.size not in (1, len(weights.values)):
+            raise call.refuse(f"{bias.values.size} biases for {len(weights.values)} outputs")
+        offsets = np.broadcast_to(beta * bias.floats.reshape(-1), (len(weights.values),)).copy()
+    return product(call, call.x, weights, offsets, alpha)
+
+
+def transposed(weights: Constant) -> Constant:
+    steps = weights.steps
+    turned = steps.T if steps is not None and steps.ndim == 2 else steps
+    return Constant(weights.values.T, turned)
+
+
+def product(
+    call: Call, x: Value, weights: Constant, bias: Floats | None, alpha: float = 1.0
+) -> Value:
+    """``x`` (…, inputs), ``weights`` (c_out, inputs)."""
+    steps = output_steps(call, weights, 0)
+    scaled = None if steps is None else alpha * steps
+    return call.builder.linear(x, alpha * weights.floats, bias, scaled)
+
+
+def matmul(call: Call) -> Value:
+    weights = call.optional(1)
+    if weights is None or weights.values.ndim != 2:
+        raise call.refuse("a product with a matrix of constants is supported")
+    return product(call, call.x, transposed(weights), None)
+
+
+def batch_norm(call: Call) -> Value:
+    """scale, bias, mean, variance."""
+    scale, bias, mean, variance = (call.constant(index).floats for index in range(1, 5))
+    if (variance < 0).any():
+        raise call.refuse("has negative variances")
+    factor = scale / np.sqrt(variance + call.number("epsilon", 1e-5))
+    offset = bias - mean * factor
+    shape = (-1,) + (1,) * (len(call.x.shape) - 2)
+    return call.builder.scale(call.x, factor.reshape(shape), offset.reshape(shape))
+
+
+OPERATORS: Table = {
+    "Conv": convolution,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    "BatchNormalization": batch_norm,
+}

@@ -1,0 +1,98 @@
+"""TensorFlow Lite files: int8 networks, computed exactly as tflite-micro computes them.
+
+An operator is one function and one entry in the ``OPERATORS`` of a ``tflite_*`` module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from inspect import getdoc
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers import (
+    tflite_elementwise,
+    tflite_pooling,
+    tflite_products,
+    tflite_shapes,
+    tflite_softmax,
+    tflite_tables,
+)
+from pipeline.importers.base import Imported
+from pipeline.importers.tflite_builder import Builder
+from pipeline.importers.tflite_model import FileModel, printable
+from pipeline.importers.tflite_operator import Entry
+
+ENTRIES: Mapping[str, Entry] = {
+    **tflite_products.OPERATORS,
+    **tflite_pooling.OPERATORS,
+    **tflite_elementwise.OPERATORS,
+    **tflite_shapes.OPERATORS,
+    **tflite_softmax.OPERATORS,
+    **tflite_tables.OPERATORS,
+}
+
+
+@dataclass(frozen=True)
+class TFLite(Imported):
+    """An int8 network of one input and one output in the .tflite file ``path``."""
+
+    def graph(self) -> Graph:
+        """Raises ThimbleError: what in the file is not supported, and where it is."""
+        content = self.content()
+        try:
+            return _graph(printable(Path(self.path).stem), content)
+        except ThimbleError as error:
+            raise ThimbleError(f"{self.path}: {error}") from None
+
+
+def supported() -> dict[str, str]:
+    """Operators and in what form each is supported, for messages and the documentation."""
+    return {name: " ".join((getdoc(entry.build) or "").split()) for name, entry in ENTRIES.items()}
+
+
+def _graph(name: str, content: bytes) -> Graph:
+    model = FileModel(content)
+    given, result = model.ends(1, "input"), model.ends(2, "output")
+    build = Builder(len(content), given.index, result.index)
+    if given.type != "FLOAT32":  # else QUANTIZE makes the input
+        try:
+            build.input = build.target(given, ("INT8", "UINT8")).name
+        except ThimbleError as error:
+            raise ThimbleError(f"the model's input: {error}") from None
+    for index in _needed(model, result.index):
+        _add(build, model, index)
+    if not build.output:
+        build.output = build.source(result, ("INT8", "UINT8")).name
+    return build.graph(name)
+
+
+def _needed(model: FileModel, output: int) -> Iterator[int]:
+    """The operators that the output depends on, in the file's order.
+
+    What computes a shape that the file states anyway is not among them.
+    """
+    wanted, found = {output}, []
+    for index in reversed(range(model.operators)):
+        kind, inputs, outputs = model.operator(index)
+        if wanted & set(outputs):
+            reads = ENTRIES[kind].reads if kind in ENTRIES else 0
+            wanted |= set(inputs[: reads or None])
+            found.append(index)
+    return reversed(found)
+
+
+def _add(build: Builder, model: FileModel, index: int) -> None:
+    """Read operator ``index``; any complaint says which one it is."""
+    kind = model.operator(index)[0]
+    where = f"operator {index}, {kind}"
+    try:
+        if kind not in ENTRIES:
+            raise ThimbleError(f"not supported; supported are {', '.join(sorted(ENTRIES))}")
+        node = model.node(index)
+        where += f" (makes {node.output.name})"
+        ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
+    except ThimbleError as error:
+        raise ThimbleError(f"{where}: {error}") from None

@@ -1,0 +1,178 @@
+"""The integer graph while operators of a .tflite file are added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.importers.tflite_model import FileTensor
+
+ADVICE = {
+    "FLOAT32": "is float32: convert the model with full integer quantization (int8), or give the "
+    "float network as .onnx or PyTorch, which are quantized here",
+    "UINT8": "is uint8, TensorFlow's older quantization: convert the model again, to int8",
+    "INT16": "is int16: convert the model to int8 activations",
+}
+
+
+@dataclass
+class Builder:
+    """``made`` maps a file's tensor to the graph's tensor that holds it; ``first`` and ``last``
+    are the model's input and output in the file."""
+
+    file_bytes: int
+    first: int
+    last: int
+    input: str = ""
+    output: str = ""
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, IntArray] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    made: dict[int, str] = field(default_factory=dict)
+    _constant_bytes: int = 0
+
+    def graph(self, name: str) -> Graph:
+        if not self.operators:
+            raise ThimbleError("the model computes nothing in integers")
+        return Graph(
+            name, self.tensors, tuple(self.operators), self.constants, self.input, self.output
+        )
+
+    def source(self, tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> Tensor:
+        """The activation that an operator reads; int8 unless ``kinds`` says more."""
+        require_type(tensor, kinds)
+        if tensor.index not in self.made:
+            if tensor.data:
+                raise ThimbleError(f"{tensor.name} is a constant where an activation is expected")
+            raise ThimbleError(f"nothing before it produces {tensor.name}")
+        return self.tensors[self.made[tensor.index]]
+
+    def target(
+        self,
+        tensor: FileTensor,
+        kinds: Sequence[str] = ("INT8",),
+        shape: tuple[int, ...] | None = None,
+        like: Tensor | None = None,
+    ) -> Tensor:
+        """A new activation for the file's ``tensor``.
+
+        ``like`` gives the quantization of operators that move integers unchanged. A ``shape`` in
+        which the operator makes it, when that differs from the file's: ``finish`` reshapes it.
+        """
+        require_type(tensor, kinds)
+        if tensor.index in self.made:
+            raise ThimbleError(f"{tensor.name} is there already")
+        if len(tensor.shape) > 3:
+            raise ThimbleError(
+                f"{tensor.name} has the shape {list(tensor.dims)}: a batch of 1 and at most "
+                "height, width and channels are supported"
+            )
+        scales: tuple[float, ...] = (tensor.scale,)
+        zero_point = tensor.zero_point
+        if like is not None:
+            scales, zero_point = like.scale, like.zero_point
+        dtype = tensor.type.lower()
+        found = self.fresh(tensor.name, shape or tensor.shape, dtype, scales, zero_point)
+        self.made[tensor.index] = found.name
+        return found
+
+    def finish(self, tensor: FileTensor, made: Tensor) -> None:
+        """Give ``made`` the file's shape, if it has another."""
+        if made.shape != tensor.shape:
+            self.made[tensor.index] = self.reshaped(made, tensor.shape).name
+
+    def fresh(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str,
+        scales: tuple[float, ...],
+        zero_point: int,
+    ) -> Tensor:
+        """A tensor of a name that is not yet taken."""
+        kind = DType.parse(dtype)
+        if not kind.minimum <= zero_point <= kind.maximum:
+            raise ThimbleError(f"{name} has the zero point {zero_point}, which is no {dtype}")
+        while name in self.tensors:
+            name += "_"
+        self.tensors[name] = Tensor(name, shape, kind, scales, zero_point)
+        return self.tensors[name]
+
+    def constant(
+        self,
+        name: str,
+        values: NDArray[np.integer],
+        dtype: str,
+        scales: tuple[float, ...],
+        zero_point: int = 0,
+    ) -> Tensor:
+        """Hold ``values`` in the graph; all together at most twice what the file has."""
+        self._constant_bytes += values.size
+        if self._constant_bytes > 2 * self.file_bytes:
+            raise ThimbleError("its constants are far larger than the file")
+        found = self.fresh(name, values.shape, dtype, scales, zero_point)
+        self.constants[found.name] = values.astype(np.int64)
+        return found
+
+    def reshaped(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The elements of ``source`` in another shape."""
+        target = self.fresh(
+            f"{source.name}_shaped", shape, str(source.dtype), source.scale, source.zero_point
+        )
+        name = f"view_{len(self.operators)}"
+        self.operators.append(Reshape(name, (source.name,), target.name, shape=shape))
+        return target
+
+    def mapped(self, source: Tensor, table: tuple[int, ...], zero_point: int) -> Tensor:
+        """Every stored integer replaced by the table's."""
+        dtype, name = str(source.dtype), f"{source.name}_mapped"
+        target = self.fresh(name, source.shape, dtype, source.scale, zero_point)
+        name = f"map_{len(self.operators)}"
+        self.operators.append(Lookup(name, (source.name,), target.name, table=table))
+        return target
+
+
+def unchanged(source: Tensor) -> tuple[int, ...]:
+    """The table of stored integers that stay what they are, whatever they are called."""
+    return tuple(range(source.dtype.minimum, source.dtype.maximum + 1))
+
+
+def require_type(tensor: FileTensor, kinds: Sequence[str]) -> None:
+    if tensor.type not in kinds:
+        advice = ADVICE.get(tensor.type, f"has the type {tensor.type.lower()}")
+        raise ThimbleError(f"{tensor.name} {advice}")
+
+
+def values_of(tensor: FileTensor, dtypes: Sequence[str]) -> NDArray[np.integer]:
+    """A constant's integers in the file's shape; ``dtypes`` are TensorFlow's names."""
+    if tensor.type not in dtypes:
+        listed = " or ".join(kind.lower() for kind in dtypes)
+        raise ThimbleError(f"{tensor.name} is {tensor.type.lower()}, expected {listed}")
+    if not tensor.data:
+        raise ThimbleError(f"{tensor.name} is computed at run time, but has to be a constant")
+    if tensor.type == "INT4":
+        return _nibbles(tensor).reshape(tensor.dims)
+    kind = np.dtype(tensor.type.lower()).newbyteorder("<")
+    if len(tensor.data) != tensor.size * kind.itemsize:
+        raise ThimbleError(
+            f"{tensor.name} has {len(tensor.data)} bytes, expected {tensor.size * kind.itemsize}"
+        )
+    return np.frombuffer(tensor.data, kind).reshape(tensor.dims)
+
+
+def _nibbles(tensor: FileTensor) -> NDArray[np.integer]:
+    """4-bit weights, low half first, one an int8."""
+    packed = np.frombuffer(tensor.data, np.int8)
+    if len(packed) != (tensor.size + 1) // 2:
+        raise ThimbleError(f"{tensor.name} has {len(packed)} bytes for {tensor.size} 4-bit values")
+    both = np.stack([packed << 4 >> 4, packed >> 4], axis=1)
+    return both.reshape(-1)[: tensor.size]

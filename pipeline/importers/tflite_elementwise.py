@@ -1,0 +1,173 @@
+"""ADD, SUB and MUL of two int8 tensors, one of which may be a constant.
+
+Source of the arithmetic: tflite-micro's integer_ops/add.h and mul.h, sub.h. With a constant of one
+value, or a tensor with itself, the result is a function of one value: a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import limits
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import IntArray
+from pipeline.importers.tflite_builder import Builder, require_type, values_of
+from pipeline.importers.tflite_model import FileTensor, Node
+from pipeline.importers.tflite_operator import Entry, Options, fused
+
+LEFT_SHIFT = 20
+"""Bits by which ADD and SUB enlarge their 8-bit operands."""
+
+Rule = Callable[[IntArray, IntArray], IntArray]
+"""Two operands to the result; all less their zero points."""
+
+
+def add(build: Builder, node: Node, options: Options) -> None:
+    """Broadcast as numpy does; an operand may be constant."""
+    requants, requant = _factors(node)
+
+    def rule(x: IntArray, y: IntArray) -> IntArray:
+        return requant.apply(_enlarged(requants[0], x) + _enlarged(requants[1], y))
+
+    if not _tabled(build, node, options, rule):
+        _sum(build, node, options, (_operand(build, node.input(0)), _operand(build, node.input(1))))
+
+
+def sub(build: Builder, node: Node, options: Options) -> None:
+    """As ADD, except for pairs of scales, a few in a hundred, with which TFLite rounds a value of
+    the second operand other than its negative; not with a constant of one value."""
+    requants, requant = _factors(node)
+
+    def rule(x: IntArray, y: IntArray) -> IntArray:
+        return requant.apply(_enlarged(requants[0], x) - _enlarged(requants[1], y))
+
+    if not _tabled(build, node, options, rule):
+        first = _operand(build, node.input(0))
+        _sum(build, node, options, (first, _negated(build, node.input(1), requants[1])))
+
+
+def mul(build: Builder, node: Node, options: Options) -> None:
+    """Broadcast as numpy does; an operand may be constant."""
+    scales = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
+    a, b, out = scales
+    requant = FixedPoint.of([a * b / out])
+    if _tabled(build, node, options, lambda x, y: requant.apply(x * y)):
+        return
+    operands = _operand(build, node.input(0)), _operand(build, node.input(1))
+    target = build.target(node.output)
+    clip = fused(options, node.output)
+    build.operators.append(
+        Multiply(
+            node.name,
+            *_roles(build, operands, target.name),
+            operands=operands,
+            requant=requant,
+            clip=clip,
+        )
+    )
+
+
+def _factors(node: Node) -> tuple[tuple[FixedPoint, FixedPoint], FixedPoint]:
+    """For both operands and their sum, all below 1."""
+    a, b, out = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
+    twice = 2 * max(a, b)
+    total = twice / ((1 << LEFT_SHIFT) * out)
+    if total >= 1:
+        raise ThimbleError(f"its output's scale {out:g} is too small for its inputs' {a:g}, {b:g}")
+    return (FixedPoint.of([a / twice]), FixedPoint.of([b / twice])), FixedPoint.of([total])
+
+
+def _enlarged(requant: FixedPoint, x: IntArray) -> IntArray:
+    return requant.apply(x << LEFT_SHIFT)
+
+
+def _sum(build: Builder, node: Node, options: Options, operands: tuple[str, str]) -> None:
+    target = build.target(node.output)
+    requants, requant = _factors(node)
+    build.operators.append(
+        Add(
+            node.name,
+            *_roles(build, operands, target.name),
+            operands=operands,
+            left_shift=LEFT_SHIFT,
+            operand_requants=requants,
+            requant=requant,
+            clip=fused(options, node.output),
+        )
+    )
+
+
+def _roles(
+    build: Builder, operands: tuple[str, str], target: str
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """(activations, output, constants) of an operator."""
+    held = tuple(name for name in operands if name in build.constants)
+    return tuple(name for name in operands if name not in held), target, held
+
+
+def _operand(build: Builder, tensor: FileTensor) -> str:
+    """The graph's tensor: an activation, or a constant that is taken over."""
+    if not tensor.data:
+        return build.source(tensor).name
+    values = _constant(tensor)
+    return build.constant(tensor.name, values, "int8", (tensor.scale,), tensor.zero_point).name
+
+
+def _constant(tensor: FileTensor) -> NDArray[np.integer]:
+    require_type(tensor, ("INT8",))
+    return values_of(tensor, ("INT8",)).reshape(tensor.shape)
+
+
+def _negated(build: Builder, tensor: FileTensor, requant: FixedPoint) -> str:
+    """A tensor whose values are those of ``tensor`` with the other sign: ~q, zero point ~z.
+
+    Adding it is subtracting only if rounding treats both signs alike, which is tried with all
+    values there are.
+    """
+    values = _constant(tensor) if tensor.data else np.arange(-128, 128)
+    x = values.astype(np.int64) - tensor.zero_point
+    if (_enlarged(requant, -x) != -_enlarged(requant, x)).any():
+        raise ThimbleError(
+            f"with its scales, a value of {tensor.name}, which is subtracted, is not rounded as "
+            "its negative is; supported are other scales and constants of one value"
+        )
+    if tensor.data:
+        held = build.constant(tensor.name, ~values, "int8", (tensor.scale,), ~tensor.zero_point)
+        return held.name
+    return build.mapped(build.source(tensor), tuple(range(127, -129, -1)), ~tensor.zero_point).name
+
+
+def _tabled(build: Builder, node: Node, options: Options, rule: Rule) -> bool:
+    """Whether the result depends on one value, and is computed by a table."""
+    operands = node.input(0), node.input(1)
+    moving = [tensor for tensor in operands if not (tensor.data and tensor.size == 1)]
+    if not moving or any(tensor is not moving[0] or tensor.data for tensor in moving):
+        return False
+    source = build.source(moving[0])
+    each = np.arange(source.dtype.minimum, source.dtype.maximum + 1, dtype=np.int64)
+    first, second = (
+        (each if tensor is moving[0] else np.full_like(each, _constant(tensor).item()))
+        - tensor.zero_point
+        for tensor in operands
+    )
+    target = build.target(node.output, shape=source.shape)
+    stored = rule(first, second) + target.zero_point
+    clipped = np.clip(stored, *limits(target, fused(options, node.output)))
+    table = tuple(int(q) for q in clipped)
+    build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
+    build.finish(node.output, target)
+    return True
+
+
+OPERATORS = {
+    "ADD": Entry(add, "AddOptions", "activation:i8"),
+    "SUB": Entry(sub, "SubOptions", "activation:i8"),
+    "MUL": Entry(mul, "MulOptions", "activation:i8"),
+}

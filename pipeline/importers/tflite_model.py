@@ -1,0 +1,232 @@
+"""A .tflite file as its operators and tensors: nothing is interpreted yet.
+
+Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite, prod
+from typing import Any
+
+from tflite.BuiltinOperator import BuiltinOperator
+from tflite.BuiltinOptions import BuiltinOptions
+from tflite.TensorType import TensorType
+
+from pipeline.errors import ThimbleError
+from pipeline.importers import tflite_flatbuffer as flatbuffer
+from pipeline.importers.tflite_flatbuffer import Table
+
+MOST_ELEMENTS = 1 << 26
+"""Of one tensor; no microcontroller's network has more."""
+
+MOST_OPERATORS = 1 << 14
+MOST_AXES = 8
+
+
+def _names(enumeration: type) -> Mapping[int, str]:
+    return {code: name for name, code in vars(enumeration).items() if isinstance(code, int)}
+
+
+OPERATORS, OPTIONS, TYPES = map(_names, (BuiltinOperator, BuiltinOptions, TensorType))
+
+
+@dataclass(frozen=True)
+class FileTensor:
+    """A tensor as the file has it, batch axis included.
+
+    Attributes:
+        type: such as ``INT8``.
+        scales, zero_points: one entry, or one for each index of ``axis``; empty for plain numbers.
+        data: a constant's bytes; empty for activations.
+    """
+
+    index: int
+    name: str
+    dims: tuple[int, ...]
+    type: str
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Without the batch axis, which is the first of two or more and has one entry."""
+        if len(self.dims) > 1 and self.dims[0] == 1:
+            return self.dims[1:]
+        return self.dims or (1,)
+
+    @property
+    def scale(self) -> float:
+        """The one scale of the whole tensor: a float32, as all scales in a file."""
+        if len(self.scales) != 1:
+            raise ThimbleError(
+                f"{self.name} has {len(self.scales)} scales, and one for all its values is needed"
+            )
+        return self.scales[0]
+
+    @property
+    def zero_point(self) -> int:
+        return self.zero_points[0] if self.zero_points else 0
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator of the file; an input that is left out is None."""
+
+    index: int
+    kind: str
+    inputs: tuple[FileTensor | None, ...]
+    outputs: tuple[FileTensor, ...]
+    options: Table | None
+    options_type: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.lower()}_{self.index}"
+
+    @property
+    def output(self) -> FileTensor:
+        if len(self.outputs) != 1:
+            raise ThimbleError(f"it has {len(self.outputs)} outputs, expected 1")
+        return self.outputs[0]
+
+    def input(self, position: int) -> FileTensor:
+        found = self.inputs[position] if position < len(self.inputs) else None
+        if found is None:
+            raise ThimbleError(f"its input {position} is missing")
+        return found
+
+    def optional(self, position: int) -> FileTensor | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+
+@dataclass(frozen=True)
+class FileModel:
+    """The first subgraph of the file ``data``, which is what an interpreter runs."""
+
+    data: bytes
+    _tensors: dict[int, FileTensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.data[4:8] != b"TFL3":
+            raise ThimbleError("it is no .tflite file: the mark TFL3 is missing")
+        if not self.root.count(2):
+            raise ThimbleError("the file holds no network")
+
+    @cached_property
+    def root(self) -> Table:
+        return flatbuffer.root(self.data)
+
+    @cached_property
+    def subgraph(self) -> Table:
+        return self.root.item(2, 0)
+
+    def ends(self, number: int, what: str) -> FileTensor:
+        """The model's only input (field 1) or output (field 2)."""
+        indices = self.subgraph.numbers(number, "i4", 1024)
+        if len(indices) != 1:
+            listed = ", ".join(self.tensor(index).name for index in indices[:4])
+            raise ThimbleError(
+                f"the model has {len(indices)} {what}s{': ' * bool(indices)}{listed}; "
+                "networks of one input and one output are supported"
+            )
+        return self.tensor(indices[0])
+
+    @cached_property
+    def operators(self) -> int:
+        if (count := self.subgraph.count(3)) > MOST_OPERATORS:
+            raise ThimbleError(f"the model has {count:,} operators, more than {MOST_OPERATORS:,}")
+        return count
+
+    def operator(self, index: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        """(name such as ``CONV_2D``, its inputs, its outputs): tensor indices, -1 for none."""
+        table = self.subgraph.item(3, index)
+        code = self.root.item(1, table.scalar(0, "u32"))
+        number = max(code.scalar(0, "i8"), code.scalar(3, "i32"))
+        name = OPERATORS.get(number, f"operator number {number}")
+        if name == "CUSTOM":
+            name = f"custom operator {printable(code.text(1))}"
+        return name, table.numbers(1, "i4", 1024), table.numbers(2, "i4", 1024)
+
+    def node(self, index: int) -> Node:
+        kind, inputs, outputs = self.operator(index)
+        table = self.subgraph.item(3, index)
+        return Node(
+            index,
+            kind,
+            tuple(None if i == -1 else self.tensor(i) for i in inputs),
+            tuple(self.tensor(i) for i in outputs),
+            table.table(4),
+            OPTIONS.get(table.scalar(3, "u8"), ""),
+        )
+
+    def tensor(self, index: int) -> FileTensor:
+        if index not in self._tensors:
+            self._tensors[index] = self._read(index)
+        return self._tensors[index]
+
+    def _read(self, index: int) -> FileTensor:
+        table = self.subgraph.item(0, index)
+        name = printable(table.text(3).split(";")[0]) or f"tensor {index}"
+        kind = TYPES.get(table.scalar(1, "i8"), "an unknown type")
+        dims = self._dims(table, name)
+        if table.scalar(5, "bool") or table.table(6) is not None:
+            raise ThimbleError(f"{name} is a variable or sparse, which is not supported")
+        quantization = table.table(4)
+        scales: tuple[Any, ...] = ()
+        zeros: tuple[Any, ...] = ()
+        axis = 0
+        if quantization is not None:
+            scales = quantization.numbers(2, "f4", 1 << 16)
+            zeros = quantization.numbers(3, "i8", 1 << 16)
+            axis = quantization.scalar(6, "i32")
+        if not all(isfinite(scale) and scale > 0 for scale in scales):
+            raise ThimbleError(f"{name} has a scale that is no positive number")
+        if len(zeros) not in (0, len(scales)):
+            raise ThimbleError(f"{name} has {len(scales)} scales but {len(zeros)} zero points")
+        data = self._buffer(table.scalar(2, "u32"))
+        return FileTensor(index, name, dims, kind, scales, zeros, axis, data)
+
+    def _dims(self, table: Table, name: str) -> tuple[int, ...]:
+        dims = table.numbers(0, "i4", MOST_AXES)
+        signature = table.numbers(7, "i4", MOST_AXES)
+        if min(dims, default=1) < 1 or -1 in signature[1:]:
+            raise ThimbleError(
+                f"{name} has the shape {list(signature or dims)}: sizes that are only known at run "
+                "time are not supported; convert the model with a fixed input shape"
+            )
+        if prod(dims) > MOST_ELEMENTS:
+            raise ThimbleError(f"{name} has {prod(dims):,} elements, more than {MOST_ELEMENTS:,}")
+        return dims
+
+    def _buffer(self, index: int) -> memoryview:
+        """Bytes of buffer ``index``; buffer 0 is always empty."""
+        if index == 0 or index >= self.root.count(4):
+            return memoryview(b"")
+        table = self.root.item(4, index)
+        start, size = table.scalar(1, "u64"), table.scalar(2, "u64")
+        if start <= 1:
+            return table.raw(0)
+        if start + size > len(self.data):
+            raise ThimbleError(f"the file is damaged: buffer {index} ends outside it")
+        return memoryview(self.data)[start : start + size]
+
+
+_SPECIAL = "\\\"'`*?<>&"
+"""Characters with a meaning in C, in a shell or in HTML."""
+
+
+def printable(text: str) -> str:
+    """For messages, reports and C: plain characters, at most 60 of them."""
+    clean = "".join(
+        c if c.isascii() and c.isprintable() and c not in _SPECIAL else "_" for c in text
+    )
+    return clean[-60:]

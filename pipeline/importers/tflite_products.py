@@ -1,0 +1,170 @@
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: sums of products with int8 weights.
+
+Source of the arithmetic: tflite-micro's reference kernels and kernel_util.cc. Weights have the
+zero point 0; sums are requantized by input scale * weight scale / output scale, in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.requant import FixedPoint
+from pipeline.importers.tflite_builder import Builder, values_of
+from pipeline.importers.tflite_model import FileTensor, Node
+from pipeline.importers.tflite_operator import (
+    Entry,
+    Options,
+    fused,
+    image,
+    padding,
+    positive,
+)
+
+
+def conv_2d(build: Builder, node: Node, options: Options) -> None:
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, groups."""
+    source = build.source(node.input(0))
+    weights = _weights(node.input(1), rank=4)  # (c_out, kh, kw, c_in / groups)
+    image(source.shape, node.input(0))
+    channels, depth = source.shape[2], weights.shape[3]
+    if channels % depth or weights.shape[0] % (channels // depth):
+        raise ThimbleError(
+            f"{len(weights)} filters of {depth} channels do not fit an input of {channels}"
+        )
+    _convolution(build, node, options, weights, channel_axis=0, groups=channels // depth)
+
+
+def depthwise_conv_2d(build: Builder, node: Node, options: Options) -> None:
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, multiplier."""
+    source = build.source(node.input(0))
+    weights = _weights(node.input(1), rank=4)  # (1, kh, kw, c_out)
+    image(source.shape, node.input(0))
+    channels = source.shape[2]
+    if weights.shape[0] != 1 or weights.shape[3] != channels * options["depth_multiplier"]:
+        raise ThimbleError(
+            f"weights of shape {list(weights.shape)} do not fit {channels} channels with the "
+            f"multiplier {options['depth_multiplier']}"
+        )
+    _convolution(build, node, options, weights.transpose(3, 1, 2, 0), 3, channels)
+
+
+def _convolution(
+    build: Builder,
+    node: Node,
+    options: Options,
+    weights: NDArray[np.integer],
+    channel_axis: int,
+    groups: int,
+) -> None:
+    source = build.source(node.input(0))
+    stride = positive(options, "stride_h", "stride_w")
+    dilation = positive(options, "dilation_h", "dilation_w")
+    kernel = weights.shape[1], weights.shape[2]
+    scales = _scales(node.input(1), len(weights), channel_axis)
+    parameters = _parameters(build, node, weights, scales)
+    target = build.target(node.output)
+    build.operators.append(
+        Conv2d(
+            node.name,
+            (source.name,),
+            target.name,
+            parameters,
+            stride=stride,
+            dilation=dilation,
+            padding=padding(options, source.shape, kernel, stride, dilation),
+            groups=groups,
+            clip=fused(options, node.output),
+            requant=_requant(node, scales),
+        )
+    )
+
+
+def fully_connected(build: Builder, node: Node, options: Options) -> None:
+    """int8 or int4 weights, per channel or per tensor; also of each row of a matrix."""
+    if options["weights_format"]:
+        raise ThimbleError("its weights are shuffled; convert the model for microcontrollers")
+    source = build.source(node.input(0))
+    weights = _weights(node.input(1), rank=2)  # (c_out, inputs)
+    outs, depth = weights.shape
+    if source.size % depth:
+        raise ThimbleError(f"{source.size} inputs do not fit weights for {depth}")
+    scales = _scales(node.input(1), outs, channel_axis=0)
+    clip, requant = fused(options, node.output), _requant(node, scales)
+    rows = source.size // depth
+    if rows == 1:
+        parameters = _parameters(build, node, weights.reshape(outs, *source.shape), scales)
+        target = build.target(node.output, shape=(outs,))
+        build.operators.append(
+            Dense(node.name, (source.name,), target.name, parameters, clip=clip, requant=requant)
+        )
+    else:  # every row alike: a 1x1 convolution
+        if source.shape[2:] != (depth,):
+            source = build.reshaped(source, (1, rows, depth))
+        parameters = _parameters(build, node, weights.reshape(outs, 1, 1, depth), scales)
+        target = build.target(node.output, shape=(*source.shape[:2], outs))
+        build.operators.append(
+            Conv2d(node.name, (source.name,), target.name, parameters, clip=clip, requant=requant)
+        )
+    build.finish(node.output, target)
+
+
+def _weights(tensor: FileTensor, rank: int) -> NDArray[np.integer]:
+    values = values_of(tensor, ("INT8", "INT4"))
+    if values.ndim != rank:
+        raise ThimbleError(f"{tensor.name} has {values.ndim} axes, expected {rank}")
+    if any(tensor.zero_points):
+        raise ThimbleError(f"{tensor.name} has a zero point; weights of TFLite have none")
+    return values
+
+
+def _scales(tensor: FileTensor, channels: int, channel_axis: int) -> tuple[float, ...]:
+    """One scale, or one for each output channel."""
+    count = len(tensor.scales)
+    if count != 1 and (count != channels or tensor.axis != channel_axis):
+        raise ThimbleError(
+            f"{tensor.name} has {count} scales along axis {tensor.axis}, expected 1, or {channels} "
+            f"along axis {channel_axis}"
+        )
+    return tensor.scales
+
+
+def _requant(node: Node, scales: tuple[float, ...]) -> FixedPoint:
+    return FixedPoint.of([node.input(0).scale * scale / node.output.scale for scale in scales])
+
+
+def _parameters(
+    build: Builder, node: Node, weights: NDArray[np.integer], scales: tuple[float, ...]
+) -> tuple[str, str]:
+    """(weights, bias): an absent bias is zeros."""
+    given = node.optional(2)
+    bias: NDArray[np.integer] = np.zeros(len(weights), np.int32)
+    if given is not None:
+        bias = values_of(given, ("INT32",)).reshape(-1)
+        if len(bias) != len(weights):
+            raise ThimbleError(f"{given.name} has {len(bias)} values for {len(weights)} channels")
+    held = build.constant(node.input(1).name, weights, "int8", scales)
+    name = f"{node.name}_bias" if given is None else given.name
+    steps = tuple(node.input(0).scale * scale for scale in scales)
+    return held.name, build.constant(name, bias, "int32", steps).name
+
+
+OPERATORS = {
+    "CONV_2D": Entry(
+        conv_2d,
+        "Conv2DOptions",
+        "padding:i8 stride_w:i32 stride_h:i32 activation:i8 dilation_w:i32=1 dilation_h:i32=1",
+    ),
+    "DEPTHWISE_CONV_2D": Entry(
+        depthwise_conv_2d,
+        "DepthwiseConv2DOptions",
+        "padding:i8 stride_w:i32 stride_h:i32 depth_multiplier:i32 activation:i8 "
+        "dilation_w:i32=1 dilation_h:i32=1",
+    ),
+    "FULLY_CONNECTED": Entry(
+        fully_connected, "FullyConnectedOptions", "activation:i8 weights_format:i8"
+    ),
+}

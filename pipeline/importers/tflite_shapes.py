@@ -1,0 +1,110 @@
+"""Operators that move 8-bit integers unchanged, and those at the border to other types."""
+
+from __future__ import annotations
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.importers.tflite_builder import Builder, unchanged, values_of
+from pipeline.importers.tflite_model import Node
+from pipeline.importers.tflite_operator import Entry, Options
+from pipeline.importers.tflite_pooling import same_quantization
+
+
+def reshape(build: Builder, node: Node, options: Options) -> None:
+    """To a shape that the file states; how it is computed there plays no part."""
+    source = build.source(node.input(0))
+    if node.input(0).zero_point != node.output.zero_point:
+        raise ThimbleError("its input and output have different zero points")
+    target = build.target(node.output, like=source)
+    build.operators.append(Reshape(node.name, (source.name,), target.name, shape=node.output.shape))
+
+
+def transpose(build: Builder, node: Node, options: Options) -> None:
+    """Where only axes of one entry move, which is a change of shape."""
+    dims = node.input(0).dims
+    order = [int(axis) for axis in values_of(node.input(1), ("INT32",)).reshape(-1)]
+    if sorted(order) != list(range(len(dims))):
+        raise ThimbleError(f"its order {order} does not fit {node.input(0).name} of {list(dims)}")
+    kept = [axis for axis in order if dims[axis] > 1]
+    if kept != sorted(kept):
+        raise ThimbleError(
+            f"it brings axes of {list(dims)} into the order {order}; convert the model with the "
+            "channels last"
+        )
+    reshape(build, node, options)
+
+
+def concatenation(build: Builder, node: Node, options: Options) -> None:
+    """Along any axis but the batch's; all tensors of one quantization."""
+    if options["activation"]:
+        raise ThimbleError("its fused activation is not supported")
+    sources = [build.source(node.input(i)) for i in range(len(node.inputs))]
+    for i in range(len(sources)):
+        same_quantization(node.input(i), node.output)
+    dims, axis = node.output.dims, options["axis"]
+    if not -len(dims) <= axis < len(dims):
+        raise ThimbleError(f"its axis {axis} does not fit {node.output.name} of {list(dims)}")
+    axis = axis % len(dims) - (len(dims) - len(node.output.shape))
+    if axis < 0:
+        raise ThimbleError("it joins along the batch axis, and a batch of 1 is supported")
+    names: list[str] = []
+    for source in sources:  # a tensor that comes twice is copied
+        if source.name in names:
+            source = build.mapped(source, unchanged(source), source.zero_point)
+        names.append(source.name)
+    target = build.target(node.output)
+    build.operators.append(Concat(node.name, tuple(names), target.name, axis=axis))
+
+
+def pad(build: Builder, node: Node, options: Options) -> None:
+    """With the real value 0, or with a constant (PADV2), on any axis but the batch's."""
+    source = build.source(node.input(0))
+    same_quantization(node.input(0), node.output)
+    amounts = values_of(node.input(1), ("INT32", "INT64"))
+    if amounts.shape != (len(node.input(0).dims), 2) or amounts.min() < 0:
+        raise ThimbleError(f"its paddings {amounts.tolist()} do not fit {node.input(0).name}")
+    pairs = [(int(before), int(after)) for before, after in amounts]
+    if any(any(pair) for pair in pairs[: len(pairs) - len(source.shape)]):
+        raise ThimbleError("it pads the batch axis, and a batch of 1 is supported")
+    padding = tuple(pairs[len(pairs) - len(source.shape) :])
+    value = node.output.zero_point
+    if (constant := node.optional(2)) is not None:
+        same_quantization(constant, node.output)
+        given = values_of(constant, ("INT8",)).reshape(-1)
+        if len(given) != 1:
+            raise ThimbleError(f"{constant.name} has {len(given)} values, expected 1")
+        value = int(given[0])
+    target = build.target(node.output, like=source)
+    if value == node.output.zero_point:
+        build.operators.append(Pad(node.name, (source.name,), target.name, padding=padding))
+        return
+    # the graph pads with the zero point, so that it is another one in between
+    before = build.mapped(source, unchanged(source), value)
+    name, kind = f"{target.name}_padded", str(source.dtype)
+    padded = build.fresh(name, target.shape, kind, source.scale, value)
+    build.operators.append(Pad(node.name, (before.name,), padded.name, padding=padding))
+    name, table = f"map_{len(build.operators)}", unchanged(source)
+    build.operators.append(Lookup(name, (padded.name,), target.name, table=table))
+
+
+def dequantize(build: Builder, node: Node, options: Options) -> None:
+    """At the model's end: left out, the network gives the integers and their scale."""
+    source = build.source(node.input(0))
+    if node.output.index != build.last:
+        raise ThimbleError("its result is used by a float operator, and only int8 is supported")
+    build.output = source.name
+
+
+OPERATORS = {
+    "RESHAPE": Entry(reshape, reads=1),
+    "SQUEEZE": Entry(reshape, reads=1),
+    "EXPAND_DIMS": Entry(reshape, reads=1),
+    "TRANSPOSE": Entry(transpose),
+    "CONCATENATION": Entry(concatenation, "ConcatenationOptions", "axis:i32 activation:i8"),
+    "PAD": Entry(pad),
+    "PADV2": Entry(pad),
+    "DEQUANTIZE": Entry(dequantize),
+}

@@ -1,0 +1,190 @@
+"""Functions of one int8 value, each as a table of its 256 results.
+
+Source of the arithmetic: tflite-micro's reference kernels (integer_ops/logistic.h and tanh.h,
+hard_swish.h, leaky_relu.h, activations.h, requantize.h), carried out here in their integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor, frexp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import ThimbleError
+from pipeline.graph import exponential
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.requant import FixedPoint, rounded_shift
+from pipeline.graph.tensor import IntArray
+from pipeline.importers.tflite_builder import Builder
+from pipeline.importers.tflite_model import FileTensor, Node
+from pipeline.importers.tflite_operator import (
+    Entry,
+    Options,
+    stored,
+)
+from pipeline.importers.tflite_pooling import same_quantization
+
+Q4 = 4
+"""Integer bits of the argument of sigmoid and tanh."""
+
+
+def _lookup(
+    build: Builder,
+    node: Node,
+    function: Callable[[IntArray], IntArray],
+    kinds: tuple[str, ...] = ("INT8",),
+) -> None:
+    """``function`` maps stored integers less their zero point to stored integers."""
+    source, target = build.source(node.input(0), kinds), build.target(node.output, kinds)
+    each = np.arange(source.dtype.minimum, source.dtype.maximum + 1, dtype=np.int64)
+    values = target.dtype.clip(function(each - source.zero_point))
+    table = tuple(int(value) for value in values)
+    build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
+
+
+def logistic(build: Builder, node: Node, options: Options) -> None:
+    """Output of scale 1/256 and zero point -128, as TFLite prescribes."""
+    _prescribed(node.output, 1 / 256, -128)
+
+    def sigmoid(x: IntArray) -> IntArray:
+        argument, beyond = _argument(x, node.input(0).scale)
+        positive = exponential.one_over_one_plus(exponential.exp_of_negative(-np.abs(argument), Q4))
+        share = np.where(argument > 0, positive, exponential.ONE - positive)
+        share = np.where(argument == 0, 1 << 30, share)
+        found = rounded_shift(share, 31 - 8) - 128
+        return np.where(beyond, np.where(x > 0, 127, -128), found)
+
+    _lookup(build, node, sigmoid)
+
+
+def tanh(build: Builder, node: Node, options: Options) -> None:
+    """Output of scale 1/128 and zero point 0, as TFLite prescribes."""
+    _prescribed(node.output, 1 / 128, 0)
+
+    def hyperbolic(x: IntArray) -> IntArray:
+        argument, beyond = _argument(x, node.input(0).scale)
+        # twice the argument: the same integer with one integer bit more
+        power = exponential.exp_of_negative(-np.abs(argument), Q4 + 1)
+        size = np.where(argument == 0, 0, exponential.one_minus_over_one_plus(power))
+        found = rounded_shift(np.sign(argument) * size, 31 - 7)
+        return np.where(beyond, np.where(x > 0, 127, -128), found)
+
+    _lookup(build, node, hyperbolic)
+
+
+def _prescribed(tensor: FileTensor, scale: float, zero_point: int) -> None:
+    if (tensor.scale, tensor.zero_point) != (scale, zero_point):
+        raise ThimbleError(
+            f"its output has the scale {tensor.scale:g} and the zero point {tensor.zero_point}, "
+            f"expected {scale:g} and {zero_point}"
+        )
+
+
+def _argument(x: IntArray, scale: float) -> tuple[IntArray, NDArray[np.bool_]]:
+    """``scale * x`` in Q4.27, and where that is beyond what the format holds."""
+    factor = scale * (1 << (31 - Q4))
+    radius = floor(((1 << Q4) - 1) * (1 << (31 - Q4)) / 2.0 ** frexp(factor)[1])
+    beyond = np.abs(x) >= radius
+    if beyond.all():
+        return np.zeros_like(x), beyond
+    return FixedPoint.of([factor]).apply(np.where(beyond, 0, x)), beyond
+
+
+def hard_swish(build: Builder, node: Node, options: Options) -> None:
+    """In TFLite's 16-bit arithmetic."""
+    fine = node.input(0).scale / 128
+    out, gate = FixedPoint.of([fine / node.output.scale]), FixedPoint.of([fine * 32768 / 3])
+    if not (-15 <= out.shifts[0] <= 0 and gate.shifts[0] >= -15):
+        raise ThimbleError("the scales of its input and output differ too much for 16 bits")
+
+    def swish(x: IntArray) -> IntArray:
+        high = x << 7
+        value = _high16(high, _upper(out))
+        shift = gate.shifts[0]
+        if shift > 0:
+            share = _saturated16(_high16(_saturated16(high << (shift - 1)), _upper(gate)) << 1)
+        else:
+            share = rounded_shift(_high16(high, _upper(gate)), -shift)
+        share = (share + (1 << 15)) >> 1  # [-1, 1] -> [0, 1]
+        product = share * value
+        truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
+        return rounded_shift(truncated, -out.shifts[0]) + node.output.zero_point
+
+    _lookup(build, node, swish)
+
+
+def _upper(factor: FixedPoint) -> int:
+    """The upper half of a multiplier, rounded: DownScaleInt32ToInt16Multiplier."""
+    return min((factor.multipliers[0] + (1 << 15)) >> 16, (1 << 15) - 1)
+
+
+def _high16(a: IntArray, b: int) -> IntArray:
+    """gemmlowp's SaturatingRoundingDoublingHighMul of 16 bits, for b >= 0."""
+    nudged = a * b + np.where(a >= 0, 1 << 14, 1 - (1 << 14))
+    return np.where(nudged >= 0, nudged >> 15, -(-nudged >> 15))
+
+
+def _saturated16(a: IntArray) -> IntArray:
+    return np.clip(a, -(1 << 15), (1 << 15) - 1)
+
+
+def leaky_relu(build: Builder, node: Node, options: Options) -> None:
+    """To any quantization; the slope may be negative."""
+    scale, out = node.input(0).scale, node.output.scale
+    slope = scale * options["alpha"] / out
+    straight, leak = FixedPoint.of([scale / out]), FixedPoint.of([abs(slope)])
+
+    def leaky(x: IntArray) -> IntArray:
+        below = leak.apply(x) * (-1 if slope < 0 else 1)
+        return np.where(x >= 0, straight.apply(x), below) + node.output.zero_point
+
+    _lookup(build, node, leaky)
+
+
+def relu(build: Builder, node: Node, options: Options) -> None:
+    """On its own, to any quantization; fused ones are part of the operator before."""
+    requant = FixedPoint.of([node.input(0).scale / node.output.scale])
+    low = stored(0.0, node.output)
+    _lookup(build, node, lambda x: np.maximum(requant.apply(x) + node.output.zero_point, low))
+
+
+def relu_n1_to_1(build: Builder, node: Node, options: Options) -> None:
+    """On its own, to any quantization, as TFLite does it; tflite-micro has fused ones only."""
+    requant = FixedPoint.of([node.input(0).scale / node.output.scale])
+    zero, low, high = (stored(value, node.output) for value in (0.0, -1.0, 1.0))
+    _lookup(build, node, lambda x: np.clip(requant.apply(x) + zero, low, high))
+
+
+def relu6(build: Builder, node: Node, options: Options) -> None:
+    """On its own, input and output of one quantization; fused ones are part of the one before."""
+    same_quantization(node.input(0), node.output)
+    low, high = node.output.zero_point, stored(6.0, node.output)
+    _lookup(build, node, lambda x: np.clip(x + node.output.zero_point, low, high))
+
+
+def quantize(build: Builder, node: Node, options: Options) -> None:
+    """From int8 or uint8 to either. From float at the model's start: left out, the network takes
+    the integers."""
+    given = node.input(0)
+    if given.type == "FLOAT32":
+        if given.index != build.first or build.input:
+            raise ThimbleError(f"{given.name} is a float32 result, and only int8 is supported")
+        build.input = build.target(node.output).name
+        return
+    requant = FixedPoint.of([given.scale / node.output.scale])
+    zero = node.output.zero_point
+    _lookup(build, node, lambda x: requant.apply(x) + zero, ("INT8", "UINT8"))
+
+
+OPERATORS = {
+    "LOGISTIC": Entry(logistic),
+    "TANH": Entry(tanh),
+    "HARD_SWISH": Entry(hard_swish),
+    "LEAKY_RELU": Entry(leaky_relu, "LeakyReluOptions", "alpha:f32"),
+    "RELU": Entry(relu),
+    "RELU6": Entry(relu6),
+    "RELU_N1_TO_1": Entry(relu_n1_to_1),
+    "QUANTIZE": Entry(quantize),
+}

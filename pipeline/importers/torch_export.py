@@ -1,0 +1,196 @@
+"""A PyTorch module to a float graph, through ``torch.export``.
+
+The exported program is brought to core ATen, but for the operators that ``torch_operators`` knows
+by themselves. What depends on weights alone is computed here, whatever the operators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import Node as FxNode
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.builder import Builder
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.layout import Moves, Value
+from pipeline.importers.torch_call import Call
+from pipeline.importers.torch_operators import KEPT, OPERATORS, supported
+
+INPUT = "input"
+
+HINTS = {
+    "log_softmax": "end the network with its logits: the label is the same",
+    "_log_softmax": "end the network with its logits: the label is the same",
+}
+"""What to do instead, where there is something."""
+
+
+def exported(name: str, module: nn.Module, example: torch.Tensor) -> FloatGraph:
+    """The float graph of ``module`` in evaluation mode.
+
+    Args:
+        example: one input (1, …), images (1, c, h, w).
+
+    Raises:
+        ThimbleError: the module cannot be traced, or has an operator that is not supported: its
+            name, where it is, and what is.
+    """
+    program = traced(name, module.eval(), example)
+    try:
+        return _imported(name, program, last=False)
+    except Moves as moves:
+        try:  # a module that takes (1, h, w, c) transposes first
+            return _imported(name, program, last=True)
+        except ThimbleError:
+            raise moves from None
+
+
+def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.ExportedProgram:
+    with _quiet():
+        try:
+            program = torch.export.export(module, (example,))
+            if _is_plain(program):
+                return program
+            table: Any = torch.export.default_decompositions()
+            for operator in KEPT:
+                table.pop(operator, None)
+            whole: torch.export.ExportedProgram = program.run_decompositions(table)
+            return whole
+        except ThimbleError:
+            raise
+        except Exception as error:  # whatever the user's forward, or PyTorch's tracer, raises
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = lines[0] if lines else type(error).__name__
+            raise ThimbleError(
+                f"{name}: torch.export cannot trace it with an input of {list(example.shape)}: "
+                f"{type(error).__name__}: {reason[:200]}"
+            ) from None
+
+
+def _is_plain(program: torch.export.ExportedProgram) -> bool:
+    """Whether every operator is known as it is, and none writes to its input."""
+    calls = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    return all(name in OPERATORS for name in calls)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """torch.export warns about its own use of PyTorch, and prints graphs that it gives up."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        before = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+def _imported(name: str, program: torch.export.ExportedProgram, last: bool) -> FloatGraph:
+    builder = Builder(name)
+    values: dict[str, Any] = {}
+    source = ""
+    for node in program.graph.nodes:
+        builder.here, builder.label = where(node), label(node)
+        if node.op == "placeholder":
+            held = constant(program, node.name)
+            if held is not None:
+                values[node.name] = held
+            elif source:
+                raise ThimbleError(f"{name}: takes several inputs, one is supported")
+            else:
+                source = node.name
+                shape = tuple(int(n) for n in node.meta["val"].shape)
+                if not shape or shape[0] != 1:
+                    raise ThimbleError(f"{name}: its input {list(shape)} has no batch axis of 1")
+                values[source] = builder.source(INPUT, shape, last)
+        elif node.op == "get_attr":
+            values[node.name] = getattr(program.graph_module, str(node.target))
+        elif node.op == "call_function" and node.users:  # others are checks of PyTorch's
+            values[node.name] = _called(builder, node, values)
+        elif node.op == "output":
+            results = program.graph_signature.user_outputs
+            if len(results) != 1 or not isinstance(results[0], str):
+                raise ThimbleError(f"{name}: gives {len(results)} outputs, one is supported")
+            result = values.get(results[0])
+            if not isinstance(result, Value):
+                raise ThimbleError(f"{name}: its output does not depend on its input")
+            return builder.graph(INPUT, result)
+    raise ThimbleError(f"{name}: has no output")
+
+
+def _flat(item: Any) -> Iterator[Any]:
+    if isinstance(item, (tuple, list)):
+        for each in item:
+            yield from _flat(each)
+    elif item is not None:
+        yield item
+
+
+def constant(program: torch.export.ExportedProgram, placeholder: str) -> torch.Tensor | None:
+    """The parameter, buffer or constant that ``placeholder`` stands for; None for an input."""
+    signature = program.graph_signature
+    for names in (signature.inputs_to_parameters, signature.inputs_to_buffers):
+        if placeholder in names:
+            target = names[placeholder]
+            held = program.state_dict.get(target, program.constants.get(target))
+            assert isinstance(held, torch.Tensor)
+            return held.detach()
+    target = signature.inputs_to_lifted_tensor_constants.get(placeholder, "")
+    found = program.constants.get(target)
+    return found.detach() if isinstance(found, torch.Tensor) else None
+
+
+def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
+    def known(item: Any) -> Any:
+        return values[item.name] if isinstance(item, FxNode) else item
+
+    args = torch.fx.node.map_aggregate(node.args, known)
+    kwargs = torch.fx.node.map_aggregate(dict(node.kwargs), known)
+    if not any(isinstance(each, Value) for each in _flat([args, list(kwargs.values())])):
+        with torch.no_grad():
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+    rule = OPERATORS.get(str(node.target))
+    if rule is None:
+        name = operator_name(node)
+        hint = HINTS.get(name, f"supported are {', '.join(supported())}")
+        raise builder.refuse(f"the operator {name} is not supported; {hint}")
+    shown = next(_flat(node.meta.get("val")), None)
+    shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
+    return rule(Call(builder, args, kwargs, shape))
+
+
+def operator_name(node: FxNode) -> str:
+    target = str(node.target)
+    return target.removeprefix("aten.").rpartition(".")[0] or target
+
+
+def where(node: FxNode) -> str:
+    """The module's path in the network, and the line of its source."""
+    path = _module_path(node)
+    trace = str(node.meta.get("stack_trace") or "")
+    lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
+    own = [(file, line) for file, line in lines if "site-packages/torch/" not in file]
+    file, line = own[-1] if own else ("", "")
+    place = f"{file.rpartition('/')[2]}:{line}" if file else ""
+    both = " ".join(part for part in (path, f"({place})" if path and place else place) if part)
+    return both or str(node.name)
+
+
+def label(node: FxNode) -> str:
+    """The name of what the node becomes: its module's path, or its own name."""
+    return _module_path(node) or str(node.name)
+
+
+def _module_path(node: FxNode) -> str:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    return str(stack[-1][0]) if stack else ""

@@ -1,0 +1,119 @@
+"""Elementwise functions of ATen.
+
+Arguments are those of ATen's schemas
+(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.functions import Composed
+from pipeline.importers.layout import Value
+from pipeline.importers.torch_call import Call, Table, required
+
+
+def clip(call: Call) -> Value:
+    """aten.hardtanh(-1, 1), aten.clamp(None, None)"""
+    low, high = call.get(1, "min", call.kwargs.get("min_val")), call.get(2, "max")
+    return _clip(call, low, call.kwargs.get("max_val") if high is None else high)
+
+
+def hardtanh(call: Call) -> Value:
+    return _clip(call, call.get(1, "min_val", -1), call.get(2, "max_val", 1))
+
+
+def _clip(call: Call, low: Any, high: Any) -> Value:
+    if isinstance(low, (Value, torch.Tensor)) or isinstance(high, (Value, torch.Tensor)):
+        raise call.builder.refuse("clamping to a tensor is not supported")
+    limits = (-inf if low is None else float(low), inf if high is None else float(high))
+    return call.builder.function(call.x, Composed.of("clip", *limits))
+
+
+def function(name: str, *constants: float) -> Callable[[Call], Value]:
+    def made(call: Call) -> Value:
+        return call.builder.function(call.x, Composed.of(name, *constants))
+
+    return made
+
+
+def parametric(name: str, *defaults: tuple[str, float]) -> Callable[[Call], Value]:
+    """A function whose arguments after the input are its constants."""
+
+    def made(call: Call) -> Value:
+        given = [call.get(index, key, value) for index, (key, value) in enumerate(defaults, 1)]
+        return call.builder.function(call.x, Composed.of(name, *given))
+
+    return made
+
+
+def gelu(call: Call) -> Value:
+    tanh = call.kwargs.get("approximate", "none") == "tanh"
+    return call.builder.function(call.x, Composed.of("gelu_tanh" if tanh else "gelu"))
+
+
+def celu(call: Call) -> Value:
+    """max(0, x) + min(0, alpha (exp(x / alpha) - 1))"""
+    alpha = float(call.get(1, "alpha", 1.0))
+    return call.builder.function(call.x, Composed.of("elu", alpha, 1.0, 1 / alpha))
+
+
+def power(call: Call) -> Value:
+    exponent = call.get(1, "exponent")
+    if isinstance(exponent, (Value, torch.Tensor)):
+        raise call.builder.refuse("a power with a tensor as exponent is not supported")
+    return call.builder.function(call.x, Composed.of("power", float(exponent)))
+
+
+def prelu(call: Call) -> Value:
+    """One slope; or one for each channel, as max(x, 0) + slope * min(x, 0)."""
+    slopes, x = required(call, 1, "weight"), call.x
+    if slopes.size == 1:
+        slope = float(slopes.reshape(-1)[0])
+        return call.builder.function(x, Composed.of("leaky_relu", slope))
+    below = call.builder.function(x, Composed.of("clip", -inf, 0.0))
+    above = call.builder.function(x, Composed.of("clip", 0.0, inf))
+    if slopes.ndim == 1:
+        slopes = slopes.reshape((-1,) + (1,) * (len(x.shape) - 2))
+    return call.builder.binary(nodes.Sum, above, call.builder.scale(below, slopes, np.zeros(())))
+
+
+OPERATORS: Table = {
+    "aten.relu.default": function("clip", 0.0, inf),
+    "aten.relu6.default": function("clip", 0.0, 6.0),
+    "aten.hardtanh.default": hardtanh,
+    "aten.clamp.default": clip,
+    "aten.clamp_min.default": parametric("clip", ("min", 0.0), ("none", inf)),
+    "aten.sigmoid.default": function("sigmoid"),
+    "aten.tanh.default": function("tanh"),
+    "aten.hardswish.default": function("hardswish"),
+    "aten.hardsigmoid.default": function("hardsigmoid", 1 / 6, 0.5),
+    "aten.silu.default": function("silu"),
+    "aten.gelu.default": gelu,
+    "aten.mish.default": function("mish"),
+    "aten.leaky_relu.default": parametric("leaky_relu", ("negative_slope", 0.01)),
+    "aten.prelu.default": prelu,
+    "aten._prelu_kernel.default": prelu,
+    "aten.elu.default": parametric("elu", ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
+    "aten.celu.default": celu,
+    "aten.softplus.default": parametric("softplus", ("beta", 1.0), ("threshold", 20.0)),
+    "aten.exp.default": function("exp"),
+    "aten.expm1.default": function("expm1"),
+    "aten.log.default": function("log"),
+    "aten.log1p.default": function("log1p"),
+    "aten.erf.default": function("erf"),
+    "aten.abs.default": function("abs"),
+    "aten.neg.default": function("neg"),
+    "aten.sqrt.default": function("sqrt"),
+    "aten.rsqrt.default": function("power", -0.5),
+    "aten.reciprocal.default": function("reciprocal"),
+    "aten.floor.default": function("floor"),
+    "aten.round.default": function("round"),
+    "aten.pow.Tensor_Scalar": power,
+}

@@ -1,0 +1,128 @@
+"""``model=torch``: the user's own PyTorch network."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline import home
+from pipeline.artifacts import Arrays, read_npz
+from pipeline.errors import ThimbleError
+from pipeline.models.network import Model, loaded
+
+
+class Ranged(nn.Module):
+    """``network`` behind raw values: 0…255 become ``low``…``high``."""
+
+    def __init__(self, network: nn.Module, low: float, high: float) -> None:
+        super().__init__()
+        self.network = network
+        self.low, self.step = low, (high - low) / 255
+
+    def forward(self, raw: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.network(raw * self.step + self.low)
+        return result
+
+
+@dataclass(frozen=True)
+class TorchModel(Model):
+    """What ``factory`` makes.
+
+    Attributes:
+        factory: ``package.module:Net``, a class or function, found from the folder in which the
+            command is typed.
+        kwargs: its arguments.
+        state_dict: weights: a .pt or .pth file with a state dict of tensors, or an .npz.
+        input_range: what the network takes for the raw values 0 and 255 of the data. The network
+            does the rest of its normalization, if any, itself.
+    """
+
+    factory: str = ""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    state_dict: str = ""
+    input_range: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def trained(self) -> bool:
+        return bool(self.state_dict)
+
+    def build(self) -> nn.Module:
+        """Fresh or, with ``state_dict``, the given weights."""
+        low, high = self.input_range if len(self.input_range) == 2 else (0.0, 0.0)
+        if not low < high:
+            raise ThimbleError(f"model.input_range={list(self.input_range)}: give [low, high]")
+        network = self._made()
+        if self.state_dict:
+            loaded(network, state_of(Path(self.state_dict)))
+        return Ranged(network.eval(), low, high)
+
+    def _made(self) -> nn.Module:
+        module_name, _, name = self.factory.partition(":")
+        if not module_name or not name:
+            raise ThimbleError(
+                f"model.factory={self.factory or '(none)'}: give package.module:Net, found from "
+                "the folder in which the command is typed"
+            )
+        folder = str(home.typed())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        try:
+            make = getattr(importlib.import_module(module_name), name)
+        except ModuleNotFoundError as error:
+            raise ThimbleError(
+                f"model.factory={self.factory}: there is no module {error.name} in {folder}"
+            ) from None
+        except AttributeError:
+            raise ThimbleError(f"model.factory: {module_name} has no {name!r}") from None
+        except Exception as error:  # the user's module may raise anything
+            raise ThimbleError(_said(f"model.factory: importing {module_name}", error)) from None
+        try:
+            network = make(**{str(key): value for key, value in self.kwargs.items()})
+        except Exception as error:  # so may its class
+            raise ThimbleError(_said(f"model.factory: making {self.factory}", error)) from None
+        if not isinstance(network, nn.Module):
+            raise ThimbleError(
+                f"model.factory={self.factory} gives a {type(network).__name__}, not an nn.Module"
+            )
+        return network
+
+
+def _said(what: str, error: Exception) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{what}: {type(error).__name__}: {first}"
+
+
+def state_of(path: Path) -> Arrays:
+    """The arrays in a state dict file; nothing in it is run.
+
+    Raises:
+        ThimbleError: no such file, or something else than tensors by name.
+    """
+    if path.suffix == ".npz":
+        return read_npz(path)
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise ThimbleError(f"model.state_dict={path} does not exist") from None
+    except Exception as error:  # pickle and zip raise whatever a damaged file makes them
+        kind = "not" if zipfile.is_zipfile(path) else "not, or a damaged"
+        raise ThimbleError(
+            f"model.state_dict={path} is {kind} a state dict saved by torch.save "
+            f"({type(error).__name__}): save model.state_dict(), not the model"
+        ) from None
+    if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
+        found = found["state_dict"]
+    if not isinstance(found, Mapping) or not all(
+        isinstance(value, torch.Tensor) for value in found.values()
+    ):
+        raise ThimbleError(f"model.state_dict={path} does not hold tensors by name")
+    return {str(name): np.asarray(value.detach().numpy()) for name, value in found.items()}

@@ -1,0 +1,106 @@
+"""Pools and means of ATen.
+
+Arguments are those of ATen's schemas
+(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
+"""
+
+from __future__ import annotations
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.builder import pair
+from pipeline.importers.float_nodes import Padding, Pair
+from pipeline.importers.layout import Value
+from pipeline.importers.torch_call import Call, Table
+
+
+def max_pool(call: Call) -> Value:
+    kernel = pair(call.get(1, "kernel_size"))
+    stride = pair(call.get(2, "stride", []) or kernel)
+    padding = pair(call.get(3, "padding", [0]))
+    if pair(call.get(4, "dilation", [1])) != (1, 1):
+        raise call.builder.refuse("dilated maximum pooling is not supported")
+    sides = ceiled(call, kernel, stride, padding)
+    return call.builder.pool(nodes.MaxPool, call.x, call.shape, kernel, stride, sides)
+
+
+def average_pool(call: Call) -> Value:
+    kernel = pair(call.get(1, "kernel_size"))
+    stride = pair(call.get(2, "stride", []) or kernel)
+    padding = pair(call.get(3, "padding", [0]))
+    if call.get(6, "divisor_override") is not None:
+        raise call.builder.refuse("average pooling with a divisor of its own is not supported")
+    sides = ceiled(call, kernel, stride, padding)
+    x = call.x
+    if any(padding) and call.get(5, "count_include_pad", True):
+        if sides != (padding[0], padding[0], padding[1], padding[1]):
+            raise call.builder.refuse(
+                "average pooling with ceil_mode and counted padding is not supported"
+            )
+        x = call.builder.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
+        sides = (0, 0, 0, 0)
+    return call.builder.pool(nodes.AveragePool, x, call.shape, kernel, stride, sides)
+
+
+def ceiled(call: Call, kernel: Pair, stride: Pair, padding: Pair) -> Padding:
+    """Padding on all sides; with ceil_mode as much more at the end as the last window needs."""
+    sides: list[int] = []
+    for axis in (0, 1):
+        extent = call.x.shape[axis + 2] if len(call.x.shape) == 4 else 1
+        outputs = call.shape[axis + 2] if len(call.shape) == 4 else 1
+        needed = (outputs - 1) * stride[axis] + kernel[axis] - extent - padding[axis]
+        sides += [padding[axis], max(padding[axis], needed)]
+    top, bottom, left, right = sides
+    return top, bottom, left, right
+
+
+def adaptive_average(call: Call) -> Value:
+    """Where the output divides the input: ordinary windows."""
+    *_, height, width = call.x.shape
+    *_, rows, columns = call.shape
+    if height % rows or width % columns:
+        raise call.builder.refuse(
+            f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of different "
+            "sizes: choose an output that divides the input"
+        )
+    kernel = (height // rows, width // columns)
+    return call.builder.pool(
+        nodes.AveragePool, call.x, call.shape, kernel, kernel, (0, 0, 0, 0)
+    )  # fmt: skip
+
+
+def adaptive_maximum(call: Call) -> Value:
+    *_, height, width = call.x.shape
+    rows, columns = (int(n) for n in call.get(1, "output_size"))
+    if height % rows or width % columns:
+        raise call.builder.refuse(
+            f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of different "
+            "sizes: choose an output that divides the input"
+        )
+    kernel = (height // rows, width // columns)
+    shape = (*call.x.shape[:2], rows, columns)
+    return call.builder.pool(nodes.MaxPool, call.x, shape, kernel, kernel, (0, 0, 0, 0))
+
+
+def mean(call: Call) -> Value:
+    """Over height and width of an image."""
+    x, rank = call.x, len(call.x.shape)
+    axes = call.get(1, "dim")
+    if rank != 4 or axes is None or sorted(axis % rank for axis in axes) != [2, 3]:
+        raise call.builder.refuse(
+            f"a mean over {axes} of {list(x.shape)}: over height and width is supported"
+        )
+    kernel = (x.shape[2], x.shape[3])
+    shape = (1, x.shape[1], 1, 1)
+    pooled = call.builder.pool(nodes.AveragePool, x, shape, kernel, kernel, (0, 0, 0, 0))
+    return pooled.reshape(call.shape)
+
+
+OPERATORS: Table = {
+    "aten.max_pool2d.default": max_pool,
+    "aten.max_pool2d_with_indices.default": max_pool,
+    "aten.avg_pool2d.default": average_pool,
+    "aten.adaptive_avg_pool2d.default": adaptive_average,
+    "aten._adaptive_avg_pool2d.default": adaptive_average,
+    "aten.adaptive_max_pool2d.default": adaptive_maximum,
+    "aten.mean.dim": mean,
+}

@@ -1,0 +1,101 @@
+"""Concatenation, padding, reshaping, softmax, and what does nothing, of ATen.
+
+Arguments are those of ATen's schemas
+(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.importers.layout import Value
+from pipeline.importers.torch_call import Call, Table
+
+
+def item(call: Call) -> Value:
+    """The first of several results; the others are for training."""
+    found = call.args[0]
+    if call.args[1] != 0:
+        raise call.builder.refuse("only the first result of an operator is supported")
+    return found if isinstance(found, Value) else found[0]
+
+
+def cat(call: Call) -> Value:
+    parts = call.get(0, "tensors")
+    if not all(isinstance(part, Value) for part in parts):
+        raise call.builder.refuse("a concatenation with constants is not supported")
+    axis = call.get(1, "dim", 0) % len(call.shape)
+    if axis == 0:
+        raise call.builder.refuse("a concatenation along the batch axis is not supported")
+    return call.builder.concatenation(parts, axis)
+
+
+def pad(call: Call) -> Value:
+    """aten.pad, aten.constant_pad_nd: (before, after) from the last axis on."""
+    widths = list(call.get(1, "pad"))
+    mode, value = "constant", call.get(2, "value", 0)
+    if isinstance(value, str):
+        mode, value = value, call.get(3, "value", 0)
+    mode = call.kwargs.get("mode", mode)
+    if mode != "constant" or float(value or 0) != 0:
+        raise call.builder.refuse(f"padding by {mode} {value or ''}: only zeros are supported")
+    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
+    rank = len(call.x.shape)
+    around = [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+    if min(min(each) for each in around) < 0:
+        raise call.builder.refuse("negative padding (cropping) is not supported")
+    return call.builder.pad(call.x, around)
+
+
+def reshape(call: Call) -> Value:
+    return call.x.reshape(call.shape)
+
+
+def permute(call: Call) -> Value:
+    rank = len(call.x.shape)
+    return call.x.transpose(tuple(axis % rank for axis in call.get(1, "dims")))
+
+
+def transpose(call: Call) -> Value:
+    rank = len(call.x.shape)
+    axes = list(range(rank))
+    first, second = (call.get(1, "dim0", 0) % rank, call.get(2, "dim1", 1) % rank)
+    axes[first], axes[second] = axes[second], axes[first]
+    return call.x.transpose(tuple(axes))
+
+
+def softmax(call: Call) -> Value:
+    return call.builder.softmax(call.x, call.get(1, "dim") % len(call.x.shape))
+
+
+def same(call: Call) -> Value:
+    """What changes nothing when a trained network runs: dropout, copies."""
+    if prod(call.shape) != prod(call.x.shape):
+        raise call.builder.refuse("a broadcast of an activation is not supported")
+    return call.x.reshape(call.shape)
+
+
+OPERATORS: Table = {
+    "<built-in function getitem>": item,
+    "aten.cat.default": cat,
+    "aten.pad.default": pad,
+    "aten.constant_pad_nd.default": pad,
+    "aten.flatten.using_ints": reshape,
+    "aten.view.default": reshape,
+    "aten.reshape.default": reshape,
+    "aten._unsafe_view.default": reshape,
+    "aten.squeeze.default": reshape,
+    "aten.squeeze.dim": reshape,
+    "aten.squeeze.dims": reshape,
+    "aten.unsqueeze.default": reshape,
+    "aten.permute.default": permute,
+    "aten.transpose.int": transpose,
+    "aten.t.default": transpose,
+    "aten.softmax.int": softmax,
+    "aten._softmax.default": softmax,
+    "aten.dropout.default": same,
+    "aten.clone.default": same,
+    "aten.detach.default": same,
+    "aten._to_copy.default": same,
+    "aten.expand.default": same,
+}

@@ -1,0 +1,133 @@
+"""Convolutions, linear layers and batch norms of ATen.
+
+Arguments are those of ATen's schemas
+(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.importers.builder import pair
+from pipeline.importers.float_nodes import Floats, Padding
+from pipeline.importers.layout import Value
+from pipeline.importers.torch_call import Call, Table, required
+
+
+def convolution(call: Call) -> Value:
+    """aten.convolution; 1-D as 2-D of height 1."""
+    if call.get(6, "transposed", False):
+        raise call.builder.refuse("transposed convolution is not supported")
+    weights = required(call, 1, "weight")
+    stride, padding, dilation = (call.get(index, "") for index in (3, 4, 5))
+    groups = call.get(8, "groups", 1)
+    return _convolved(call, weights, call.constant(2, "bias"), stride, padding, dilation, groups)
+
+
+def conv(call: Call) -> Value:
+    """aten.conv2d, aten.conv1d"""
+    weights = required(call, 1, "weight")
+    spatial = weights.ndim - 2
+    stride = call.get(3, "stride", [1] * spatial)
+    padding = call.get(4, "padding", [0] * spatial)
+    dilation = call.get(5, "dilation", [1] * spatial)
+    return _convolved(
+        call, weights, call.constant(2, "bias"), stride, padding, dilation, call.get(6, "groups", 1)
+    )
+
+
+def conv_named(call: Call) -> Value:
+    """aten.conv2d.padding: "same" or "valid"; what is odd of "same" goes to the end."""
+    weights = required(call, 1, "weight")
+    spatial = weights.ndim - 2
+    dilation = list(call.get(5, "dilation", [1] * spatial))
+    dilation = dilation * (spatial // len(dilation))
+    around = [0] * (2 * spatial)
+    if call.get(4, "padding", "valid") == "same":
+        around = []
+        for taps, spread in zip(weights.shape[2:], dilation, strict=True):
+            total = spread * (taps - 1)
+            around += [total // 2, total - total // 2]
+    stride = call.get(3, "stride", [1] * spatial)
+    groups = call.get(6, "groups", 1)
+    return _convolved(call, weights, call.constant(2, "bias"), stride, around, dilation, groups)
+
+
+def _convolved(
+    call: Call, weights: Floats, bias: Floats | None, stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], groups: int,
+) -> Value:  # fmt: skip
+    x, spatial = call.x, weights.ndim - 2
+    if spatial not in (1, 2) or len(x.shape) != spatial + 2:
+        raise call.builder.refuse(
+            f"a convolution of {list(x.shape)} with weights {list(weights.shape)}: one or two "
+            "dimensions and a batch of 1 are supported"
+        )
+    if spatial == 1:
+        sides = (0, 0, padding[0], padding[-1])
+        result = call.builder.convolution(
+            x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None], bias,
+            (*call.shape[:2], 1, call.shape[2]), (1, stride[0]), sides, (1, dilation[0]), groups,
+        )  # fmt: skip
+        return result.reshape(call.shape)
+    sides = four(padding)
+    return call.builder.convolution(
+        x, weights, bias, call.shape, pair(stride), sides, pair(dilation), groups
+    )
+
+
+def four(padding: Sequence[int]) -> Padding:
+    """On all sides, from one or two numbers for both sides, or all four."""
+    if len(padding) == 4:
+        return padding[0], padding[1], padding[2], padding[3]
+    rows, columns = pair(padding)
+    return rows, rows, columns, columns
+
+
+def linear(call: Call) -> Value:
+    return call.builder.linear(call.x, required(call, 1, "weight"), call.constant(2, "bias"))
+
+
+def addmm(call: Call) -> Value:
+    """bias + x @ weights, weights (inputs, c_out)."""
+    x = call.get(1, "mat1")
+    if not isinstance(x, Value) or call.kwargs:
+        raise call.builder.refuse("only a linear layer's addmm is supported")
+    outputs = call.shape[-1]
+    bias = np.broadcast_to(required(call, 0, "self"), (outputs,))
+    return call.builder.linear(x, required(call, 2, "mat2").T, bias)
+
+
+def matmul(call: Call) -> Value:
+    weights = required(call, 1, "other")
+    if weights.ndim != 2:
+        raise call.builder.refuse("a product with a matrix of constants is supported")
+    return call.builder.linear(call.x, weights.T, None)
+
+
+def batch_norm(call: Call) -> Value:
+    """weight, bias, mean, variance: (x - mean) / sqrt(variance + eps) * weight + bias."""
+    mean, variance = required(call, 3, "running_mean"), required(call, 4, "running_var")
+    weight, bias = call.constant(1, "weight"), call.constant(2, "bias")
+    eps = call.args[6] if len(call.args) <= 7 else call.args[7]
+    factor = (1.0 if weight is None else weight) / np.sqrt(variance + eps)
+    offset = (0.0 if bias is None else bias) - mean * factor
+    shape = (-1,) + (1,) * (len(call.x.shape) - 2)
+    return call.builder.scale(call.x, factor.reshape(shape), offset.reshape(shape))
+
+
+OPERATORS: Table = {
+    "aten.convolution.default": convolution,
+    "aten.conv2d.default": conv,
+    "aten.conv2d.padding": conv_named,
+    "aten.conv1d.default": conv,
+    "aten.conv1d.padding": conv_named,
+    "aten.linear.default": linear,
+    "aten.addmm.default": addmm,
+    "aten.mm.default": matmul,
+    "aten.matmul.default": matmul,
+    "aten.batch_norm.default": batch_norm,
+    "aten._native_batch_norm_legit_no_training.default": batch_norm,
+}

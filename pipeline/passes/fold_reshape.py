@@ -1,0 +1,53 @@
+"""Reshapes that need not be: before a dense layer or another reshape, or to the same shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.passes._edit import edited
+
+
+def apply(graph: Graph) -> Graph:
+    """A dense layer reads its input whole, in any shape: its weights take that shape instead."""
+    origin: dict[str, str] = {}
+    changed: list[Operator] = []
+    tensors: dict[str, Tensor] = {}
+    constants: dict[str, IntArray] = {}
+    for op in graph.operators:
+        if isinstance(op, Reshape):
+            origin[op.output] = origin.get(op.inputs[0], op.inputs[0])
+            op = replace(op, inputs=(origin[op.output],))
+        elif isinstance(op, Dense) and op.inputs[0] in origin:
+            source, weight = origin[op.inputs[0]], op.parameters[0]
+            shape = (graph.tensors[weight].shape[0], *graph.tensors[source].shape)
+            name = f"{weight}.{op.name}"  # other layers may share the weights
+            tensors[name] = replace(graph.tensors[weight], name=name, shape=shape)
+            constants[name] = np.reshape(graph.constants[weight], shape)
+            op = replace(op, inputs=(source,), parameters=(name, *op.parameters[1:]))
+        changed.append(op)
+    if not origin:
+        return graph
+    return edited(graph, _without_idle(graph, changed), tensors, constants)
+
+
+def _without_idle(graph: Graph, operators: list[Operator]) -> list[Operator]:
+    """Without reshapes to the shape that their input has; the graph's output keeps its name."""
+    same = {
+        op.output: op.inputs[0]
+        for op in operators
+        if isinstance(op, Reshape)
+        and op.output != graph.output
+        and graph.tensors[op.inputs[0]].shape == op.shape
+    }
+    kept = []
+    for op in operators:
+        if op.output not in same:
+            kept.append(op.renamed(same))
+    return kept

@@ -1,0 +1,153 @@
+"""int8 after training: per-channel symmetric weights, affine activations, int32 biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets.noise import pictures
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine, FloatGraph
+from pipeline.importers.float_passes import rebuilt, simplified
+from pipeline.importers.lower import lower, weight_steps
+from pipeline.importers.torch_export import exported
+from pipeline.models.network import Model, loaded
+from pipeline.quantize.base import Quantizer
+from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
+
+Observer = Literal["mse", "percentile", "minmax"]
+
+PIXEL = Affine(1.0, -128)
+"""The network's input is raw values 0…255: stored as the value less 128."""
+
+BATCH_ELEMENTS = 1 << 20
+"""Input elements calibrated at a time."""
+
+MOST_VALUES = 1 << 20
+"""Of all random pictures together: where there are no data, accuracy is not the question."""
+
+
+@dataclass(frozen=True)
+class Int8(Quantizer):
+    """Ranges are observed on ``images`` training images, or, where there are none, on up to as
+    many random pictures.
+
+    Attributes:
+        observer: ``mse`` (least squared error), ``percentile`` or ``minmax``.
+        percentile: of the values that stay inside the range, for that observer.
+        seed: of the random pictures.
+        threads: that PyTorch shares an operator among: they decide the last bits of sums.
+    """
+
+    images: int = 256
+    observer: Observer = "mse"
+    percentile: float = 99.99
+    seed: int = 0
+    threads: int = 2
+
+    needs_data: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.observer not in OBSERVERS:
+            raise ThimbleError(
+                f"quantize.observer={self.observer} is unknown; there are {', '.join(OBSERVERS)}"
+            )
+        if self.images < 1 or self.threads < 1 or not 50 < self.percentile <= 100:
+            raise ThimbleError(
+                f"quantize.images={self.images} and quantize.threads={self.threads} must be at "
+                f"least 1, quantize.percentile={self.percentile} in 50…100"
+            )
+
+    def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:
+        network = loaded(model.build(), weights)
+        return self.from_float(exported(name, network, model.example()), data)
+
+    def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
+        return lower(*self.calibration(network, data))
+
+    def calibration(
+        self, network: FloatGraph, data: Arrays | None
+    ) -> tuple[FloatGraph, dict[str, Affine]]:
+        """What is lowered: the simplified graph, and a quantization for each activation."""
+        graph = simplified(network)
+        frames = self.frames(graph, data)
+        graph, entry = absorbed(graph)
+        size = max(1, BATCH_ELEMENTS // frames[0].size)
+
+        def batches() -> Iterator[torch.Tensor]:
+            for start in range(0, len(frames), size):
+                raw = torch.from_numpy(frames[start : start + size].astype(np.float32))
+                # what the stored integers stand for
+                yield entry.scale * (raw - 128 - entry.zero_point)
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            affines = calibrated(graph, batches, entry, self.observer, self.percentile)
+        finally:
+            torch.set_num_threads(before)
+        return graph, resolvable(graph, affines)
+
+    def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
+        """(n, *input shape) u8, evenly spaced over the training images."""
+        shape = graph.shapes[graph.input]
+        found = (data or {}).get("train_images")
+        if found is None or not len(found):
+            image = (1,) * (3 - len(shape)) + shape
+            count = max(4, min(self.images, MOST_VALUES // int(np.prod(shape))))
+            found = pictures(count, (image[0], image[1], image[2]), self.seed)
+        if found[0].size != np.prod(shape):
+            raise ThimbleError(
+                f"the data set has images of {'x'.join(map(str, found.shape[1:]))}, {graph.name} "
+                f"takes {'x'.join(map(str, shape))}: choose another data or model.input_shape"
+            )
+        chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
+        return np.asarray(found[chosen], np.uint8).reshape(-1, *shape)
+
+
+def absorbed(graph: FloatGraph) -> tuple[FloatGraph, Affine]:
+    """A scaling of the raw input, such as x / 255, taken into the input's quantization.
+
+    The real zero has to be one of the 256 values (to half a step): padding needs it.
+    """
+    readers = graph.readers(graph.input)
+    first = readers[0] if len(readers) == 1 else None
+    if not isinstance(first, nodes.Function) or len(first.body.steps) != 1 or first.clip:
+        return graph, PIXEL
+    step = first.body.steps[0]
+    if step.function != "affine" or step.constants[0] <= 0 or first.output == graph.output:
+        return graph, PIXEL
+    factor, offset = step.constants
+    zero_point = round(-128 - offset / factor)
+    if not -128 <= zero_point <= 127:
+        return graph, PIXEL
+    rest = [
+        replace(node, inputs=tuple(graph.input if n == first.output else n for n in node.inputs))
+        for node in graph.nodes
+        if node is not first
+    ]
+    return rebuilt(graph, rest), Affine(factor, zero_point)
+
+
+def resolvable(graph: FloatGraph, affines: dict[str, Affine]) -> dict[str, Affine]:
+    """Output scales not below the step of the sums they come from: nothing finer is there."""
+    result = dict(affines)
+    for node in graph.nodes:
+        if not isinstance(node, nodes.Weighted):
+            continue
+        scale = result[node.inputs[0]].scale
+        finest = scale * float(weight_steps(node.weights, node.bias, scale).max())
+        found = result[node.output]
+        if found.scale < finest:
+            group = [name for name, affine in affines.items() if affine == found]
+            coarser = Affine(finest, int(np.clip(found.zero_point, -128, 127)))
+            result |= dict.fromkeys(group, coarser)
+    return result

@@ -1,0 +1,90 @@
+"""A float graph that computes with int8's roundings and can be trained.
+
+Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+Inference (2018), section 3: weights and activations are rounded on the way forward; on the way
+back rounding counts as the identity (Bengio et al. 2013), and what is clipped has no gradient.
+Batch norms are part of the weights already, and the activations' ranges do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import Affine, FloatGraph
+from pipeline.importers.lower import WEIGHT_LIMIT, weight_steps
+
+
+class Rounded(nn.Module):
+    """``source`` on weights and activations that are rounded as int8 will round them."""
+
+    def __init__(self, source: FloatGraph, affines: Mapping[str, Affine]) -> None:
+        super().__init__()
+        self.source, self.affines = source, affines
+        last = next(node for node in source.nodes if node.output == source.output)
+        self.scores = last.inputs[0] if isinstance(last, nodes.SoftmaxOver) else source.output
+        self.layers = nn.ModuleList(
+            Layer(node, affines) if isinstance(node, nodes.Weighted) else nn.Identity()
+            for node in source.nodes
+        )
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """(n, h, w, c) in 0…255 -> (n, classes), before a softmax."""
+        source, entry = self.source, self.affines[self.source.input]
+        raw = frames.reshape(-1, *source.shapes[source.input])
+        values = {source.input: entry.scale * (raw - 128 - entry.zero_point)}
+        for node, layer in zip(source.nodes, self.layers, strict=True):
+            inputs = [values[name] for name in node.inputs]
+            real = layer(*inputs) if isinstance(layer, Layer) else node.evaluate(inputs)
+            affine = self.affines[node.output]
+            values[node.output] = torch.fake_quantize_per_tensor_affine(
+                real, affine.scale, affine.zero_point, -128, 127
+            )
+        return values[self.scores].flatten(1)
+
+    def graph(self) -> FloatGraph:
+        """``source`` with what was learnt."""
+        pairs = zip(self.source.nodes, self.layers, strict=True)
+        return replace(
+            self.source,
+            nodes=tuple(
+                layer.node() if isinstance(layer, Layer) else node for node, layer in pairs
+            ),
+        )
+
+
+class Layer(nn.Module):
+    """A node's weights and biases: those it came with, and a learnt change in units that suit each
+    channel, so that one rate suits all layers. Zero weights, as pruning makes them, stay zero."""
+
+    def __init__(self, node: nodes.Weighted, affines: Mapping[str, Affine]) -> None:
+        super().__init__()
+        self.source = node
+        self.scale_in = affines[node.inputs[0]].scale
+        start = torch.from_numpy(node.weights).float()
+        self.start = start, torch.from_numpy(node.bias).float()
+        largest = start.abs().flatten(1).amax(1).reshape(-1, *(1,) * (start.ndim - 1))
+        self.units = largest * (start != 0), WEIGHT_LIMIT * affines[node.output].scale
+        self.changes = nn.ParameterList(torch.zeros_like(each) for each in self.start)
+
+    def parameters_now(self) -> tuple[torch.Tensor, torch.Tensor]:
+        (weights, bias), (weight, offset) = self.start, self.units
+        return weights + weight * self.changes[0], bias + offset * self.changes[1]
+
+    def node(self) -> nodes.Weighted:
+        weights, bias = (each.detach().double().numpy() for each in self.parameters_now())
+        return replace(self.source, weights=weights, bias=bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, bias = self.parameters_now()
+        now = self.node()
+        steps = torch.from_numpy(weight_steps(now.weights, now.bias, self.scale_in)).float()
+        zeros = torch.zeros(len(steps), dtype=torch.int32)
+        rounded = torch.fake_quantize_per_channel_affine(
+            weights, steps, zeros, 0, -WEIGHT_LIMIT, WEIGHT_LIMIT
+        )
+        return self.source.clipped(self.source.applied(x, rounded, bias))

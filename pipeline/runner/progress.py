@@ -1,0 +1,90 @@
+"""What each job of a sweep is doing, in a small file each: its process may be on another machine.
+
+A job writes ``JOBS/NUMBER.json`` in the sweep's folder as it goes, and its ``result.json`` at the
+end; the process that started the sweep reads them. A launcher that loses a job's process notes it
+in the same place, so that nothing a job has said gets lost with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.artifacts import write_json
+from pipeline.runner.stage import Outcome
+
+FOLDER = "THIMBLE_SWEEP"
+"""The environment variable that names the sweep's folder to its jobs' processes."""
+
+JOBS = ".jobs"
+KILLED = "its process was killed"
+
+
+class Notes:
+    """What a job of a sweep has instead of a Screen: many jobs share the terminal."""
+
+    def __init__(self, sweep: Path, number: int, folder: Path) -> None:
+        self._path = _place(sweep, number)
+        self._folder = folder
+        self._begin = time.time()
+        (folder / "result.json").unlink(missing_ok=True)  # of an earlier sweep in this folder
+        self._write("starting")
+
+    def header(self, config: Mapping[str, Any], folder: Path) -> None:
+        """A job's line in the live view says it all."""
+
+    def start(self, stage: str) -> None:
+        self._write(stage)
+
+    def waiting(self, stage: str) -> None:
+        self._write(f"{stage}, waiting for another job")
+
+    def warn(self, line: str) -> None:
+        """The sweep's table shows it, from the result."""
+
+    def done(self, outcome: Outcome) -> None:
+        """The next stage's start, or the result, says so."""
+
+    def result(self, result: Mapping[str, Any]) -> None:
+        """The sweep's table shows it."""
+
+    def _write(self, stage: str) -> None:
+        note = {"folder": str(self._folder), "begin": self._begin, "stage": stage}
+        with contextlib.suppress(OSError):  # a full disk: the job itself will say so
+            write_json(self._path, note)
+
+
+def read(sweep: Path, without: Mapping[int, Any] | None = None) -> dict[int, dict[str, Any]]:
+    """The notes of the jobs of ``sweep`` that have started, by number; not those in ``without``."""
+    found = {}
+    for path in (sweep / JOBS).glob("[0-9]*.json"):
+        if int(path.stem) not in (without or {}):
+            with contextlib.suppress(OSError, ValueError):
+                found[int(path.stem)] = json.loads(path.read_text())
+    return found
+
+
+def lost(sweep: Path, number: int, error: str) -> None:
+    """Note that job ``number`` ended with ``error`` and could not say so itself."""
+    path = _place(sweep, number)
+    note = {"folder": str(sweep / str(number)), "begin": time.time(), "stage": ""}
+    with contextlib.suppress(OSError, ValueError):
+        note |= json.loads(path.read_text())
+    write_json(path, {**note, "error": error})
+
+
+def result(note: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The result of the job that wrote ``note``; None while it runs."""
+    error = {"error": note["error"]} if "error" in note else {}
+    try:
+        return {**error, **json.loads((Path(note["folder"]) / "result.json").read_text())}
+    except (OSError, ValueError):
+        return {"status": "failed", "run_dir": note["folder"], **error} if error else None
+
+
+def _place(sweep: Path, number: int) -> Path:
+    return sweep / JOBS / f"{number}.json"

@@ -1,0 +1,222 @@
+"""``python run.py replay=RUN``: repeat a recorded run, and say whether every hash agrees.
+
+RUN is an MLflow run's id, or enough of it, the name of its folder, or a path to that folder or to
+the params.yaml in it. A replay makes everything anew: what comes out of a cache proves nothing.
+Only the data set, which is verified by hash, is not downloaded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline import home
+from pipeline.artifacts import read_json
+from pipeline.errors import ThimbleError
+from pipeline.home import STAGES
+from pipeline.runner import surroundings
+from pipeline.runner.schema import Config
+from pipeline.runner.stage import HASHES
+from pipeline.runner.workspace import CODE, VERSIONS
+
+KEY = "replay="
+WITH = ("output=", "tracking=", "cache.fresh=", "hydra.run.dir=")
+"""What may be typed beside it: nothing that changes a result."""
+
+FOLDER = "THIMBLE_REPLAY"
+"""The environment variable that tells the run the folder that it is to repeat."""
+
+HERE = ("output", "tracking", "cache")
+"""Keys of the config that are the replay's own."""
+
+ABOUT = ("code_version", "code_dirty", "typed")
+"""Surroundings that change no result by themselves."""
+
+Hashes = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a finished run left in ``folder``: its own, or its artifacts in MLflow.
+
+    Attributes:
+        params: its resolved config.
+        hashes: of each stage, the MD5 of each file that it made.
+        code: the MD5 of each file and folder of the project that a stage depended on.
+        surroundings: versions, processor, commit.
+    """
+
+    folder: Path
+    params: Mapping[str, Any]
+    hashes: Hashes
+    code: Mapping[str, str]
+    surroundings: Mapping[str, str]
+
+    def config(self, composed: Mapping[str, Any]) -> dict[str, Any]:
+        """The recorded config, with what does not change results as ``composed`` has it."""
+        kept = {k: v for k, v in self.params.items() if k not in (*HERE, "code", "files")}
+        try:
+            merged = OmegaConf.merge(OmegaConf.structured(Config), kept)
+        except OmegaConfBaseException as error:
+            said = str(error).splitlines()[0]
+            raise ThimbleError(f"this version cannot repeat that run: {said}{self.hint}") from None
+        plain = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
+        assert isinstance(plain, dict)
+        return {str(k): v for k, v in plain.items()} | {key: composed[key] for key in HERE}
+
+    @property
+    def name(self) -> str:
+        """An MLflow run's id, or the folder."""
+        return self.folder.parent.name if self.folder.name == "artifacts" else str(self.folder)
+
+    @property
+    def hint(self) -> str:
+        """How to get the code that was recorded."""
+        commit = self.surroundings.get("code_version", "")
+        patch = " and its code.patch" if self.surroundings.get("code_dirty") == "true" else ""
+        return f"; try git checkout {commit[:12]}{patch}" if commit else ""
+
+
+def arguments(words: list[str]) -> list[str]:
+    """The command line ``words``; one with ``replay=RUN`` as that of an ordinary run, in a folder
+    named by what it repeats, so that the same command again continues after a kill.
+
+    Raises:
+        ThimbleError: when there is no such run, or none that can be repeated; for other overrides.
+    """
+    os.environ.pop(FOLDER, None)
+    named = [word for word in words if word.startswith(KEY)]
+    if not named:
+        return words
+    rest = [word for word in words if word not in named]
+    if len(named) > 1 or not all(word.startswith(WITH) for word in rest):
+        wrong = [word for word in rest if not word.startswith(WITH)] or named[1:]
+        raise ThimbleError(f"{named[0]} repeats a run as it was: leave out {' '.join(wrong)}")
+    folder = _find(named[0].removeprefix(KEY))
+    record = read(folder)
+    record.config(dict.fromkeys(HERE))
+    if Path(typed := record.surroundings.get("typed", "")).is_dir():  # the user's own code
+        os.environ["THIMBLE_TYPED"] = typed
+    os.environ[FOLDER] = str(folder)
+    claim = json.dumps([record.params, record.hashes], sort_keys=True)
+    place = f"outputs/replay/{hashlib.sha256(claim.encode()).hexdigest()[:12]}"
+    return ["cache.fresh=true", f"hydra.run.dir={place}", *rest]
+
+
+def recorded() -> Record | None:
+    """What this run is to repeat, if it is a replay."""
+    return read(Path(folder)) if (folder := os.environ.get(FOLDER)) else None
+
+
+def read(folder: Path) -> Record:
+    """Raises ThimbleError for a run that ended badly, and for a folder that holds none."""
+    if not (folder / "params.yaml").is_file():
+        raise ThimbleError(f"replay: there is no params.yaml in {folder}")
+    result = read_json(folder / "result.json") if (folder / "result.json").exists() else {}
+    if result.get("status") not in ("ok", "infeasible"):
+        why = f"failed: {result['error']}" if result.get("error") else "did not end"
+        raise ThimbleError(f"replay: the run in {folder} {why}; there is nothing to compare with")
+    for name in (HASHES, "dvc.lock", VERSIONS, surroundings.FILE):
+        if not (folder / name).is_file():
+            raise ThimbleError(f"replay: {folder} lacks {name}: give a run's folder or MLflow id")
+    return Record(
+        folder,
+        _yaml(folder / "params.yaml"),
+        read_json(folder / HASHES),
+        _code(folder),
+        _surroundings(folder),
+    )
+
+
+def verdict(record: Record, folder: Path) -> dict[str, Any]:
+    """What the replay in ``folder`` adds to its result: ``replay``, and an error if a file differs,
+    is missing or is one too many."""
+    here: Hashes = read_json(folder / HASHES)
+    differs = [
+        {"stage": stage, "file": file, "recorded": there, "here": now}
+        for stage in STAGES
+        for file, there, now in _pairs(record.hashes.get(stage, {}), here.get(stage, {}))
+        if there != now
+    ]
+    changed = list(_changes(record, folder))
+    replay = {
+        "of": record.name,
+        "agrees": not differs,
+        "files": sum(len(files) for files in record.hashes.values()),
+        "stages": {
+            stage: all(item["stage"] != stage for item in differs)
+            for stage in STAGES
+            if stage in record.hashes or stage in here
+        },
+        "differs": differs,
+        "changed": changed,
+    }
+    if not differs:
+        return {"replay": replay}
+    first = differs[0]
+    error = (
+        f"the replay differs from the recorded run in {len(differs)} of {replay['files']} files, "
+        f"first in {first['stage']}: {first['file']}"
+    )
+    error += f" (changed since: {'; '.join(changed)})" if changed else ""
+    return {"replay": replay, "status": "failed", "error": error + (record.hint if changed else "")}
+
+
+def _pairs(
+    there: Mapping[str, str], here: Mapping[str, str]
+) -> Iterator[tuple[str, str | None, str | None]]:
+    for file in sorted(there.keys() | here.keys()):
+        yield file, there.get(file), here.get(file)
+
+
+def _changes(record: Record, folder: Path) -> Iterator[str]:
+    """What is not as it was: code, the user's files, versions, the processor; each in a few
+    words."""
+    pairs = _pairs(record.code, _code(folder))
+    if files := [file for file, there, here in pairs if there != here]:
+        more = f" and {len(files) - 2} more" if len(files) > 2 else ""
+        yield f"code, {', '.join(files[:2])}{more}"
+    own = _yaml(folder / "params.yaml").get("files", {})
+    for group, there, here in _pairs(record.params.get("files", {}), own):
+        if there != here:
+            yield f"your own files of {group}"
+    for name, there, here in _pairs(record.surroundings, _surroundings(folder)):
+        if there != here and name not in ABOUT:
+            yield f"{name} {there or '(none)'} → {here or '(none)'}"
+
+
+def _find(run: str) -> Path:
+    """The folder of what was kept of ``run``."""
+    path = home.typed() / Path(run).expanduser()
+    if path.is_file():
+        return path.parent
+    if path.is_dir():
+        return path
+    if "/" in run:
+        raise ThimbleError(f"replay={run}: there is no such folder, nor params.yaml")
+    from pipeline.tracking.find import artifacts
+
+    return artifacts(run)
+
+
+def _code(folder: Path) -> dict[str, str]:
+    stages = _yaml(folder / "dvc.lock")["stages"].values()
+    deps = [dep for stage in stages for dep in stage["deps"]]
+    return {dep["path"]: dep["md5"] for dep in deps if dep["path"].split("/")[0] in CODE}
+
+
+def _surroundings(folder: Path) -> dict[str, str]:
+    return {**_yaml(folder / VERSIONS), **read_json(folder / surroundings.FILE)}
+
+
+def _yaml(path: Path) -> Any:
+    return yaml.load(path.read_text(), yaml.CSafeLoader)

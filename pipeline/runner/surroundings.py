@@ -1,0 +1,39 @@
+"""What a run ran in, besides the versions that are part of the stages' keys."""
+
+from __future__ import annotations
+
+import itertools
+import platform
+from importlib import metadata
+from pathlib import Path
+
+FILE = "environment.json"
+"""In a run's folder, and compared by a replay."""
+
+VECTORS = ("avx512f", "avx2", "fma", "asimd", "sve")
+
+
+def surroundings() -> dict[str, str]:
+    """Python, NumPy, the exact build of PyTorch, the processor and its vector instructions: what
+    training rounds by."""
+    processor = _processor()
+    flags = processor.get("flags", processor.get("Features", "")).split()
+    return {
+        "python": platform.python_version(),
+        "numpy": metadata.version("numpy"),
+        "torch_build": metadata.version("torch"),
+        "machine": platform.machine(),
+        "processor": processor.get("model name", platform.processor()),
+        "vectors": " ".join(name for name in VECTORS if name in flags),
+    }
+
+
+def _processor() -> dict[str, str]:
+    """The first processor in /proc/cpuinfo; empty where there is no such file."""
+    try:
+        with Path("/proc/cpuinfo").open() as stream:
+            lines = itertools.takewhile(str.strip, stream)
+            pairs = (line.partition(":") for line in lines)
+            return {key.strip(): value.strip() for key, _, value in pairs}
+    except OSError:
+        return {}

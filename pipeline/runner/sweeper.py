@@ -1,0 +1,72 @@
+"""The jobs of a sweep: all are composed and checked before the first one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.errors import ThimbleError
+from pipeline.runner import options, sweep, table
+from pipeline.runner.launchers import Jobs
+from pipeline.runner.live import View
+
+
+class EveryCombination(Sweeper):
+    """Every combination of the values given, on the command line or as ``params`` in a file.
+
+    ``jobs`` are lines of overrides for what is no combination; each is combined with the others.
+    ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them.
+    """
+
+    def __init__(
+        self,
+        max_batch_size: int | None,
+        params: Mapping[str, Any] | None,
+        jobs: Sequence[str] | None = None,
+    ) -> None:
+        self.max_batch_size = max_batch_size
+        self.lines = [line.split() for line in jobs or [""]]
+        self.params = dict(params or {})
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        self.hydra_context, self.config = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+        if not isinstance(self.launcher, Jobs):
+            raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
+
+    def sweep(self, arguments: list[str]) -> None:
+        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
+
+        assert isinstance(self.launcher, Jobs)
+        assert self.config is not None and self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        given = [f"{key}={value}" for key, value in self.params.items()]
+        batches = [
+            batch
+            for line in self.lines
+            for batch in BasicSweeper.split_arguments(
+                parser.parse_overrides([*line, *given, *arguments]), self.max_batch_size
+            )
+        ]
+        jobs = [job for batch in batches for job in batch]
+        folder = Path(self.config.hydra.sweep.dir).absolute()
+        for number, overrides in enumerate(jobs):
+            options.check(self.launcher.compose(folder, number, overrides))
+        sweep.begin(folder, self.config, jobs)
+        OmegaConf.save(self.config, folder / "multirun.yaml")
+        with View(folder, table.names(jobs)):
+            first = 0
+            for batch in batches:
+                self.launcher.launch(batch, first)
+                first += len(batch)

@@ -1,0 +1,117 @@
+"""A sweep's jobs as a table: on the terminal, as CSV and JSON, and as a picture."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.artifacts import write_bytes, write_json, write_text
+from pipeline.metrics import METRICS
+from pipeline.runner.screen import number, published, shown
+
+COLUMNS = (
+    ("status", "status"),
+    ("pmu_bytes", "peak B"),
+    ("sram_bytes", "SRAM B"),
+    ("flash_bytes", "flash B"),
+    ("latency_us", "latency ms"),
+    ("accuracy_int", "accuracy %"),
+)
+
+ALWAYS = ("status", "model", "data", "hardware", "strategy", "target")
+"""Columns of the files besides the overrides and the metrics."""
+
+FILE_WIDTH = 160
+"""Columns of the table where there is no terminal to say how many it has."""
+
+
+def names(jobs: Sequence[Sequence[str]]) -> list[str]:
+    """What tells jobs apart: the overrides that not all of them have."""
+    common = set.intersection(*(set(job) for job in jobs)) if jobs else set()
+    return [
+        " ".join(word for word in job if word not in common) or f"job {place}"
+        for place, job in enumerate(jobs)
+    ]
+
+
+def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Write ``table.csv``, ``table.json`` and, if there is something to draw, ``pareto.png``.
+
+    Returns those that a person may want to open.
+    """
+    with contextlib.suppress(OSError):  # a full disk: the table on the screen remains
+        rows = flat(jobs)
+        write_json(folder / "table.json", rows)
+        text = io.StringIO()
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(folder / "table.csv", text.getvalue())
+        files = [folder / "table.csv"]
+        if sum(job["status"] == "ok" for job in jobs) > 1:
+            from pipeline.report.pareto import png  # matplotlib takes a second
+
+            picture = png(jobs, names([job["overrides"] for job in jobs]))
+            if picture:
+                write_bytes(folder / "pareto.png", picture)
+                files.append(folder / "pareto.png")
+        return files
+    return []
+
+
+def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A flat row for each job: its overrides, a column each, what it is, its metrics, its end."""
+    rows = []
+    for place, job in enumerate(jobs):
+        words = (word.partition("=") for word in job["overrides"])
+        row = {"job": place} | {key.lstrip("+~"): value for key, _, value in words}
+        row |= {key: job[key] for key in (*ALWAYS, *METRICS) if job.get(key) is not None}
+        for key in ("resource", "needed_bytes", "available_bytes", "error"):
+            if job.get(key) is not None:
+                row[key] = job[key]
+        rows.append(row | {"run_dir": job["run_dir"]})
+    return rows
+
+
+def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
+    """The table for a person, what failed and why, and where to look further."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
+    jobs = result["jobs"]
+    table = Table(title=f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}")
+    table.add_column("job", overflow="fold")
+    for _, title in COLUMNS:
+        table.add_column(title, justify="right")
+    called = names([job["overrides"] for job in jobs])
+    for name, job in zip(called, jobs, strict=True):
+        table.add_row(Text(name), *(cell(key, job.get(key)) for key, _ in COLUMNS))
+    console.print(table)
+    for line in published(result):
+        console.print(line, markup=False)
+    for name, job in zip(called, jobs, strict=True):
+        if job.get("error"):
+            console.print(f"  {name}: {job['error']}", markup=False, soft_wrap=True)
+    for line in dict.fromkeys(line for job in jobs for line in job.get("warnings", ())):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+    for file in files:
+        console.print(f"  {file.stem:<10} {shown(file)}", markup=False, soft_wrap=True)
+
+
+def cell(key: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if key == "latency_us":
+        return f"{value / 1000:.1f}"
+    if key == "accuracy_int":
+        return f"{100 * value:.2f}"
+    return value if isinstance(value, str) else number(value)

@@ -1,0 +1,1 @@
+"""Pex: execution along channels."""

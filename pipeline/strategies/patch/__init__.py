@@ -1,0 +1,1 @@
+"""Execution of a network's first layers patch by patch."""

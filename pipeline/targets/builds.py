@@ -1,0 +1,27 @@
+"""Which way of building a core has. The one place that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import cortex_m, native, toolchain
+from pipeline.targets.toolchain import Size
+
+BUILDS: dict[str, Callable[[Path, Path, Hardware], Size]] = {
+    "avr": toolchain.build,
+    "cortex_m": cortex_m.build,
+    "host": native.build,
+}
+
+
+def build(generated: Path, output: Path, hardware: Hardware) -> Size:
+    """Compile the folder ``generated`` into ``output`` and say what it takes."""
+    if hardware.core not in BUILDS:
+        raise ThimbleError(
+            f"hardware {hardware.name}: no build for core {hardware.core!r}; have "
+            f"{', '.join(BUILDS)}"
+        )
+    return BUILDS[hardware.core](generated, output, hardware)

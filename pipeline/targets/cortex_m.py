@@ -1,0 +1,142 @@
+"""From generated C to a firmware for a simulated Cortex-M whose memory is known.
+
+The program is placed as ``firmware/ports/cortex_m/link.ld`` says: code in flash; in RAM the stack
+lies below the statics, so that a stack too deep leaves the RAM instead of running into data. It is
+linked twice, because the stack gets all that the statics leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import elf, machines, thumb_stack, toolchain, tools
+from pipeline.targets.avr_stack import Bound
+from pipeline.targets.machines import DESK_BYTES, Machine
+from pipeline.targets.toolchain import Size
+
+SCRIPT = "link.ld"
+CODE = (".text", ".ARM.exidx")
+ARENA = ".arena"
+STATICS = (".data", ARENA, ".bss")
+DESK = ".desk"
+LEAST_BYTES = 32
+REGION_LEVELS = 5
+"""Regions that the firmware has for its RAM: each says three more bits of its size."""
+
+
+def build(generated: Path, output: Path, hardware: Hardware) -> Size:
+    """Compile ``generated`` for the simulated machine and natively into ``output``.
+
+    Writes ``firmware.elf``, ``firmware.map`` and ``host``. Sizes count the harness.
+
+    Raises:
+        ThimbleError: a tool is missing, there is no machine for the core, the sources do not
+            compile, the stack has no bound, or the linked arena is not what the header states.
+            Not when the firmware is too large.
+    """
+    tool = hardware.toolchain
+    machine = machines.machine(hardware)
+    for command in (tool.compiler, tool.objdump):
+        tools.require(command, tool.package, f"builds for {hardware.title}")
+    flags = (*tool.flags, f"-DPORT_TIMER={machine.timer:#x}u", f"-DPORT_TICK={machine.tick_ns}u")
+    target = output / "firmware.elf"
+    with toolchain.objects(generated, output, tool.compiler, flags) as objects:
+        common = (*flags, "-nostartfiles", f"-T{(generated / SCRIPT).resolve()}")
+        available = ram_bytes(hardware)
+        toolchain.link(
+            objects, target, tool.compiler, (*common, *placed(machine, hardware, available, 0))
+        )
+        statics = _statics(elf.read(target, tool.objdump))
+        stack_bytes = max(0, available - statics) // LEAST_BYTES * LEAST_BYTES  # keeps alignment
+        places = placed(machine, hardware, available, stack_bytes)
+        toolchain.link(objects, target, tool.compiler, (*common, *places))
+    toolchain.build_host(generated, output / "host")
+    program = elf.read(target, tool.objdump)
+    _check_arena(program, toolchain.stated_arena(generated / "model.h"))
+    listing = tools.run(
+        [tool.objdump, "-d", "--no-show-raw-insn", target.name], output, "reading the program"
+    )
+    bound = thumb_stack.bound(thumb_stack.Listing.parse(listing), "port_reset")
+    return _judged(program, bound, stack_bytes, hardware, output)
+
+
+def ram_bytes(hardware: Hardware) -> int:
+    """What the memory protection can grant of ``hardware.sram_bytes``: a multiple of 32 B, of
+    more where the RAM is larger than 1 MiB."""
+    granule = max(LEAST_BYTES, 1 << max(0, (hardware.sram_bytes - 1).bit_length() - 3 * 5))
+    return hardware.sram_bytes // granule * granule
+
+
+def placed(machine: Machine, hardware: Hardware, available: int, stack_bytes: int) -> Sequence[str]:
+    """The linker's options that give ``link.ld`` its addresses and sizes."""
+    symbols = {
+        "flash_start": machine.flash_start,
+        "flash_bytes": hardware.flash_bytes,
+        "ram_start": machine.ram_start,
+        "ram_bytes": available,
+        "stack_bytes": stack_bytes,
+        "desk_start": machine.desk_start,
+        "desk_bytes": DESK_BYTES,
+    }
+    return [f"-Wl,--defsym=port_{name}={value:#x}" for name, value in symbols.items()]
+
+
+def _statics(program: elf.Program) -> int:
+    """Their bytes, with what lies between them."""
+    found = [program.sections[name] for name in STATICS if name in program.sections]
+    used = [section for section in found if section.bytes]
+    if not used:
+        return 0
+    return max(s.address + s.bytes for s in used) - min(s.address for s in used)
+
+
+def _check_arena(program: elf.Program, stated: int | None) -> None:
+    linked = program.size(ARENA)
+    if linked != stated:
+        raise ThimbleError(
+            f"the linked nn_arena has {linked} B, model.h says {stated} (NN_ARENA_BYTES): "
+            "run stage generate again"
+        )
+
+
+def _judged(
+    program: elf.Program, bound: Bound, stack_bytes: int, hardware: Hardware, output: Path
+) -> Size:
+    compiler = hardware.toolchain.compiler
+    in_flash = [s for s in program.symbols if s.section == ".text" and s.bytes]
+    ram = {s.name: s.bytes for s in program.symbols if s.section in STATICS and s.bytes}
+    statics = _statics(program)
+    size = Size(
+        status="ok",
+        flash_bytes=program.size(*CODE, ".data"),
+        flash_limit_bytes=hardware.flash_bytes,
+        statics_bytes=statics,
+        stack_bound_bytes=bound.bytes,
+        stack_path=bound.path,
+        sram_bytes=statics + bound.bytes,
+        sram_limit_bytes=hardware.sram_bytes,
+        compiler=tools.run([compiler, "--version"], output, compiler).splitlines()[0],
+        ram_objects=ram,
+        flash_objects={s.name: s.bytes for s in in_flash if s.is_object},
+        functions={s.name: s.bytes for s in in_flash if not s.is_object},
+        sections={name: (program.sections[name].address, program.sections[name].bytes)
+                  for name in STATICS if name in program.sections} | {"stack": (0, stack_bytes)},
+    )  # fmt: skip
+    if size.sram_bytes > ram_bytes(hardware):
+        largest = max(ram, key=lambda name: ram[name], default="the stack")
+        return toolchain.infeasible(
+            size, "SRAM", size.sram_bytes, size.sram_limit_bytes,
+            f"{largest} and a stack of {bound.bytes} B ({' > '.join(bound.path)})",
+            "try another strategy, hardware.weights_in=flash or a smaller model",
+        )  # fmt: skip
+    if size.flash_bytes > size.flash_limit_bytes:
+        parts = {**size.flash_objects, **size.functions}
+        return toolchain.infeasible(
+            size, "flash", size.flash_bytes, size.flash_limit_bytes,
+            max(parts, key=lambda name: parts[name], default="the program"),
+            "try fewer channels, prune=magnitude or a larger board",
+        )  # fmt: skip
+    return size

@@ -1,0 +1,55 @@
+"""Which layer the cycles of an inference belong to: what the steps of nn_invoke are part of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ThimbleError
+
+REST = "rest"
+"""The cycles between the steps: nn_invoke's own."""
+
+
+@dataclass(frozen=True)
+class Layers:
+    """
+    Attributes:
+        names: the layers in the order they are first computed, then ``REST``; empty if unknown.
+        places: for each step of nn_invoke its layer's place in ``names``.
+    """
+
+    names: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, steps: Mapping[str, Any]) -> Layers:
+        """From the content of ``steps.json``: what nn_feed does, and of nn_invoke each call."""
+        if not steps:
+            return cls()
+        names = tuple(dict.fromkeys((steps["feed"], *steps["invoke"], REST)))
+        return cls(names, tuple(names.index(name) for name in steps["invoke"]))
+
+    def add_up(self, feed: int, invoke: int, steps: Sequence[int]) -> npt.NDArray[np.int64]:
+        """(layers,) cycles of one inference; they add up to ``feed`` + ``invoke``.
+
+        Raises:
+            ThimbleError: when nn_invoke did not call what it should: the sizes and the program
+                are of different builds.
+        """
+        found = np.zeros(len(self.names), np.int64)
+        if not self.names:
+            return found
+        if len(steps) != len(self.places):
+            raise ThimbleError(
+                f"nn_invoke made {len(steps)} steps, size.json knows {len(self.places)}: "
+                "run stage build again"
+            )
+        np.add.at(found, list(self.places), steps)
+        found[0] += feed
+        found[-1] += invoke - sum(steps)
+        return found

@@ -1,0 +1,77 @@
+"""hardware=host: the machine itself is the board, the native program the firmware."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import elf, host, toolchain, tools
+from pipeline.targets.runs import Images, Runs, uncounted
+from pipeline.targets.toolchain import OWN_PREFIX, Size
+
+READ_ONLY = (".rodata", ".data.rel.ro")
+DATA = (".data", ".bss")
+MOST_OUTPUT_BYTES = 0xFFFF
+SPANNING = re.MULTILINE | re.DOTALL
+
+
+def build(generated: Path, output: Path, hardware: Hardware) -> Size:
+    """Compile ``generated`` into ``output``/host; sizes are of the network alone, without the C
+    library. No stack is bounded: ``stack_path`` is empty.
+
+    Raises:
+        ThimbleError: the compiler is missing, the sources do not compile, or the linked arena is
+            not the one that the header states.
+    """
+    tool = hardware.toolchain
+    for command in (tool.compiler, tool.objdump):
+        tools.require(command, tool.package, f"builds for {hardware.title}")
+    _check_outputs((generated / "model.h").read_text())
+    toolchain.compile_program(generated, output / "host", tool)
+    program = elf.read(output / "host", tool.objdump)
+    own = [s for s in program.symbols if s.name.startswith(OWN_PREFIX) and s.bytes]
+    ram = {s.name: s.bytes for s in own if s.section in DATA}
+    flash = {s.name: s.bytes for s in own if s.is_object and s.section in READ_ONLY}
+    code = {s.name: s.bytes for s in own if not s.is_object and s.section == ".text"}
+    stated = toolchain.stated_arena(generated / "model.h")
+    if ram.get("nn_arena") != stated:
+        raise ThimbleError(
+            f"the linked nn_arena has {ram.get('nn_arena')} B, model.h says {stated} "
+            "(NN_ARENA_BYTES): run stage generate again"
+        )
+    statics = sum(ram.values())
+    return Size(
+        status="ok",
+        flash_bytes=sum(flash.values()) + sum(code.values()),
+        flash_limit_bytes=hardware.flash_bytes,
+        statics_bytes=statics,
+        stack_bound_bytes=0,
+        stack_path=(),
+        sram_bytes=statics,
+        sram_limit_bytes=hardware.sram_bytes,
+        compiler=tools.run([tool.compiler, "--version"], output, tool.compiler).splitlines()[0],
+        ram_objects=ram,
+        flash_objects=flash,
+        functions=code,
+        sections={},
+    )
+
+
+def _check_outputs(header: str) -> None:
+    """firmware/protocol/frame.h counts a reply's bytes in 16 bits."""
+    found = re.search(r"^#define NN_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", header, SPANNING)
+    count = int(found[1]) * int(found[2]) // 8 if found else 0
+    if count > MOST_OUTPUT_BYTES:
+        raise ThimbleError(
+            f"the network gives {count:,} bytes of output, a reply has room for "
+            f"{MOST_OUTPUT_BYTES:,}: run it with until=generate and Predictor (docs/predictor.md)"
+        )
+
+
+def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
+    """target=simulate: the same program as target=host."""
+    return uncounted(host.infer(build / "host", images))

@@ -1,0 +1,96 @@
+"""Float training of any network, for those that are quantized afterwards: SGD with momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline.artifacts import Arrays
+from pipeline.models.network import Model, state_arrays
+from pipeline.training.augment import Distortion
+from pipeline.training.checkpoint import fingerprint
+from pipeline.training.environment import Run, repeatable
+from pipeline.training.examples import Examples, accuracy
+from pipeline.training.loop import Phase
+from pipeline.training.random_weights import enliven
+from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
+from pipeline.training.session import session
+
+FIRST_IMAGES = 256
+"""That the initial weights are scaled on: inputs are 0…255, not normalized."""
+
+
+@dataclass(frozen=True)
+class SgdPhase(Phase):
+    """Nesterov's momentum; ``decay`` of the weights of layers, not of biases and normalizations."""
+
+    momentum: float
+    decay: float
+
+    def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        weights = [p for p in parameters if p.ndim > 1]
+        others = [p for p in parameters if p.ndim <= 1]
+        groups = [
+            {"params": weights, "weight_decay": self.decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        return torch.optim.SGD(groups, lr=self.learning_rate, momentum=self.momentum, nesterov=True)
+
+
+@dataclass(frozen=True)
+class FloatOnly(Recipe):
+    """``epochs`` at a learning rate that rises to ``rate`` and falls to 0; the epoch best on the
+    validation images counts. ``images``: how many are trained on; 0 is all."""
+
+    epochs: int
+    rate: float = 0.1
+    batch: int = 128
+    momentum: float = 0.9
+    decay: float = 5e-4
+    images: int = 0
+    rotation_degrees: float = 0.0
+    scale: float = 0.0
+    shear: float = 0.0
+    shift_pixels: float = 0.0
+    elastic_pixels: float = 0.0
+    flip: bool = False
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(
+            self.rotation_degrees,
+            self.scale,
+            self.shear,
+            self.shift_pixels,
+            self.elastic_pixels,
+            self.flip,
+        )
+
+    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
+        model.check(data)
+        train = Examples.of(data, "train", self.images or None)
+        validation, test = (Examples.of(data, part) for part in ("validation", "test"))
+        key = fingerprint(self, model, run.seed, run.threads, *data.values())
+        phase = SgdPhase("float", 0, self.epochs, self.rate, self.batch, self.momentum, self.decay)
+        with repeatable(run):
+            network = model.build()
+            if not model.trained:
+                enliven(network, train.pixels[:FIRST_IMAGES])
+            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            with session(
+                nn.Identity(),
+                train,
+                validation,
+                self.distortion,
+                run,
+                key,
+                self.batch,
+                self.epochs,
+            ) as phases:
+                phases.train(phase, network)
+            network.eval()
+            reached = accuracy(network, test.pixels, test.labels)
+        return Trained(state_arrays(network) | {ACCURACY_FLOAT: np.array(reached)}, phases.rows)

@@ -1,0 +1,1304 @@
+/* chain: tables, kernels and the order of steps, all fixed when this was generated.
+ * One pixel is computed at a time: its inputs are read before it is written, and may lie where it
+ * goes. Addresses are counted in cells of 4 bits; see nn_cells.h. */
+#include "model.h"
+#include "nn_cells.h"
+
+#define NN_NOINLINE __attribute__((noinline))
+#define NN_CANARY 0x5AA5u
+
+static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
+static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
+
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
+ * flag NN_SCATTERED) on an index into nn_scatter. */
+static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
+    36, 39, 42, 45, 48, 57, 60, 0, 51, 3, 9, 12, 54, 6, 15, 18,
+};
+
+/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
+ * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
+ * kernel looks its pixels up there. */
+typedef struct {
+    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
+    int16_t in_step, out_step;
+    uint8_t count;
+} nn_line_t;
+static const nn_line_t nn_lines[9] NN_FLASH = {
+    {0, 0, 1, 1, 4}, {6, 4, 6, 4, 3}, {7, 5, 1, 1, 3}, {13, 9, 6, 4, 2}, {14, 10, 1, 1, 2},
+    {20, 14, 1, 1, 2}, {0, 22, 2, 3, 2}, {8, 28, 2, 3, 2}, {22, 0, 0, 0, 1},
+};
+
+/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
+ * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
+ * last one's. Biases are in the order of the sums. */
+
+/* Most kernels come twice, with the same result: in assembly for AVR, and in C, which is the one to read
+ * (-DNN_PORTABLE compiles it on AVR too). The assembly keeps a pixel's sums in r2 and up, 16 bits each
+ * (for a maximum 8), one activation in r26 and weights in r27; Y is the byte being read, Z the next
+ * weights. `.Lodd` is for pixels that begin in the high nibble of a byte. An activation times a byte
+ * of two weights serves two sums at once: S += a (16 hi + lo) and L += a lo, then sum(a hi) =
+ * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
+ * instructions instead: sums take over small multiples of the activation. */
+
+/* The parameters, side by side in the order they are sent; parameters.hex has their bytes. */
+static struct {
+    uint8_t ready; /* all of them are there and have been checked */
+    int8_t bias_conv[3];
+    uint8_t weights_conv[14];
+    int8_t bias_logits[2];
+    uint8_t weights_logits[12];
+} __attribute__((packed)) nn_parameters NN_KEEP;
+#define nn_bias_conv nn_parameters.bias_conv
+#define nn_weights_conv nn_parameters.weights_conv
+#define nn_bias_logits nn_parameters.bias_logits
+#define nn_weights_logits nn_parameters.weights_logits
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+__asm__(/* the same names for the assembly */
+    ".set nn_bias_conv, nn_parameters+1\n"
+    ".set nn_weights_conv, nn_parameters+4\n"
+    ".set nn_bias_logits, nn_parameters+18\n"
+    ".set nn_weights_logits, nn_parameters+20\n"
+);
+#endif
+
+nn_status_t nn_load(uint16_t at, const uint8_t *bytes, uint16_t count) {
+    nn_parameters.ready = 0;
+    if (at > NN_PARAMETER_BYTES || count > NN_PARAMETER_BYTES - at) {
+        return NN_CORRUPT;
+    }
+    for (uint8_t *to = (uint8_t *)&nn_parameters + 1 + at; count > 0; count--) {
+        *to++ = *bytes++;
+    }
+    return NN_OK;
+}
+
+nn_status_t nn_loaded(void) {
+    uint32_t crc = 0xFFFFFFFF;
+    const uint8_t *byte = (const uint8_t *)&nn_parameters + 1;
+    for (uint16_t left = NN_PARAMETER_BYTES; left > 0; left--) {
+        crc ^= *byte++;
+        for (uint8_t bit = 0; bit < 8; bit++) {
+            crc = crc & 1 ? crc >> 1 ^ 0xEDB88320 : crc >> 1;
+        }
+    }
+    nn_parameters.ready = ~crc == NN_PARAMETER_CRC;
+    return nn_parameters.ready ? NN_OK : NN_NO_PARAMETERS;
+}
+
+/* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
+ * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
+ */
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out) {
+    uint16_t cursor = in;
+    __asm__ volatile(
+        "    push r24\n"
+        "    push r25\n"
+        "    push r28\n"
+        "    push r29\n"
+        "    push r26\n"
+        "    push r27\n"
+        "    movw r24, r30\n"
+        "    clr r0\n"
+        "    clr r1\n"
+        "    movw r2, r0\n"
+        "    movw r4, r0\n"
+        "    movw r6, r0\n"
+        "    movw r8, r0\n"
+        "    ldi r30, lo8(nn_weights_conv)\n"
+        "    ldi r31, hi8(nn_weights_conv)\n"
+        "    movw r28, r24\n"
+        "    adiw r24, 6\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lodd0_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 0 */
+        "    ldd r26, Y+0\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 1 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 2 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+4\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        "    rjmp .Lrun1_%=\n"
+        ".Lodd0_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 0 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 1 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 2 */
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+4\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        ".Lrun1_%=:\n"
+        "    adiw r30, 4\n"
+        "    movw r28, r24\n"
+        "    adiw r24, 6\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lodd1_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 3 */
+        "    ldd r26, Y+0\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+1\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 4 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+3\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 5 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+4\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        "    rjmp .Lrun2_%=\n"
+        ".Lodd1_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 3 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+1\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 4 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+3\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 5 */
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+4\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        ".Lrun2_%=:\n"
+        "    adiw r30, 5\n"
+        "    movw r28, r24\n"
+        "    adiw r24, 6\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lodd2_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 6 */
+        "    ldd r26, Y+0\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 7 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 8 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+4\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        "    rjmp .Lrun3_%=\n"
+        ".Lodd2_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 6 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 7 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    swap r27\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        /* tap 8 */
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    ldd r27, Z+4\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
+        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r9, r1\n"
+        "2:\n"
+        ".Lrun3_%=:\n"
+        "    adiw r30, 4\n"
+        ".Ldone_%=:\n"
+        "    clr r1\n"
+        /* lane 1: 16 times its sum */
+        "    sub r4, r2\n"
+        "    sbc r5, r3\n"
+        /* weights were stored with 8 added */
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    sub r2, r8\n"
+        "    sbc r3, r9\n"
+        "    sub r6, r8\n"
+        "    sbc r7, r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    lsl r8\n"
+        "    rol r9\n"
+        "    sub r4, r8\n"
+        "    sbc r5, r9\n"
+        "    ldi r30, lo8(nn_bias_conv)\n"
+        "    ldi r31, hi8(nn_bias_conv)\n"
+        /* lane 0, channel 0 */
+        "    movw r28, r2\n"
+        "    lsl r28\n"
+        "    rol r29\n"
+        "    ld r0, Z+\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
+        "    sbrc r0, 7\n"
+        "    dec r29\n"
+        "    clr r26\n"
+        "    tst r29\n"
+        "    brmi 2f\n"
+        "    sbrc r28, 5\n" /* odd: a half rounds up */
+        "    adiw r28, 1\n"
+        "    adiw r28, 15\n"
+        "    ldi r26, 15\n"
+        "    cpi r29, 2\n"
+        "    brsh 2f\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    swap r28\n"
+        "    and r26, r28\n"
+        "2:\n"
+        "    mov r2, r26\n"
+        /* lane 1, channel 1 */
+        "    movw r28, r4\n"
+        "    asr r29\n"
+        "    ror r28\n"
+        "    asr r29\n"
+        "    ror r28\n"
+        "    asr r29\n"
+        "    ror r28\n"
+        "    ld r0, Z+\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
+        "    sbrc r0, 7\n"
+        "    dec r29\n"
+        "    clr r26\n"
+        "    tst r29\n"
+        "    brmi 2f\n"
+        "    sbrc r28, 5\n" /* odd: a half rounds up */
+        "    adiw r28, 1\n"
+        "    adiw r28, 15\n"
+        "    ldi r26, 15\n"
+        "    cpi r29, 2\n"
+        "    brsh 2f\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    swap r28\n"
+        "    and r26, r28\n"
+        "2:\n"
+        "    mov r4, r26\n"
+        /* lane 2, channel 2 */
+        "    movw r28, r6\n"
+        "    lsl r28\n"
+        "    rol r29\n"
+        "    ld r0, Z+\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
+        "    sbrc r0, 7\n"
+        "    dec r29\n"
+        "    clr r26\n"
+        "    tst r29\n"
+        "    brmi 2f\n"
+        "    sbrc r28, 5\n" /* odd: a half rounds up */
+        "    adiw r28, 1\n"
+        "    adiw r28, 15\n"
+        "    ldi r26, 15\n"
+        "    cpi r29, 2\n"
+        "    brsh 2f\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    swap r28\n"
+        "    and r26, r28\n"
+        "2:\n"
+        "    mov r6, r26\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lstore_odd_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    swap r4\n"
+        "    or r2, r4\n"
+        "    st Y+, r2\n"
+        "    ld r26, Y\n"
+        "    andi r26, 240\n"
+        "    or r26, r6\n"
+        "    st Y, r26\n"
+        "    rjmp .Lstored_%=\n"
+        ".Lstore_odd_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    ld r26, Y\n"
+        "    andi r26, 15\n"
+        "    swap r2\n"
+        "    or r26, r2\n"
+        "    st Y+, r26\n"
+        "    swap r6\n"
+        "    or r4, r6\n"
+        "    st Y+, r4\n"
+        ".Lstored_%=:\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    pop r25\n"
+        "    pop r24\n"
+        "    clr r1\n"
+        : "+x"(out), "+z"(cursor)
+        :
+        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9");
+}
+#else
+static void run_conv_pixel(uint16_t in, uint16_t out) {
+    int16_t sum[3];
+    uint16_t weight = 0;
+    for (uint16_t n = 0; n < 3; n++) {
+        sum[n] = 0;
+    }
+    for (uint16_t ky = 0; ky < 3; ky++) {
+        for (uint16_t kx = 0; kx < 3; kx++) {
+            const uint16_t position = (uint16_t)(in + ky * (6) + kx * (1));
+            const uint16_t pixel = position;
+            for (uint16_t tap = 0; tap < 1; tap++) {
+                const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
+                uint16_t n = weight & 1 ? 2 : 0; /* odd taps begin with the last lane */
+                for (uint16_t left = 3; left > 0; left--, weight++) {
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_conv[weight >> 1], weight) - 8));
+                    n = (uint16_t)(n + 1 == 3 ? 0 : n + 1);
+                }
+            }
+        }
+    }
+    for (uint16_t n = 0; n < 3; n++) {
+        int16_t value = (int16_t)(sum[n] * 2 + nn_bias_conv[n]);
+        const int16_t rest = value & 31; /* round half to even */
+        value >>= 5;
+        value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
+        value = value < 0 ? 0 : value;
+        value = value > 15 ? 15 : value;
+        sum[n] = value;
+    }
+    for (uint16_t n = 0; n < 3; n++) {
+        const uint16_t channel = n;
+        nn_put4(nn_arena, (uint16_t)(out + channel), (uint8_t)sum[n]);
+    }
+}
+
+#endif
+
+static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+                        uint8_t count) {
+    do {
+        run_conv_pixel(in, nn_flash16(&nn_pixels[out]));
+        in = (uint16_t)(in + in_step);
+        out = (uint16_t)(out + out_step);
+    } while (--count);
+}
+
+static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
+    for (; lines > 0; lines--, line++) {
+        run_conv_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+            (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
+    }
+}
+
+/* pool: (4, 4, 3) uint4 -> (2, 2, 3) uint4, maximum of 2x2, stride 2x2
+ * output = maximum
+ */
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
+    const uint16_t *cursor = &nn_pixels[in];
+    __asm__ volatile(
+        "    push r23\n"
+        "    push r24\n"
+        "    push r25\n"
+        "    push r28\n"
+        "    push r29\n"
+        "    push r26\n"
+        "    push r27\n"
+        "    movw r24, r30\n"
+        "    clr r0\n"
+        "    clr r1\n"
+        "    movw r2, r0\n"
+        "    movw r4, r0\n"
+        "    ldi r23, 4\n"
+        ".Lrun_%=:\n"
+        "    movw r30, r24\n"
+        "    lpm r28, Z+\n"
+        "    lpm r29, Z+\n"
+        "    movw r24, r30\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lodd_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    ldd r26, Y+0\n"
+        "    andi r26, 15\n"
+        "    cp r2, r26\n"
+        "    brsh 1f\n"
+        "    mov r2, r26\n"
+        "1:\n"
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    cp r3, r26\n"
+        "    brsh 1f\n"
+        "    mov r3, r26\n"
+        "1:\n"
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    cp r4, r26\n"
+        "    brsh 1f\n"
+        "    mov r4, r26\n"
+        "1:\n"
+        "    rjmp .Lnext_%=\n"
+        ".Lodd_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    cp r2, r26\n"
+        "    brsh 1f\n"
+        "    mov r2, r26\n"
+        "1:\n"
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    cp r3, r26\n"
+        "    brsh 1f\n"
+        "    mov r3, r26\n"
+        "1:\n"
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    cp r4, r26\n"
+        "    brsh 1f\n"
+        "    mov r4, r26\n"
+        "1:\n"
+        ".Lnext_%=:\n"
+        "    dec r23\n"
+        "    cpi r23, 0\n"
+        "    brne 1f\n"
+        "    rjmp .Ldone_%=\n"
+        "1:\n"
+        "    cpi r23, 2\n"
+        "    breq 1f\n"
+        "    rjmp .Lrun_%=\n"
+        "1:\n"
+        "    adiw r24, 4\n"
+        "    rjmp .Lrun_%=\n"
+        ".Ldone_%=:\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lstore_odd_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    swap r3\n"
+        "    or r2, r3\n"
+        "    st Y+, r2\n"
+        "    ld r26, Y\n"
+        "    andi r26, 240\n"
+        "    or r26, r4\n"
+        "    st Y, r26\n"
+        "    rjmp .Lstored_%=\n"
+        ".Lstore_odd_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    ld r26, Y\n"
+        "    andi r26, 15\n"
+        "    swap r2\n"
+        "    or r26, r2\n"
+        "    st Y+, r26\n"
+        "    swap r4\n"
+        "    or r3, r4\n"
+        "    st Y+, r3\n"
+        ".Lstored_%=:\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    pop r25\n"
+        "    pop r24\n"
+        "    pop r23\n"
+        "    clr r1\n"
+        : "+x"(out), "+z"(cursor)
+        :
+        : "memory", "r0", "r2", "r3", "r4", "r5");
+}
+#else
+static void run_pool_pixel(uint16_t in, uint16_t out) {
+    int16_t sum[3];
+    for (uint16_t n = 0; n < 3; n++) {
+        sum[n] = 0;
+    }
+    for (uint16_t ky = 0; ky < 2; ky++) {
+        for (uint16_t kx = 0; kx < 2; kx++) {
+            const uint16_t position = (uint16_t)(in + ky * (4) + kx * (1));
+            const uint16_t pixel = nn_flash16(&nn_pixels[position]);
+            for (uint16_t tap = 0; tap < 3; tap++) {
+                const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
+                sum[tap] = a > sum[tap] ? a : sum[tap];
+            }
+        }
+    }
+    for (uint16_t n = 0; n < 3; n++) {
+        int16_t value = (int16_t)(sum[n]);
+        value = value < 0 ? 0 : value;
+        value = value > 15 ? 15 : value;
+        sum[n] = value;
+    }
+    for (uint16_t n = 0; n < 3; n++) {
+        const uint16_t channel = n;
+        nn_put4(nn_arena, (uint16_t)(out + channel), (uint8_t)sum[n]);
+    }
+}
+
+#endif
+
+static NN_NOINLINE void run_pool_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+                        uint8_t count) {
+    do {
+        run_pool_pixel(in, out);
+        in = (uint16_t)(in + in_step);
+        out = (uint16_t)(out + out_step);
+    } while (--count);
+}
+
+static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
+    for (; lines > 0; lines--, line++) {
+        run_pool_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+            (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
+    }
+}
+
+/* logits: (2, 2, 3) uint4 -> (2) int16, 2x2 window, stride 1x1
+ * output = (sum << 2) + bias, clipped to int16
+ */
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, uint16_t out) {
+    uint16_t cursor = in;
+    __asm__ volatile(
+        "    push r24\n"
+        "    push r25\n"
+        "    push r28\n"
+        "    push r29\n"
+        "    push r26\n"
+        "    push r27\n"
+        "    movw r24, r30\n"
+        "    clr r0\n"
+        "    clr r1\n"
+        "    movw r2, r0\n"
+        "    movw r4, r0\n"
+        "    movw r6, r0\n"
+        "    ldi r30, lo8(nn_weights_logits)\n"
+        "    ldi r31, hi8(nn_weights_logits)\n"
+        ".Lrun_%=:\n"
+        "    movw r28, r24\n"
+        "    adiw r24, 6\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    brcc 1f\n"
+        "    rjmp .Lodd_%=\n"
+        "1:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 0 */
+        "    ldd r26, Y+0\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 1 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 2 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 3 */
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 4 */
+        "    ldd r26, Y+2\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+4\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 5 */
+        "    ldd r26, Y+2\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+5\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        "    rjmp .Lnext_%=\n"
+        ".Lodd_%=:\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        /* tap 0 */
+        "    ldd r26, Y+0\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+0\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 1 */
+        "    ldd r26, Y+1\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+1\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 2 */
+        "    ldd r26, Y+1\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+2\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 3 */
+        "    ldd r26, Y+2\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+3\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 4 */
+        "    ldd r26, Y+2\n"
+        "    swap r26\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+4\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        /* tap 5 */
+        "    ldd r26, Y+3\n"
+        "    andi r26, 15\n"
+        "    breq 2f\n"
+        "    ldd r27, Z+5\n"
+        "    mul r26, r27\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
+        "    andi r27, 15\n"
+        "    mul r26, r27\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
+        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    adc r7, r1\n"
+        "2:\n"
+        ".Lnext_%=:\n"
+        "    adiw r30, 6\n"
+        "    cpi r30, lo8(nn_weights_logits+12)\n"
+        "    brne 1f\n"
+        "    rjmp .Ldone_%=\n"
+        "1:\n"
+        "    rjmp .Lrun_%=\n"
+        ".Ldone_%=:\n"
+        "    clr r1\n"
+        /* lane 1: 16 times its sum */
+        "    sub r4, r2\n"
+        "    sbc r5, r3\n"
+        /* weights were stored with 8 added */
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    sub r2, r6\n"
+        "    sbc r3, r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    sub r4, r6\n"
+        "    sbc r5, r7\n"
+        "    ldi r30, lo8(nn_bias_logits)\n"
+        "    ldi r31, hi8(nn_bias_logits)\n"
+        /* lane 0, channel 0 */
+        "    movw r28, r2\n"
+        "    lsl r28\n"
+        "    rol r29\n"
+        "    lsl r28\n"
+        "    rol r29\n"
+        "    ld r0, Z+\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
+        "    sbrc r0, 7\n"
+        "    dec r29\n"
+        "    movw r2, r28\n"
+        /* lane 1, channel 1 */
+        "    movw r28, r4\n"
+        "    asr r29\n"
+        "    ror r28\n"
+        "    asr r29\n"
+        "    ror r28\n"
+        "    ld r0, Z+\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
+        "    sbrc r0, 7\n"
+        "    dec r29\n"
+        "    movw r4, r28\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    lsr r29\n"
+        "    ror r28\n"
+        "    subi r28, lo8(-(nn_arena))\n"
+        "    sbci r29, hi8(-(nn_arena))\n"
+        "    st Y+, r2\n"
+        "    st Y+, r3\n"
+        "    st Y+, r4\n"
+        "    st Y+, r5\n"
+        "    pop r29\n"
+        "    pop r28\n"
+        "    pop r25\n"
+        "    pop r24\n"
+        "    clr r1\n"
+        : "+x"(out), "+z"(cursor)
+        :
+        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
+}
+#else
+static void run_logits_pixel(uint16_t in, uint16_t out) {
+    int16_t sum[2];
+    uint16_t weight = 0;
+    for (uint16_t n = 0; n < 2; n++) {
+        sum[n] = 0;
+    }
+    for (uint16_t ky = 0; ky < 2; ky++) {
+        for (uint16_t kx = 0; kx < 2; kx++) {
+            const uint16_t position = (uint16_t)(in + ky * (6) + kx * (3));
+            const uint16_t pixel = position;
+            for (uint16_t tap = 0; tap < 3; tap++) {
+                const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
+                for (uint16_t n = 0; n < 2; n++, weight++) {
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_logits[weight >> 1], weight) - 8));
+                }
+            }
+        }
+    }
+    for (uint16_t n = 0; n < 2; n++) {
+        int16_t value = (int16_t)(sum[n] * 4 + nn_bias_logits[n]);
+        sum[n] = value;
+    }
+    for (uint16_t n = 0; n < 2; n++) {
+        const uint16_t channel = n;
+        nn_put16(nn_arena, (uint16_t)(out + 4 * channel), (uint16_t)sum[n]);
+    }
+}
+
+#endif
+
+static NN_NOINLINE void run_logits_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+                        uint8_t count) {
+    do {
+        run_logits_pixel(in, out);
+        in = (uint16_t)(in + in_step);
+        out = (uint16_t)(out + out_step);
+    } while (--count);
+}
+
+static NN_NOINLINE void run_logits(const nn_line_t *line, uint8_t lines) {
+    for (; lines > 0; lines--, line++) {
+        run_logits_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+            (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
+    }
+}
+
+static uint8_t nn_fed_rows, nn_fed_column; /* how much of the input has arrived */
+
+/* pooled, while the input arrives: one row of sums at byte 20 of the arena; a window's first
+ * byte opens its sum, its last byte turns it into an element of pooled. */
+nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
+    for (; count > 0; count--, bytes++) {
+        const uint8_t row = nn_fed_rows, column = nn_fed_column;
+        if (row == 12) {
+            return NN_CORRUPT;
+        }
+        const uint8_t across = (uint8_t)(column / 2), x = column;
+        uint8_t *const sum = &nn_arena[20 + 2 * across];
+        int16_t value = *bytes;
+        if (row % 2 != 0 || x % 2 != 0) {
+            const int16_t before = (int16_t)nn_get16(sum, 0);
+            value = (int16_t)(value + before);
+        }
+        if (row % 2 == 1 && x % 2 == 1) {
+            const uint16_t position = (uint16_t)(0 + (uint8_t)(row / 2) * 6 + across * 1);
+            const uint16_t cell = (uint16_t)(position);
+            value >>= 6;
+            nn_put4(nn_arena, cell, (uint8_t)value);
+        } else {
+            nn_put16(sum, 0, (uint16_t)value);
+        }
+        nn_fed_column = (uint8_t)(column + 1);
+        if (nn_fed_column == 12) {
+            nn_fed_column = 0;
+            nn_fed_rows = (uint8_t)(row + 1);
+        }
+    }
+    return NN_OK;
+}
+
+nn_status_t nn_init(void) {
+    nn_canary = NN_CANARY;
+    nn_fed_rows = 0;
+    nn_fed_column = 0;
+    return NN_OK;
+}
+
+nn_status_t nn_invoke(void) {
+    if (!nn_parameters.ready) {
+        return NN_NO_PARAMETERS;
+    }
+    if (!(nn_fed_rows == 12)) {
+        return NN_INCOMPLETE;
+    }
+    nn_fed_rows = 0;
+    nn_fed_column = 0;
+    run_conv(&nn_lines[0], 6);
+    run_pool(&nn_lines[6], 2);
+    run_logits(&nn_lines[8], 1);
+    return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
+}
+
+const nn_output_t *nn_output(void) {
+    return (const nn_output_t *)&nn_arena[0];
+}

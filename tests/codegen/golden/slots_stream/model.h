@@ -1,0 +1,62 @@
+/* chain, by Thimble. Generated: change the network or the plan, not this file.
+ *
+ * graph    0123456789abcdef
+ * plan     fedcba9876543210
+ *
+ * Use: nn_init(); nn_feed() until NN_INPUT_BYTES bytes are in; nn_invoke(); nn_output().
+ * Before the first frame: nn_load() the bytes of parameters.hex, then nn_loaded().
+ * The input is not kept: computing destroys it, and every frame has to be fed anew.
+ */
+#ifndef NN_MODEL_H
+#define NN_MODEL_H
+
+#include <stdint.h>
+
+/* Input: image, uint8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (byte - NN_INPUT_ZERO). */
+#define NN_INPUT_SHAPE 12, 12, 1
+#define NN_INPUT_BYTES 144
+#define NN_INPUT_SCALE 1.0
+#define NN_INPUT_ZERO 0
+
+/* Output: logits, int16. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
+#define NN_OUTPUT_SHAPE 2
+#define NN_OUTPUT_COUNT 2
+#define NN_OUTPUT_SCALE 1.0
+#define NN_OUTPUT_ZERO 0
+typedef int16_t nn_output_t __attribute__((may_alias));
+
+/* Memory of Test board. The arena holds activations and the result. Weights are in SRAM, sent over the line. */
+#define NN_SRAM_BYTES 1048576
+#define NN_ARENA_BYTES 32
+#define NN_WEIGHT_BYTES 31
+/* Weights and biases as they are sent, layer by layer, and the CRC-32 (IEEE 802.3) of these bytes. */
+#define NN_PARAMETER_BYTES 31
+#define NN_PARAMETER_CRC 0x134E33C9
+_Static_assert(NN_ARENA_BYTES + NN_WEIGHT_BYTES <= NN_SRAM_BYTES, "arena and weights do not fit the SRAM");
+
+typedef enum {
+    NN_OK,
+    NN_INCOMPLETE, /* input is missing */
+    NN_CORRUPT,    /* more input than a frame has, or the stack has reached the network's data */
+    NN_NO_PARAMETERS /* these have not been loaded, or are not this network's */
+} nn_status_t;
+
+/* Parameters from byte `at` on, in pieces of any size and order, any number of times; NN_CORRUPT if they have no such bytes. */
+nn_status_t nn_load(uint16_t at, const uint8_t *bytes, uint16_t count);
+
+/* Checks them, once all are loaded: NN_OK or NN_NO_PARAMETERS. Until it is called nothing is computed. */
+nn_status_t nn_loaded(void);
+
+/* Before each frame: forgets what was fed. */
+nn_status_t nn_init(void);
+
+/* The next `count` bytes of the input, in pieces of any size; NN_CORRUPT if that is more than a frame. */
+nn_status_t nn_feed(const uint8_t *bytes, uint16_t count);
+
+/* Computes; NN_INCOMPLETE before the whole input is in. After it the input is gone. */
+nn_status_t nn_invoke(void);
+
+/* NN_OUTPUT_COUNT values, valid until the next nn_init() or nn_feed(): they lie in the arena. */
+const nn_output_t *nn_output(void);
+
+#endif

@@ -1,0 +1,198 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets import folder as module
+from pipeline.datasets.folder import FolderDataset
+from pipeline.errors import ThimbleError
+
+CLASSES = ("ant", "bee", "cow")
+
+
+def picture(path: Path, colour: tuple[int, int, int], size: tuple[int, int] = (6, 4)) -> None:
+    """``size`` is (width, height), as Pillow has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).save(path)
+
+
+def fill(folder: Path, count: int, first: int = 0) -> Path:
+    """``count`` pictures of each class; the red of a picture is its class, its green its number."""
+    for label, name in enumerate(CLASSES):
+        for index in range(first, first + count):
+            picture(folder / name / f"{index:03}.png", (label, index, 0))
+    return folder
+
+
+def greens(arrays: Arrays, part: str) -> list[int]:
+    return sorted(arrays[f"{part}_images"][:, 0, 0, 1].tolist())
+
+
+def test_a_folder_for_each_class(tmp_path: Path) -> None:
+    arrays = FolderDataset(path=str(fill(tmp_path, 10))).arrays()
+    assert arrays["train_images"].shape == (22, 4, 6, 3)
+    assert len(arrays["test_labels"]) == 6 and len(arrays["validation_labels"]) == 2
+    for part in ("train", "validation", "test"):
+        assert (arrays[f"{part}_images"][:, 0, 0, 0] == arrays[f"{part}_labels"]).all()
+    everything = [
+        green for part in ("train", "validation", "test") for green in greens(arrays, part)
+    ]
+    assert sorted(everything) == sorted([*range(10)] * 3)
+
+
+def test_the_split_is_the_same_every_time(tmp_path: Path) -> None:
+    data = FolderDataset(path=str(fill(tmp_path, 10)), validation=4, test=5)
+    first, again = data.arrays(), data.arrays()
+    assert all((first[key] == again[key]).all() for key in first)
+    assert [len(first[f"{p}_labels"]) for p in ("train", "validation", "test")] == [21, 4, 5]
+    assert len(set(first["train_labels"])) == 3
+
+
+def test_folders_for_the_parts(tmp_path: Path) -> None:
+    for index, part in enumerate(("train", "validation", "test")):
+        fill(tmp_path / part, 3, first=10 * index)
+    arrays = FolderDataset(path=str(tmp_path)).arrays()
+    assert greens(arrays, "train") == sorted([0, 1, 2] * 3)
+    assert greens(arrays, "validation") == sorted([10, 11, 12] * 3)
+    assert greens(arrays, "test") == sorted([20, 21, 22] * 3)
+    whole, test = FolderDataset(path=str(tmp_path)).read()
+    assert (len(whole.labels), len(test.labels)) == (18, 9)
+
+
+def test_what_has_no_folder_is_held_out_of_the_training_images(tmp_path: Path) -> None:
+    fill(tmp_path / "train", 10)
+    fill(tmp_path / "test", 1, first=50)
+    arrays = FolderDataset(path=str(tmp_path)).arrays()
+    assert greens(arrays, "test") == [50] * 3
+    assert len(arrays["validation_labels"]) == 3 and len(arrays["train_labels"]) == 27
+
+
+def test_crop_keeps_the_centre_and_stretch_everything(tmp_path: Path) -> None:
+    wide = np.zeros((4, 12, 3), np.uint8)
+    wide[:, :4], wide[:, 8:] = 100, 200
+    for index in range(3):
+        (tmp_path / "a").mkdir(exist_ok=True)
+        Image.fromarray(wide).save(tmp_path / "a" / f"{index}.png")
+    crop, stretch = (
+        FolderDataset(path=str(tmp_path), shape=(4, 4, 1), resize=how).arrays()["train_images"][0]
+        for how in ("crop", "stretch")
+    )
+    assert crop.shape == (4, 4, 1) and crop.max() == 0
+    assert stretch[0, 0, 0] > 60 and stretch[0, 3, 0] > 150
+
+
+def test_pictures_become_grey_or_coloured_as_the_shape_says(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    Image.new("L", (6, 4), 7).save(tmp_path / "ant" / "grey.png")
+    Image.new("RGBA", (6, 4), (0, 1, 0, 128)).save(tmp_path / "ant" / "seen-through.png")
+    for channels in (1, 3):
+        data = FolderDataset(path=str(tmp_path), shape=(4, 6, channels)).arrays()
+        assert data["train_images"].shape[1:] == (4, 6, channels)
+
+
+def test_a_photograph_is_turned_as_its_camera_says(tmp_path: Path) -> None:
+    image = Image.new("RGB", (8, 4))
+    exif = image.getexif()
+    exif[0x0112] = 6  # a quarter turn
+    for index in range(3):
+        (tmp_path / "a").mkdir(exist_ok=True)
+        image.save(tmp_path / "a" / f"{index}.jpg", exif=exif)
+    assert FolderDataset(path=str(tmp_path)).arrays()["train_images"].shape[1:] == (8, 4, 3)
+
+
+def test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Spectrograms have any number of channels and no third axis when it is one."""
+    for label, name in enumerate(CLASSES):
+        (tmp_path / name).mkdir()
+        for index in range(4):
+            np.save(tmp_path / name / f"{index}.npy", np.full((49, 10), label, np.uint8))
+    arrays = FolderDataset(path=str(tmp_path), shape=(49, 10, 1)).arrays()
+    assert (arrays["train_images"][:, 5, 5, 0] == arrays["train_labels"]).all()
+
+
+def test_labels_are_those_of_the_training_folders(tmp_path: Path) -> None:
+    fill(tmp_path / "train", 3)
+    picture(tmp_path / "test" / "cow" / "1.png", (2, 0, 0))
+    assert FolderDataset(path=str(tmp_path)).arrays()["test_labels"].tolist() == [2]
+    picture(tmp_path / "test" / "dog" / "1.png", (3, 0, 0))
+    with pytest.raises(ThimbleError, match=r"test/dog: no training images have this class"):
+        FolderDataset(path=str(tmp_path)).arrays()
+
+
+def test_files_that_are_no_images_are_left_out(tmp_path: Path) -> None:
+    fill(tmp_path, 4)
+    (tmp_path / "ant" / "Thumbs.db").write_bytes(b"x")
+    (tmp_path / "README").write_text("mine")
+    (tmp_path / ".cache").mkdir()
+    assert len(FolderDataset(path=str(tmp_path)).read()[0].labels) == 10
+
+
+def test_wrong_folders_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match=r"data=folder needs data\.path"):
+        FolderDataset().arrays()
+    with pytest.raises(ThimbleError, match=r"data\.path=.*absent is no folder"):
+        FolderDataset(path=str(tmp_path / "absent")).arrays()
+    with pytest.raises(ThimbleError, match="has 0 folders: one for each class"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    (tmp_path / "ant").mkdir()
+    with pytest.raises(ThimbleError, match=r"ant has no images: \.png"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    (tmp_path / "test").mkdir()
+    with pytest.raises(ThimbleError, match="has test/ but no train/"):
+        FolderDataset(path=str(tmp_path)).arrays()
+
+
+def test_too_many_classes_are_one_line(tmp_path: Path) -> None:
+    for index in range(257):
+        (tmp_path / f"{index:03}").mkdir()
+    with pytest.raises(
+        ThimbleError, match="has 257 folders: one for each class is needed, up to 256"
+    ):
+        FolderDataset(path=str(tmp_path)).arrays()
+
+
+def test_damaged_and_odd_images_are_one_line(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    odd = tmp_path / "bee" / "odd.npy"
+    np.save(odd, np.zeros((4, 6, 3)))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is float64 of shape \(4, 6, 3\)"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    np.save(odd, np.zeros((4, 5, 3), np.uint8))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is 4x5x3, not 4x6x3"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    odd.write_bytes(odd.read_bytes()[:-9])
+    with pytest.raises(ThimbleError, match=r"odd\.npy cannot be read"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    odd.unlink()
+    cut = tmp_path / "bee" / "000.png"
+    cut.write_bytes(cut.read_bytes()[:40])
+    with pytest.raises(ThimbleError, match=r"bee/000\.png cannot be read"):
+        FolderDataset(path=str(tmp_path)).arrays()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": (4, 6)}, r"data\.shape=\[4, 6\] must be \[height,width,channels\]"),
+        ({"shape": (4, 6, 2)}, "pictures have 1 or 3 channels"),
+        ({"shape": (5, 6, 3), "resize": "none"}, "is 4x6x3, not 5x6x3"),
+        ({"validation": 30}, r"data\.validation=30 of 24 training images"),
+        ({"test": 30}, r"data\.test=30 of 30 training images"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    tmp_path: Path, options: dict[str, object], message: str
+) -> None:
+    fill(tmp_path, 10)
+    with pytest.raises(ThimbleError, match=message):
+        FolderDataset(path=str(tmp_path), **options).arrays()  # type: ignore[arg-type]
+
+
+def test_more_than_fits_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    with pytest.raises(
+        ThimbleError, match=r"30 images of 4x6x3 .*use fewer or a smaller data\.shape"
+    ):
+        FolderDataset(path=str(fill(tmp_path, 10))).arrays()

@@ -1,0 +1,352 @@
+"""Small int8 networks for tests: built by hand step by step, or drawn at random.
+
+A random network is a DAG of what real ones are made of: chains of convolutions, residual blocks,
+depthwise-separable and inverted blocks, squeeze-excitation, concatenation, pooling, a classifier.
+Scales are chosen so that values spread over their range and neither vanish nor saturate throughout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from pipeline.graph.exponential import exponentials
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
+from pipeline.graph.tensor import DType, IntArray, Tensor
+
+INT8 = DType.parse("int8")
+
+
+@dataclass
+class Net:
+    """Collects operators; each method adds one and returns its output's name."""
+
+    shape: tuple[int, ...]
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    dtype: str = "int8"
+    name: str = "net"
+
+    def __post_init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, IntArray] = {}
+        self.operators: list[Operator] = []
+        self.image = self.tensor("image", self.shape, self.dtype)
+        self.last = self.image
+
+    def tensor(
+        self, name: str, shape: tuple[int, ...], dtype: str = "int8", zero: int | None = None,
+        scale: float | None = None,
+    ) -> str:  # fmt: skip
+        kind = DType.parse(dtype)
+        if zero is None:
+            zero = int(self.rng.integers(-20, 20)) + (0 if kind.signed else 128)
+        if scale is None:
+            scale = float(self.rng.uniform(0.01, 0.1))
+        self.tensors[name] = Tensor(name, shape, kind, (scale,), zero)
+        return name
+
+    def constant(self, name: str, values: IntArray, dtype: str) -> str:
+        self.constants[name] = np.asarray(values, dtype=np.int64)
+        self.tensors[name] = Tensor(name, self.constants[name].shape, DType.parse(dtype))
+        return name
+
+    def add(self, op: Operator, like: str | None = None, dtype: str = "int8") -> str:
+        """``like``: a tensor whose quantization the output shares."""
+        shape = op.infer(self.tensors)
+        if like is None:
+            self.tensor(op.output, shape, dtype)
+        else:
+            base = self.tensors[like]
+            self.tensor(op.output, shape, str(base.dtype), base.zero_point, base.scale[0])
+        self.operators.append(op)
+        op.infer(self.tensors)
+        self.last = op.output
+        return op.output
+
+    def fresh(self, kind: str) -> str:
+        return f"{kind}{len(self.operators)}"
+
+    def scales(self, count: int, atoms: int, per_channel: bool = True) -> FixedPoint:
+        """Such that a sum of ``atoms`` products of random bytes has a spread of about 40."""
+        typical = 40 / (np.sqrt(atoms) * 74 * 74)
+        spread = self.rng.uniform(0.5, 2.0, count if per_channel else 1)
+        return FixedPoint.of(typical * spread)
+
+    def clip(self, name: str | None = None) -> tuple[int, int] | None:
+        """Of a fused activation, sometimes."""
+        low = int(self.rng.integers(-40, 10))
+        return (low, int(self.rng.integers(60, 128))) if self.rng.random() < 0.4 else None
+
+    def conv(
+        self,
+        channels: int,
+        kernel: tuple[int, int] = (3, 3),
+        source: str | None = None,
+        *,
+        groups: int = 1,
+        padding: tuple[int, int, int, int] | None = None,
+        per_channel: bool = True,
+        requant: FixedPoint | PowerOfTwo | None = None,
+        **options: object,
+    ) -> str:
+        """``padding`` None keeps a stride-1 convolution's size."""
+        name, source = self.fresh("conv"), source or self.last
+        depth = self.tensors[source].shape[2] // groups
+        if padding is None:
+            dilation = options.get("dilation", (1, 1))
+            assert isinstance(dilation, tuple)
+            extra = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
+            padding = (extra[0] // 2, extra[0] - extra[0] // 2, extra[1] // 2,
+                       extra[1] - extra[1] // 2)  # fmt: skip
+        weights = self.rng.integers(-127, 128, (channels, *kernel, depth))
+        bias = self.rng.integers(-3000, 3000, channels)
+        parameters = (
+            self.constant(f"{name}.weight", weights, "int8"),
+            self.constant(f"{name}.bias", bias, "int32"),
+        )
+        op = Conv2d(
+            name, (source,), name, parameters, padding=padding, groups=groups, clip=self.clip(),
+            requant=requant or self.scales(channels, prod(kernel) * depth, per_channel),
+            **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return self.add(op)
+
+    def depthwise(
+        self, kernel: tuple[int, int] = (3, 3), multiplier: int = 1, **options: object
+    ) -> str:
+        channels = self.tensors[self.last].shape[2]
+        return self.conv(channels * multiplier, kernel, groups=channels, **options)  # type: ignore[arg-type]
+
+    def dense(
+        self, outputs: int, source: str | None = None, dtype: str = "int8", **options: object
+    ) -> str:
+        name, source = self.fresh("dense"), source or self.last
+        shape = self.tensors[source].shape
+        weights = self.rng.integers(-127, 128, (outputs, *shape))
+        bias = self.rng.integers(-3000, 3000, outputs)
+        parameters = (
+            self.constant(f"{name}.weight", weights, "int8"),
+            self.constant(f"{name}.bias", bias, "int32"),
+        )
+        requant = options.pop("requant", None) or self.scales(outputs, prod(shape))
+        op = Dense(
+            name, (source,), name, parameters, clip=None if dtype != "int8" else self.clip(),
+            requant=requant, **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return self.add(op, dtype=dtype)
+
+    def mean(self, kernel: tuple[int, int], source: str | None = None, **options: object) -> str:
+        """TFLite's AVERAGE_POOL_2D."""
+        name, source = self.fresh("average"), source or self.last
+        op = AveragePool2d(name, (source,), name, kernel=kernel, requant=Mean(), **options)  # type: ignore[arg-type]
+        return self.add(op, like=source)
+
+    def rescaled_mean(self, source: str | None = None) -> str:
+        """TFLite's MEAN over the whole image, to another scale."""
+        name, source = self.fresh("mean"), source or self.last
+        height, width, _ = self.tensors[source].shape
+        requant = FixedPoint.of([float(self.rng.uniform(0.5, 2)) / (height * width)])
+        op = AveragePool2d(
+            name, (source,), name, kernel=(height, width), stride=(1, 1), requant=requant
+        )
+        return self.add(op)
+
+    def maximum(self, kernel: tuple[int, int], source: str | None = None, **options: object) -> str:
+        name, source = self.fresh("max"), source or self.last
+        op = MaxPool2d(name, (source,), name, kernel=kernel, **options)  # type: ignore[arg-type]
+        return self.add(op, like=source)
+
+    def plus(self, left: str, right: str) -> str:
+        name = self.fresh("add")
+        scales = self.rng.uniform(0.3, 1.0, 2)
+        requants = (FixedPoint.of([scales[0]]), FixedPoint.of([scales[1]]))
+        parameters = tuple(n for n in (left, right) if n in self.constants)
+        inputs = tuple(dict.fromkeys(n for n in (left, right) if n not in self.constants))
+        op = Add(
+            name, inputs, name, parameters, operands=(left, right), operand_requants=requants,
+            requant=FixedPoint.of([float(self.rng.uniform(0.5, 1.2)) / (1 << 20)]),
+            clip=self.clip(),
+        )  # fmt: skip
+        return self.add(op)
+
+    def times(self, left: str, right: str) -> str:
+        name = self.fresh("multiply")
+        parameters = tuple(n for n in (left, right) if n in self.constants)
+        inputs = tuple(dict.fromkeys(n for n in (left, right) if n not in self.constants))
+        op = Multiply(
+            name, inputs, name, parameters, operands=(left, right),
+            requant=FixedPoint.of([float(self.rng.uniform(0.005, 0.05))]), clip=self.clip(),
+        )  # fmt: skip
+        return self.add(op)
+
+    def concat(self, names: tuple[str, ...], axis: int = 2) -> str:
+        """The inputs need one quantization: see ``like``."""
+        name = self.fresh("concat")
+        return self.add(Concat(name, names, name, axis=axis), like=names[0])
+
+    def like(self, source: str, other: str) -> str:
+        """``source`` in the quantization of ``other``, by a table."""
+        return self.lookup(source, like=other)
+
+    def lookup(self, source: str | None = None, like: str | None = None) -> str:
+        name, source = self.fresh("lookup"), source or self.last
+        bits = 1 << self.tensors[source].dtype.bits
+        table = np.clip(np.arange(bits) - bits // 2 + self.rng.integers(-30, 30, bits), -128, 127)
+        op = Lookup(name, (source,), name, table=tuple(int(entry) for entry in table))
+        return self.add(op, like=like)
+
+    def pad(self, padding: tuple[tuple[int, int], ...], source: str | None = None) -> str:
+        name, source = self.fresh("pad"), source or self.last
+        return self.add(Pad(name, (source,), name, padding=padding), like=source)
+
+    def reshape(self, shape: tuple[int, ...], source: str | None = None) -> str:
+        name, source = self.fresh("reshape"), source or self.last
+        return self.add(Reshape(name, (source,), name, shape=shape), like=source)
+
+    def softmax(self, source: str | None = None) -> str:
+        name, source = self.fresh("softmax"), source or self.last
+        self.tensor(name, self.tensors[source].shape, "int8", -128, 1 / 256)
+        op = Softmax(name, (source,), name, exponentials=exponentials(0.1))
+        op.infer(self.tensors)
+        self.operators.append(op)
+        self.last = name
+        return name
+
+    def graph(self) -> Graph:
+        return Graph(
+            self.name, self.tensors, tuple(self.operators), self.constants, self.image, self.last
+        )
+
+
+def random_graph(seed: int) -> Graph:
+    """A network of a few blocks on an image of at most 12 x 12 x 8."""
+    rng = np.random.default_rng(seed)
+    shape = (int(rng.integers(4, 13)), int(rng.integers(4, 13)), int(rng.integers(1, 9)))
+    net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", f"random{seed}")
+    for _ in range(int(rng.integers(1, 5))):
+        _BLOCKS[int(rng.integers(len(_BLOCKS)))](net)
+    if rng.random() < 0.7:
+        _classifier(net)
+    return net.graph()
+
+
+def _size(net: Net) -> tuple[int, ...]:
+    return net.tensors[net.last].shape
+
+
+def _channels(net: Net) -> int:
+    return int(net.rng.integers(1, 13))
+
+
+def _kernel(net: Net) -> tuple[int, int]:
+    height, width, _ = _size(net)
+    return int(net.rng.integers(1, min(4, height) + 1)), int(net.rng.integers(1, min(4, width) + 1))
+
+
+def _plain(net: Net) -> None:
+    """Any convolution that fits."""
+    kernel = _kernel(net)
+    stride = (int(net.rng.integers(1, 3)), int(net.rng.integers(1, 3)))
+    padding = tuple(
+        int(net.rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1])
+    )
+    dilation = (1, 1)
+    height, width, depth = _size(net)
+    if height > 2 * kernel[0] and width > 2 * kernel[1] and net.rng.random() < 0.3:
+        dilation = (2, int(net.rng.integers(1, 3)))
+    groups = int(net.rng.choice([g for g in (1, 1, 2, 3, 4) if depth % g == 0]))
+    channels = groups * int(net.rng.integers(1, 5)) if groups > 1 else _channels(net)
+    net.conv(
+        channels, kernel, stride=stride, padding=padding, dilation=dilation, groups=groups,
+        per_channel=bool(net.rng.random() < 0.7),
+    )  # fmt: skip
+
+
+def _residual(net: Net) -> None:
+    start, depth = net.last, _size(net)[2]
+    net.conv(_channels(net))
+    net.plus(net.conv(depth, (1, 1)), start)
+
+
+def _separable(net: Net) -> None:
+    net.depthwise(_kernel(net), int(net.rng.integers(1, 4)))
+    net.conv(_channels(net), (1, 1))
+
+
+def _inverted(net: Net) -> None:
+    """MobileNetV2's block, with squeeze-excitation sometimes."""
+    start, depth = net.last, _size(net)[2]
+    net.conv(depth * int(net.rng.integers(2, 4)), (1, 1))
+    net.depthwise()
+    if net.rng.random() < 0.5:
+        _excite(net)
+    net.plus(start, net.conv(depth, (1, 1)))
+
+
+def _excite(net: Net) -> None:
+    start, depth = net.last, _size(net)[2]
+    net.rescaled_mean()
+    net.conv(max(1, depth // 2), (1, 1))
+    net.times(start, net.lookup(net.conv(depth, (1, 1))))
+
+
+def _branches(net: Net) -> None:
+    start = net.last
+    first = net.conv(_channels(net), source=start)
+    second = net.like(net.conv(_channels(net), (1, 1), source=start), first)
+    parts = [first, second]
+    if net.rng.random() < 0.5:
+        parts.append(net.like(start, first))
+    net.concat(tuple(parts))
+
+
+def _pooled(net: Net) -> None:
+    kernel = _kernel(net)
+    stride = (int(net.rng.integers(1, 3)), int(net.rng.integers(1, 3)))
+    padding = tuple(
+        int(net.rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1])
+    )
+    pool = net.mean if net.rng.random() < 0.5 else net.maximum
+    pool(kernel, stride=stride, padding=padding)
+
+
+def _padded(net: Net) -> None:
+    pads = tuple((int(net.rng.integers(0, 3)), int(net.rng.integers(0, 3))) for _ in range(3))
+    net.pad(pads)
+    net.conv(_channels(net), (1, 1))
+
+
+def _constant(net: Net) -> None:
+    """A sum or product with a constant for each channel."""
+    name = net.constant(
+        f"constant{len(net.operators)}", net.rng.integers(-128, 128, _size(net)[2]), "int8"
+    )
+    (net.plus if net.rng.random() < 0.5 else net.times)(net.last, name)
+
+
+def _classifier(net: Net) -> None:
+    if net.rng.random() < 0.3:
+        net.reshape((prod(_size(net)),))
+    net.dense(int(net.rng.integers(2, 12)))
+    if net.rng.random() < 0.6:
+        net.softmax()
+
+
+_BLOCKS = (
+    _plain, _plain, _residual, _separable, _inverted, _branches, _pooled, _padded, _constant,
+    _excite,
+)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Writes the operators of PyTorch and ONNX that can be imported into the documentation:
+``python -m tests.importers.float_docs``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline.home import ROOT
+from pipeline.importers import (
+    onnx_arithmetic,
+    onnx_functions,
+    onnx_pooling,
+    onnx_quantized,
+    onnx_shapes,
+    onnx_weighted,
+    torch_arithmetic,
+    torch_functions,
+    torch_operators,
+    torch_pooling,
+    torch_shapes,
+    torch_weighted,
+)
+
+PAGE = ROOT / "docs" / "importing.md"
+KINDS = ("convolutions, products, norms", "pools", "arithmetic", "shapes", "functions", "quantized")
+TORCH = (torch_weighted, torch_pooling, torch_arithmetic, torch_shapes, torch_functions)
+ONNX = (onnx_weighted, onnx_pooling, onnx_arithmetic, onnx_shapes, onnx_functions, onnx_quantized)
+
+
+def names(operators: Mapping[str, Any]) -> Iterable[str]:
+    """ATen's ``aten.conv2d.default`` is ``conv2d``; what only PyTorch's decompositions make is
+    left out."""
+    short = {name.split(".")[1] if "." in name else name for name in operators}
+    return sorted(each for each in short if not each.startswith(("_", "<")))
+
+
+def table(modules: Iterable[Any]) -> str:
+    rows = [
+        f"| {kind} | {', '.join(names(module.OPERATORS))} |"
+        for kind, module in zip(KINDS, modules, strict=False)
+    ]
+    return "\n".join(["| | operators |", "| --- | --- |", *rows]) + "\n"
+
+
+def current(page: str) -> str:
+    """The page with the tables as they have to be."""
+    for kind, modules in (("torch", TORCH), ("onnx", ONNX)):
+        begin = f"<!-- {kind}: written by python -m tests.importers.float_docs -->\n"
+        end = f"<!-- {kind}: end -->\n"
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}{table(modules)}{end}{rest.partition(end)[2]}"
+    return page
+
+
+def listed() -> set[str]:
+    """All of PyTorch's names in the table; messages list the same."""
+    found = {name for module in TORCH for name in names(module.OPERATORS)}
+    assert found == set(torch_operators.supported())
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.write_text(current(PAGE.read_text()))

@@ -1,0 +1,223 @@
+"""Small ONNX models: one for each operator, and networks to quantize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Array = npt.NDArray[Any]
+RANDOM = np.random.default_rng(5)
+OPSET = 20
+
+
+def weights(*shape: int, scale: float = 0.5) -> Array:
+    return (RANDOM.standard_normal(shape) * scale).astype(np.float32)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    shape: Sequence[int | str],
+    constants: dict[str, Array] | None = None,
+    opset: int = OPSET,
+    kinds: tuple[int, int] = (TensorProto.FLOAT, TensorProto.FLOAT),
+) -> onnx.ModelProto:
+    """From "x" to "y"."""
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", kinds[0], shape)],
+        [helper.make_tensor_value_info("y", kinds[1], None)],
+        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=imports)
+    made.ir_version = 10
+    return made
+
+
+def one(
+    operator: str,
+    shape: Sequence[int],
+    *constants: Array | None,
+    opset: int = OPSET,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """A model of one operator; ``constants`` are its inputs after the first."""
+    named = {f"c{index}": value for index, value in enumerate(constants) if value is not None}
+    names = ["" if value is None else f"c{index}" for index, value in enumerate(constants)]
+    node = helper.make_node(operator, ["x", *names], ["y"], **attributes)
+    return model([node], shape, named, opset)
+
+
+def ints(*values: int) -> Array:
+    return np.array(values, dtype=np.int64)
+
+
+def number(value: float) -> Array:
+    return np.array(value, dtype=np.float32)
+
+
+IMAGE = (1, 4, 9, 8)
+N = helper.make_node
+
+
+def models() -> dict[str, onnx.ModelProto]:
+    """By what each shows."""
+    c = IMAGE[1]
+    norm = [np.abs(weights(c)) + np.float32(0.5), weights(c), weights(c),
+            np.abs(weights(c)) + np.float32(0.5)]  # fmt: skip
+    unary = {
+        name: one(name, IMAGE)
+        for name in ("Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "LeakyRelu", "Elu",
+                     "Selu", "Gelu", "Mish", "Softplus", "Softsign", "Exp", "Erf", "Abs", "Neg",
+                     "Identity", "Dropout")
+    }  # fmt: skip
+    positive = {
+        name: model([N("Abs", ["x"], ["a"]), N("Add", ["a", "c"], ["b"]), N(name, ["b"], ["y"])],
+                    IMAGE, {"c": number(1)})
+        for name in ("Log", "Sqrt", "Reciprocal")
+    }  # fmt: skip
+    return unary | positive | {
+        "Conv": one("Conv", IMAGE, weights(5, c, 3, 3), weights(5)),
+        "Conv without bias, strided": one(
+            "Conv", IMAGE, weights(5, c, 3, 2), strides=[2, 1], pads=[1, 0, 2, 1]),
+        "Conv same upper": one("Conv", IMAGE, weights(5, c, 4, 3), auto_pad="SAME_UPPER",
+                               strides=[2, 2]),
+        "Conv same lower": one("Conv", IMAGE, weights(5, c, 4, 3), auto_pad="SAME_LOWER"),
+        "Conv valid": one("Conv", IMAGE, weights(5, c, 3, 3), auto_pad="VALID"),
+        "Conv dilated": one("Conv", IMAGE, weights(5, c, 3, 3), dilations=[2, 2]),
+        "Conv grouped": one("Conv", IMAGE, weights(6, 2, 3, 3), weights(6), group=2),
+        "Conv depthwise": one("Conv", IMAGE, weights(8, 1, 3, 3), weights(8), group=4),
+        "Conv 1-D": one("Conv", (1, 10, 1), weights(4, 10, 3), pads=[1, 1]),
+        "Gemm": one("Gemm", (1, 12), weights(12, 5), weights(5), alpha=0.5, beta=2.0),
+        "Gemm transposed": one("Gemm", (1, 12), weights(5, 12), transB=1),
+        "Gemm after Flatten": model(
+            [N("Flatten", ["x"], ["f"]), N("Gemm", ["f", "w"], ["y"], transB=1)],
+            IMAGE, {"w": weights(3, 4 * 9 * 8)}),
+        "MatMul": one("MatMul", (1, 12), weights(12, 5)),
+        "MatMul of positions": one("MatMul", (1, 7, 12), weights(12, 5)),
+        "BatchNormalization": one("BatchNormalization", IMAGE, *norm),
+        "MaxPool": one("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 2],
+                       pads=[1, 0, 1, 1]),
+        "MaxPool ceiled": one("MaxPool", IMAGE, kernel_shape=[2, 3], strides=[2, 3],
+                              ceil_mode=1),
+        "AveragePool": one("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 2],
+                           pads=[1, 1, 1, 1]),
+        "AveragePool counted": one("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 1],
+                                   pads=[1, 0, 1, 2], count_include_pad=1),
+        "GlobalAveragePool": one("GlobalAveragePool", IMAGE),
+        "GlobalMaxPool": one("GlobalMaxPool", IMAGE),
+        "ReduceMean": one("ReduceMean", IMAGE, ints(2, 3), keepdims=0),
+        "ReduceMean kept": one("ReduceMean", IMAGE, ints(-2, -1)),
+        "ReduceMean old": one("ReduceMean", IMAGE, opset=13, axes=[2, 3]),
+        "Add number": one("Add", IMAGE, number(1.5)),
+        "Add channels": one("Add", IMAGE, weights(c, 1, 1)),
+        "Add image": one("Add", IMAGE, weights(*IMAGE)),
+        "Add branches": model(
+            [N("Conv", ["x", "w"], ["a"]), N("Add", ["a", "x"], ["y"])],
+            IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Sum": model(
+            [N("Conv", ["x", "w"], ["a"]), N("Relu", ["x"], ["b"]),
+             N("Sum", ["a", "x", "b"], ["y"])], IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Sub": model(
+            [N("Conv", ["x", "w"], ["a"]), N("Sub", ["x", "a"], ["y"])],
+            IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Sub constant": one("Sub", IMAGE, weights(c, 1, 1)),
+        "Sub from constant": model([N("Sub", ["c", "x"], ["y"])], IMAGE, {"c": number(1)}),
+        "Mul": model(
+            [N("Conv", ["x", "w"], ["a"]), N("Mul", ["x", "a"], ["y"])],
+            IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Mul gate": model(
+            [N("GlobalAveragePool", ["x"], ["p"]), N("Conv", ["p", "w"], ["a"]),
+             N("Sigmoid", ["a"], ["s"]), N("Mul", ["x", "s"], ["y"])],
+            IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Div": one("Div", IMAGE, np.abs(weights(c, 1, 1)) + np.float32(0.5)),
+        "Div of constant": model(
+            [N("Exp", ["x"], ["e"]), N("Add", ["e", "c"], ["a"]), N("Div", ["c", "a"], ["y"])],
+            IMAGE, {"c": number(1)}),
+        "Max": one("Max", IMAGE, number(0.25)),
+        "Min": one("Min", IMAGE, number(0.25)),
+        "Clip": one("Clip", IMAGE, number(-0.5), number(1.25)),
+        "Clip from above": one("Clip", IMAGE, None, number(1.25)),
+        "Clip old": one("Clip", IMAGE, opset=6, min=0.0, max=6.0),
+        "PRelu": one("PRelu", IMAGE, weights(c, 1, 1)),
+        "Pow": one("Pow", IMAGE, number(2)),
+        "Floor": one("Floor", IMAGE),
+        "Round": one("Round", IMAGE),
+        "Cast": model([N("Cast", ["x"], ["a"], to=TensorProto.DOUBLE),
+                       N("Cast", ["a"], ["b"], to=TensorProto.FLOAT), N("Abs", ["b"], ["y"])],
+                      IMAGE),
+        "Concat": model(
+            [N("Conv", ["x", "w"], ["a"]), N("Concat", ["a", "x"], ["y"], axis=1)],
+            IMAGE, {"w": weights(3, c, 1, 1)}),
+        "Concat rows": model(
+            [N("Relu", ["x"], ["a"]), N("Concat", ["a", "x"], ["y"], axis=-2)], IMAGE),
+        "Pad": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 0, 1)),
+        "Pad of axes": one("Pad", IMAGE, ints(1, 2), None, ints(3)),
+        "Pad old": one("Pad", IMAGE, opset=2, pads=[0, 0, 1, 0, 0, 1, 0, 2]),
+        "Softmax": one("Softmax", (1, 10)),
+        "Softmax old": one("Softmax", (1, 10), opset=11),
+        "Softmax of channels": one("Softmax", IMAGE, axis=1),
+        "Transpose first": model(
+            [N("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2]), N("Conv", ["a", "w"], ["b"]),
+             N("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1])],
+            (1, 7, 6, 4), {"w": weights(5, 4, 3, 3)}),
+        "Reshape computed": model(
+            [N("Shape", ["x"], ["s"]), N("Gather", ["s", "zero"], ["batch"]),
+             N("Unsqueeze", ["batch", "zeros"], ["b1"]),
+             N("Concat", ["b1", "rest"], ["shape"], axis=0),
+             N("Reshape", ["x", "shape"], ["f"]), N("MatMul", ["f", "w"], ["y"])],
+            IMAGE, {"zero": np.array(0, np.int64), "zeros": ints(0), "rest": ints(-1),
+                    "w": weights(4 * 9 * 8, 3)}),
+        "Reshape that copies": model(
+            [N("Reshape", ["x", "s"], ["a"]), N("Gemm", ["a", "w"], ["y"])],
+            (1, 12, 1, 1), {"s": ints(0, -1), "w": weights(12, 5)}),
+        "Squeeze, Unsqueeze": model(
+            [N("GlobalAveragePool", ["x"], ["p"]), N("Squeeze", ["p", "axes"], ["a"]),
+             N("Unsqueeze", ["a", "axes"], ["y"])], IMAGE, {"axes": ints(2, 3)}),
+        "open batch": model([N("Abs", ["x"], ["y"])], ("n", 4, 5, 5)),
+        "constants folded": model(
+            [N("Mul", ["w", "half"], ["v"]), N("Transpose", ["v"], ["t"], perm=[1, 0]),
+             N("Constant", [], ["b"], value=numpy_helper.from_array(weights(5))),
+             N("Gemm", ["x", "t", "b"], ["y"])],
+            (1, 12), {"w": weights(5, 12), "half": number(0.5)}),
+    }  # fmt: skip
+
+
+def small_network(seed: int = 0, classes: int = 5) -> onnx.ModelProto:
+    """A residual network with squeeze-excitation, as onnxruntime's tools quantize them."""
+    random = np.random.default_rng(seed)
+
+    def w(*shape: int) -> Array:
+        return (random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+    constants = {
+        "w1": w(8, 3, 3, 3), "b1": w(8, 1).ravel(), "w2": w(8, 1, 3, 3), "b2": w(8, 1).ravel(),
+        "w3": w(8, 8, 1, 1), "b3": w(8, 1).ravel(), "w4": w(8, 8, 1, 1), "b4": w(8, 1).ravel(),
+        "w5": w(classes, 16 * 4 * 4), "b5": w(classes, 1).ravel(),
+    }  # fmt: skip
+    nodes = [
+        N("Conv", ["x", "w1", "b1"], ["a"], name="stem", pads=[1, 1, 1, 1]),
+        N("Relu", ["a"], ["ar"], name="stem_relu"),
+        N("Conv", ["ar", "w2", "b2"], ["d"], name="depthwise", pads=[1, 1, 1, 1], group=8),
+        N("Clip", ["d", "zero", "six"], ["dr"], name="depthwise_relu6"),
+        N("Conv", ["dr", "w3", "b3"], ["p"], name="pointwise"),
+        N("Add", ["ar", "p"], ["s"], name="add"),
+        N("GlobalAveragePool", ["s"], ["g"], name="mean"),
+        N("Conv", ["g", "w4", "b4"], ["e"], name="excite"),
+        N("Sigmoid", ["e"], ["es"], name="gate"),
+        N("Mul", ["s", "es"], ["m"], name="scale"),
+        N("MaxPool", ["m"], ["mp"], name="maxpool", kernel_shape=[2, 2], strides=[2, 2]),
+        N("AveragePool", ["m"], ["ap"], name="averagepool", kernel_shape=[2, 2],
+          strides=[2, 2]),
+        N("Concat", ["mp", "ap"], ["c"], name="concat", axis=1),
+        N("Flatten", ["c"], ["f"], name="flatten"),
+        N("Gemm", ["f", "w5", "b5"], ["y"], name="dense", transB=1),
+    ]  # fmt: skip
+    constants |= {"zero": number(0), "six": number(6)}
+    return model(nodes, (1, 3, 8, 8), constants)

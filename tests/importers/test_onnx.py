@@ -1,0 +1,116 @@
+"""Float ONNX: every operator gives what onnxruntime gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.lower import lower
+from pipeline.importers.onnx import OPERATORS, Onnx, imported
+from pipeline.importers.onnx_file import read
+from tests.importers.onnx_models import IMAGE, model, models, one, weights
+from tests.importers.support import observed, ours, stored, worst_step
+
+MODELS = models()
+UNIT = (0.0, 255.0)
+"""So that the raw values are what the network takes."""
+
+
+def reference(made: onnx.ModelProto, x: torch.Tensor) -> torch.Tensor:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return torch.cat([torch.from_numpy(session.run(None, {"x": f[None].numpy()})[0]) for f in x])
+
+
+OLD = [name for name, made in MODELS.items() if made.opset_import[0].version < 7]
+"""onnxruntime asks for newer ones."""
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in OLD])
+def test_operator(name: str) -> None:
+    made = MODELS[name]
+    shape = [d.dim_value or 1 for d in made.graph.input[0].type.tensor_type.shape.dim]
+    x = torch.randn(12, *shape[1:], generator=torch.Generator().manual_seed(1))
+    network = imported("net", read(made.SerializeToString()), UNIT)
+    last = name == "Transpose first"  # channels last in the source, too
+    frames, expected = (each if last else ours(each) for each in (x, reference(made, x)))
+    found = network.outputs(frames.double())
+    torch.testing.assert_close(
+        found.reshape(len(x), -1), expected.double().reshape(len(x), -1), rtol=1e-4, atol=1e-4
+    )
+    graph = lower(network, observed(network, frames.double()))
+    worst = worst_step(network, graph, stored(graph, graph.input, frames.double().numpy()))
+    assert max(worst.values()) <= 1, worst
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Clip old", "ReLU6"), ("Pad old", "pads")], ids=["Clip", "Pad"]
+)
+def test_attributes_of_old_opsets(old: str, new: str) -> None:
+    network = imported("net", read(MODELS[old].SerializeToString()), UNIT)
+    x = torch.randn(3, *IMAGE[1:], generator=torch.Generator().manual_seed(0))
+    padded = torch.nn.functional.pad(x, (0, 2, 1, 0, 0, 1))
+    expected = x.clamp(0, 6) if new == "ReLU6" else padded
+    assert torch.equal(network.outputs(ours(x)), ours(expected))
+
+
+def test_every_operator_is_tried() -> None:
+    tried = {node.op_type for made in MODELS.values() for node in made.graph.node}
+    quantized = {name for name in OPERATORS if name.startswith("Q") or "Quantize" in name}
+    assert OPERATORS.keys() - tried <= quantized | {"DequantizeLinear"}
+
+
+def refused(made: onnx.ModelProto | bytes) -> str:
+    content = made if isinstance(made, bytes) else made.SerializeToString()
+    with pytest.raises(ThimbleError) as caught:
+        imported("net", read(content), UNIT)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
+    made = one("Conv", IMAGE, weights(4, 4, 1, 1))
+    made.graph.node[0].output[0] = "a"
+    made.graph.node.add(op_type="LSTM", name="memory", input=["a"], output=["y"])
+    text = refused(made)
+    assert "memory (LSTM)" in text and "Conv" in text and "QLinearConv" in text
+
+
+def test_what_is_refused_is_one_line() -> None:
+    assert "not an ONNX file" in refused(b"\x00\x01rubbish")
+    assert "no operators" in refused(b"")
+    assert "moves elements" in refused(one("Transpose", IMAGE, perm=[0, 1, 3, 2]))
+    assert "divides by zero" in refused(one("Div", IMAGE, np.zeros((), np.float32)))
+    assert "another axis" not in refused(one("Conv", IMAGE, weights(4, 3, 1, 1)))
+    assert "only zeros" in refused(one("Pad", IMAGE, opset=13, mode="reflect"))
+    assert "axis 2 open" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])],
+                                          (1, 3, "h", 8)))  # fmt: skip
+    assert "batch of 8" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])], (8, 3)))
+    assert "nothing before it makes" in refused(
+        model([onnx.helper.make_node("Add", ["x", "z"], ["y"])], (1, 3))
+    )
+
+
+def test_a_missing_file_and_external_data(tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match="no such file"):
+        Onnx(str(tmp_path / "none.onnx")).float_graph()
+    made = one("Gemm", (1, 12), weights(12, 5))
+    path = tmp_path / "net.onnx"
+    onnx.save(made, path, save_as_external_data=True, size_threshold=0)
+    with pytest.raises(ThimbleError, match="another file"):
+        Onnx(str(path)).float_graph()
+    path.write_bytes(one("Gemm", (1, 12), weights(12, 5)).SerializeToString())
+    network = Onnx(str(path)).float_graph()
+    assert network is not None and network.shapes[network.input] == (12,)
+    with pytest.raises(ThimbleError, match="float network"):
+        Onnx(str(path)).graph()

@@ -1,0 +1,261 @@
+"""Quantized ONNX beside onnxruntime, on the same integers: one unit an operator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.importers.onnx import Onnx
+from tests.importers.onnx_models import Array, model, small_network, weights
+
+N = helper.make_node
+IMAGE = (1, 4, 9, 8)
+
+
+class Frames(CalibrationDataReader):
+    def __init__(self, frames: Array) -> None:
+        self.frames = iter([{"x": frame[None]} for frame in frames])
+
+    def get_next(self) -> Any:
+        return next(self.frames, None)
+
+
+def session(path: Path, optimized: bool = False) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    if not optimized:  # else it fuses into integer kernels of its own rounding
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def first(frames: Array) -> Array:
+    """(n, h, w, c) -> (n, c, h, w)"""
+    return frames.transpose(0, 3, 1, 2) if frames.ndim == 4 else frames
+
+
+def last(frames: Array) -> Array:
+    return frames.transpose(0, 2, 3, 1) if frames.ndim == 4 else frames
+
+
+def real(graph: Graph, name: str, stored: IntArray) -> Array:
+    tensor = graph.tensors[name]
+    return np.asarray(tensor.scale[0] * (stored - tensor.zero_point), np.float32)
+
+
+def units_off(path: Path, count: int = 40, seed: int = 0) -> IntArray:
+    """Differences to onnxruntime, in units of the output, for random integers of the input."""
+    graph = Onnx(str(path)).graph()
+    random = np.random.default_rng(seed)
+    stored = random.integers(-128, 128, (count, *graph.tensors[graph.input].shape))
+    run = session(path)
+    frames = first(real(graph, graph.input, stored))
+    expected = last(np.concatenate([run.run(None, {"x": f[None]})[0] for f in frames]))
+    scale = graph.tensors[graph.output].scale[0]
+    found = real(graph, graph.output, graph.outputs(stored))
+    return np.rint((found.reshape(expected.shape) - expected) / scale).astype(np.int64)
+
+
+def around(
+    node: onnx.NodeProto,
+    shape: tuple[int, ...] = IMAGE,
+    constants: dict[str, Array] | None = None,
+    unsigned: bool = True,
+    second: bool = False,
+    scales: tuple[float, float, float] = (0.03, 0.05, 0.021),
+) -> onnx.ModelProto:
+    """Q and DQ before and after ``node``, which reads "a" (and "b") and the constants, already
+    quantized: int8 weights "w" with a scale a channel, int32 biases "bias"."""
+    kind = np.uint8 if unsigned else np.int8
+    zeros = [np.array(z + (128 if unsigned else 0), kind) for z in (-9, 4, 21)]
+    held: dict[str, Array] = {}
+    for index, scale in enumerate(scales):
+        held |= {f"s{index}": np.float32(scale), f"z{index}": zeros[index]}
+    nodes = [N("QuantizeLinear", ["x", "s0", "z0"], ["xq"]),
+             N("DequantizeLinear", ["xq", "s0", "z0"], ["a"])]  # fmt: skip
+    if second:  # another activation, with its own scale
+        nodes += [N("Neg", ["a"], ["n"]), N("QuantizeLinear", ["n", "s2", "z2"], ["nq"]),
+                  N("DequantizeLinear", ["nq", "s2", "z2"], ["b"])]  # fmt: skip
+    steps = None
+    for name, values in (constants or {}).items():
+        if name == "w":
+            steps = (np.abs(values).reshape(len(values), -1).max(1) / 127).astype(np.float32)
+            column = steps.reshape(-1, *(1,) * (values.ndim - 1))
+            held |= {"w_q": np.rint(values / column).astype(np.int8), "w_s": steps,
+                     "w_z": np.zeros(len(steps), np.int8)}  # fmt: skip
+            nodes.append(N("DequantizeLinear", ["w_q", "w_s", "w_z"], ["w"], axis=0))
+        elif name == "bias":
+            assert steps is not None
+            unit = (steps * np.float32(scales[0])).astype(np.float32)
+            held |= {"b_q": np.rint(values / unit).astype(np.int32), "b_s": unit}
+            nodes.append(N("DequantizeLinear", ["b_q", "b_s"], ["bias"], axis=0))
+        else:
+            held[name] = values
+    nodes += [node, N("QuantizeLinear", [node.output[0], "s1", "z1"], ["yq"]),
+              N("DequantizeLinear", ["yq", "s1", "z1"], ["y"])]  # fmt: skip
+    return model(nodes, shape, held)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "Conv": {"node": N("Conv", ["a", "w", "bias"], ["o"], pads=[1, 1, 1, 1]),
+             "constants": {"w": weights(5, 4, 3, 3), "bias": weights(5)}},
+    "Conv strided, dilated": {
+        "node": N("Conv", ["a", "w"], ["o"], strides=[2, 1], dilations=[1, 2]),
+        "constants": {"w": weights(5, 4, 3, 3)}},
+    "Conv depthwise": {"node": N("Conv", ["a", "w", "bias"], ["o"], group=4),
+                       "constants": {"w": weights(8, 1, 3, 3), "bias": weights(8)}},
+    "Gemm": {"node": N("Gemm", ["a", "w", "bias"], ["o"], transB=1), "shape": (1, 30),
+             "constants": {"w": weights(7, 30), "bias": weights(7)}},
+    "Relu": {"node": N("Relu", ["a"], ["o"])},
+    "Clip": {"node": N("Clip", ["a", "low", "high"], ["o"]),
+             "constants": {"low": np.float32(-1), "high": np.float32(1.5)}},
+    "Sigmoid": {"node": N("Sigmoid", ["a"], ["o"]), "scales": (0.03, 1 / 256, 0.02)},
+    "Tanh": {"node": N("Tanh", ["a"], ["o"]), "scales": (0.03, 1 / 128, 0.02)},
+    "HardSwish": {"node": N("HardSwish", ["a"], ["o"])},
+    "LeakyRelu": {"node": N("LeakyRelu", ["a"], ["o"], alpha=0.1)},
+    "Add": {"node": N("Add", ["a", "b"], ["o"]), "second": True},
+    "Sub": {"node": N("Sub", ["a", "b"], ["o"]), "second": True},
+    "Mul": {"node": N("Mul", ["a", "b"], ["o"]), "second": True},
+    "Add channels": {"node": N("Add", ["a", "c"], ["o"]),
+                     "constants": {"c": weights(4, 1, 1)}},
+    "Mul number": {"node": N("Mul", ["a", "c"], ["o"]), "constants": {"c": np.float32(0.7)}},
+    "Concat": {"node": N("Concat", ["a", "b"], ["o"], axis=1), "second": True},
+    "MaxPool": {"node": N("MaxPool", ["a"], ["o"], kernel_shape=[2, 2])},
+    "MaxPool, one scale": {"node": N("MaxPool", ["a"], ["o"], kernel_shape=[2, 2]),
+                           "scales": (0.03, 0.03, 0.03)},
+    "AveragePool": {"node": N("AveragePool", ["a"], ["o"], kernel_shape=[3, 2]),
+                    "scales": (0.03, 0.0171, 0.02)},
+    "GlobalAveragePool": {"node": N("GlobalAveragePool", ["a"], ["o"]),
+                          "scales": (0.03, 0.004, 0.02)},
+    "ReduceMean": {"node": N("ReduceMean", ["a", "axes"], ["o"]), "scales": (0.03, 0.004, 0.02),
+                   "constants": {"axes": np.array([2, 3])}},
+    "Pad": {"node": N("Pad", ["a", "pads"], ["o"]), "scales": (0.03, 0.03, 0.03),
+            "constants": {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 2])}},
+    "Softmax": {"node": N("Softmax", ["a"], ["o"]), "shape": (1, 10),
+                "scales": (0.03, 1 / 256, 0.02)},
+    "Reshape": {"node": N("Reshape", ["a", "shape"], ["o"]), "shape": (1, 12),
+                "constants": {"shape": np.array([1, 12])}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unsigned", [False, True], ids=["int8", "uint8"])
+@pytest.mark.parametrize("name", CASES)
+def test_operator(tmp_path: Path, name: str, unsigned: bool) -> None:
+    onnx.save(around(**CASES[name], unsigned=unsigned), tmp_path / "net.onnx")
+    off = units_off(tmp_path / "net.onnx")
+    assert np.abs(off).max() <= 1
+    # a factor near 1 shows that TFLite's multiplication rounds twice: 6 values' sum is small
+    assert (off != 0).mean() < (0.3 if name == "AveragePool" else 0.05)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.WARNING)  # onnxruntime's tool advises pre-processing
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def frames(count: int, seed: int) -> Array:
+    return np.random.default_rng(seed).random((count, 3, 8, 8)).astype(np.float32)
+
+
+def by_onnxruntime(folder: Path, form: QuantFormat, kind: QuantType, per_channel: bool) -> Path:
+    onnx.save(small_network(), folder / "float.onnx")
+    quantize_static(
+        folder / "float.onnx", folder / "net.onnx", Frames(frames(32, 0)), quant_format=form,
+        activation_type=kind, weight_type=QuantType.QInt8, per_channel=per_channel,
+    )  # fmt: skip
+    return folder / "net.onnx"
+
+
+@pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator], ids=str)
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8], ids=str)
+@pytest.mark.parametrize("per_channel", [False, True], ids=["tensor", "channel"])
+def test_what_onnxruntime_quantizes(
+    tmp_path: Path, form: QuantFormat, kind: QuantType, per_channel: bool
+) -> None:
+    """15 operators end to end: a unit here and there grows along the way, labels agree."""
+    if form is QuantFormat.QOperator and kind is QuantType.QInt8:
+        kind = QuantType.QUInt8 if per_channel else kind
+    path = by_onnxruntime(tmp_path, form, kind, per_channel)
+    graph = Onnx(str(path)).graph()
+    assert all(str(graph.tensors[op.output].dtype) == "int8" for op in graph.operators)
+    source = graph.tensors[graph.input]
+    x = frames(300, 1)
+    stored = np.clip(np.rint(x / np.float32(source.scale[0])) + source.zero_point, -128, 127)
+    found = real(graph, graph.output, graph.outputs(last(stored).astype(np.int64)))
+    run = session(path)
+    expected = np.concatenate([run.run(None, {"x": each[None]})[0] for each in x])
+    unit = graph.tensors[graph.output].scale[0]
+    off = np.abs(found - expected) / unit
+    best = np.sort(expected)
+    sure = best[:, -1] - best[:, -2] > unit
+    assert off.mean() < 0.5 and off.max() < 4.5
+    assert (found.argmax(1) == expected.argmax(1))[sure].mean() >= 0.99
+
+
+def test_integers_at_both_ends(tmp_path: Path) -> None:
+    """uint8 in, uint8 out, without Q at the start nor DQ at the end."""
+    held = {"s": np.float32(0.02), "z": np.array(128, np.uint8), "t": np.float32(0.05),
+            "w_q": np.rint(weights(5, 4, 1, 1) * 100).astype(np.int8),
+            "w_s": np.float32(0.01)}  # fmt: skip
+    nodes = [N("DequantizeLinear", ["x", "s", "z"], ["a"]),
+             N("DequantizeLinear", ["w_q", "w_s"], ["w"]), N("Conv", ["a", "w"], ["o"]),
+             N("QuantizeLinear", ["o", "t", "z"], ["y"])]  # fmt: skip
+    onnx.save(model(nodes, IMAGE, held, kinds=(TensorProto.UINT8, TensorProto.UINT8)),
+              tmp_path / "net.onnx")  # fmt: skip
+    graph = Onnx(str(tmp_path / "net.onnx")).graph()
+    stored = np.random.default_rng(0).integers(-128, 128, (20, 9, 8, 4))
+    run = session(tmp_path / "net.onnx")
+    given = first(stored + 128).astype(np.uint8)
+    expected = np.concatenate([run.run(None, {"x": each[None]})[0] for each in given])
+    off = graph.outputs(stored) - (last(expected).astype(np.int64) - 128)
+    assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.02
+
+
+def test_weights_alone_quantized_are_a_float_network(tmp_path: Path) -> None:
+    held = {"w_q": np.rint(weights(5, 12) * 100).astype(np.int8), "s": np.float32(0.01)}
+    nodes = [N("DequantizeLinear", ["w_q", "s"], ["w"]), N("Gemm", ["x", "w"], ["y"], transB=1)]
+    onnx.save(model(nodes, (1, 12), held), tmp_path / "net.onnx")
+    assert Onnx(str(tmp_path / "net.onnx")).float_graph() is not None
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+
+    def refusal(made: onnx.ModelProto) -> str:
+        onnx.save(made, path)
+        with pytest.raises(ThimbleError) as caught:
+            Onnx(str(path)).graph()
+        return str(caught.value)
+
+    partly = around(**CASES["Conv"])
+    partly.graph.node.insert(2, N("Exp", ["a"], ["e"], name="loose"))
+    next(node for node in partly.graph.node if node.op_type == "Conv").input[0] = "e"
+    assert "loose (Exp): no QuantizeLinear follows it" in refusal(partly)
+    wide = around(N("Relu", ["a"], ["o"]))
+    for held in wide.graph.initializer:
+        if held.name == "z0":
+            held.CopyFrom(numpy_helper.from_array(np.array(0, np.uint16), "z0"))
+    assert "uint16" in refusal(wide)
+    skewed = around(**CASES["Gemm"])
+    for held in skewed.graph.initializer:
+        if held.name == "w_z":
+            held.CopyFrom(numpy_helper.from_array(np.full(7, 100, np.int8), "w_z"))
+    assert "symmetric" in refusal(skewed)

@@ -1,0 +1,174 @@
+"""int8 .tflite files: every operator byte by byte against the tflite-micro interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.home import ROOT
+from pipeline.importers.tflite import TFLite, supported
+from tests.importers import tflite_docs
+from tests.importers.tflite_cases import CASES, unary
+from tests.importers.tflite_networks import network
+from tests.importers.tflite_reference import assert_equal, frames, imported, reference
+from tests.importers.tflite_writer import Writer
+
+MODELS = Path(os.environ.get("THIMBLE_MODELS", ROOT.parent / "shared" / "models" / "mlperf_tiny"))
+MLPERF_TINY = {
+    "ad01_int8": (10, 264_192),
+    "kws_ref_model": (13, 2_656_768),
+    "pretrainedResnet_quant": (16, 12_501_632),
+    "vww_96_int8": (31, 7_489_664),
+}
+"""Operators and multiply–accumulates, the latter as published."""
+
+
+def check(case: object, seeds: Iterable[int], folder: Path, count: int) -> None:
+    """``case`` is a function of a random generator."""
+    for seed in seeds:
+        content = case(np.random.default_rng(seed))  # type: ignore[operator]
+        assert_equal(content, imported(content, folder), count, seed)
+
+
+def test_every_supported_operator_has_a_case() -> None:
+    # DEQUANTIZE ends some of the networks; tflite-micro has no RELU_N1_TO_1 that stands alone
+    assert {*CASES, "DEQUANTIZE", "RELU_N1_TO_1"} == set(supported())
+    assert all(supported().values())
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_operator_equals_tflite_micro(kind: str, tmp_path: Path) -> None:
+    check(CASES[kind], range(12), tmp_path, count=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CASES)
+def test_operator_equals_tflite_micro_on_many(kind: str, tmp_path: Path) -> None:
+    check(CASES[kind], range(1000, 1400), tmp_path, count=8)
+
+
+def test_network_equals_tflite_micro(tmp_path: Path) -> None:
+    for seed in range(12):
+        content = network(np.random.default_rng(seed))
+        graph = imported(content, tmp_path)
+        given = frames(graph, 5, seed)
+        ours = graph.outputs(given).reshape(5, -1)
+        assert (ours == network_reference(content, graph, given)).all(), seed
+
+
+@pytest.mark.slow
+def test_many_networks_equal_tflite_micro(tmp_path: Path) -> None:
+    for seed in range(1000, 1400):
+        content = network(np.random.default_rng(seed))
+        graph = imported(content, tmp_path)
+        given = frames(graph, 5, seed)
+        ours = graph.outputs(given).reshape(5, -1)
+        assert (ours == network_reference(content, graph, given)).all(), seed
+
+
+def network_reference(content: bytes, graph: Graph, given: np.ndarray) -> np.ndarray:
+    """Float ends are left out by the importer: there, real values go in and come out."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    details = runtime.Interpreter.from_bytes(content, arena_size=1 << 22).get_input_details(0)
+    if details["dtype"] != np.float32:
+        return reference(content, given)
+    source, target = graph.tensors[graph.input], graph.tensors[graph.output]
+    real = np.float32(given - source.zero_point) * np.float32(source.scale[0])
+    interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 22)
+    outputs = []
+    for frame in real:
+        interpreter.set_input(frame.reshape(details["shape"]), 0)
+        interpreter.invoke()
+        outputs.append(interpreter.get_output(0).reshape(-1))
+    return np.rint(np.array(outputs) / target.scale[0]).astype(np.int64) + target.zero_point
+
+
+def test_relu_n1_to_1(tmp_path: Path) -> None:
+    """As RELU on both sides of 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        content = unary("RELU_N1_TO_1")(rng)
+        graph = imported(content, tmp_path)
+        source, target = graph.tensors[graph.input], graph.tensors[graph.output]
+        each = np.arange(-128, 128).repeat(2)[: source.size * 2].reshape(-1)
+        frame = np.resize(each, source.shape)[None]
+        real = np.clip((frame - source.zero_point) * source.scale[0], -1, 1)
+        wanted = np.clip(real / target.scale[0] + target.zero_point, -128, 127)
+        assert abs(graph.outputs(frame).reshape(wanted.shape) - wanted).max() < 0.502
+
+
+def mlperf_tiny(name: str) -> tuple[bytes, Graph]:
+    path = MODELS / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip(f"{name}.tflite is not there: set THIMBLE_MODELS to its folder")
+    return path.read_bytes(), TFLite(path=str(path)).graph()
+
+
+@pytest.mark.parametrize("name", MLPERF_TINY)
+def test_mlperf_tiny(name: str) -> None:
+    content, graph = mlperf_tiny(name)
+    assert (len(graph.operators), graph.macs) == MLPERF_TINY[name]
+    assert_equal(content, graph, count=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MLPERF_TINY)
+def test_mlperf_tiny_on_a_thousand_inputs(name: str) -> None:
+    content, graph = mlperf_tiny(name)
+    assert_equal(content, graph, count=1000, seed=1)
+
+
+def test_a_graph_survives_its_files(tmp_path: Path) -> None:
+    graph = imported(network(np.random.default_rng(0)), tmp_path)
+    graph.save(tmp_path)
+    assert Graph.load(tmp_path).hash == graph.hash
+    assert imported(network(np.random.default_rng(0)), tmp_path).hash == graph.hash
+
+
+def test_names_are_unique(tmp_path: Path) -> None:
+    for seed, kind in enumerate([*CASES] * 3):
+        graph = imported(CASES[kind](np.random.default_rng(seed)), tmp_path)
+        names = [op.name for op in graph.operators]
+        assert len(set(names)) == len(names)
+        assert all(name.isidentifier() for name in names)
+
+
+def test_operators_of_the_importer_are_not_named_as_the_files(tmp_path: Path) -> None:
+    """A dense layer of rows is a convolution between two changes of shape; the file has others."""
+    net = Writer()
+    dims = (1, 4, 6)
+    x, y, z = (net.tensor(dims, 0.1, 0) for _ in range(3))
+    weights = net.constant(np.eye(6, dtype=np.int8) * 100, 0.01)
+    net.operator("RESHAPE", [x, -1], [y])
+    net.operator("FULLY_CONNECTED", [y, weights], [z], "FullyConnectedOptions", KeepNumDims=True)
+    last = net.tensor((1, 24), 0.1, 0)
+    net.operator("RESHAPE", [z, -1], [last])
+    graph = imported(net.content([x], [last]), tmp_path)
+    names = [op.name for op in graph.operators]
+    assert names == ["reshape_0", "view_1", "fully_connected_1", "view_3", "reshape_2"]
+
+
+def test_the_input_keeps_its_scale_and_the_graph_the_files_name(tmp_path: Path) -> None:
+    graph = imported(CASES["QUANTIZE"](np.random.default_rng(3)), tmp_path)
+    given = graph.tensors[graph.input]
+    assert (graph.name, given.name, given.shape) == ("net", "net/tensor_0", (300,))
+    assert 0.002 < given.scale[0] < 0.2
+
+
+@pytest.mark.parametrize("path", ["missing.tflite", ".", "a\0b", ""])
+def test_no_such_file(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ThimbleError, match=r"model\.path="):
+        TFLite(path=path).graph()
+
+
+def test_the_documentation_lists_what_is_supported() -> None:
+    page = tflite_docs.PAGE.read_text()
+    assert page == tflite_docs.current(page), "run python -m tests.importers.tflite_docs"
+    assert all(name in page for name in supported())

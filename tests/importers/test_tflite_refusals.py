@@ -1,0 +1,223 @@
+"""What is not supported ends in one line that names the operator, where it is and what is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tflite.ActivationFunctionType import ActivationFunctionType
+from tflite.Padding import Padding
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.tflite import supported
+from pipeline.importers.tflite_model import printable
+from tests.importers.tflite_reference import imported
+from tests.importers.tflite_writer import Writer
+
+
+def refusal(content: bytes, folder: Path) -> str:
+    with pytest.raises(ThimbleError) as caught:
+        imported(content, folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(folder / "net.tflite"))
+    return message.partition("net.tflite: ")[2]
+
+
+def one(kind: str, dims: Any = (1, 4, 4, 2), out: Any = None, **more: Any) -> bytes:
+    """A network of one operator; ``more`` are its options and, in lower case, its output."""
+    net, target = Writer(), {k: more.pop(k) for k in ("scale", "zero", "dtype") if k in more}
+    x = net.tensor(dims, 0.1, 3, more.pop("given", "INT8"))
+    extra = [net.constant(*args) for args in more.pop("constants", ())]
+    y = net.tensor(out or dims, **{"scale": 0.1, "zero": 3, **target})
+    net.operator(kind, [x, *extra], [y], more.pop("options", ""), **more)
+    return net.content([x], [y])
+
+
+def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **more: Any) -> bytes:
+    held = np.ones((3, 1, 1, 2), np.int8) if weights is None else weights
+    axis = more.pop("axis", 0)
+    net = Writer()
+    x = net.tensor((1, 4, 4, 2), 0.1, 3)
+    w = net.constant(held, scales, zero, axis=axis)
+    y = net.tensor((1, 4, 4, 3), 0.1, 3)
+    values = {"Padding": Padding.VALID, "StrideH": 1, "StrideW": 1, **more}
+    net.operator("CONV_2D", [x, w], [y], "Conv2DOptions", **values)
+    return net.content([x], [y])
+
+
+INT32 = np.int32
+EACH = np.arange(-128, 128).astype(np.int8)
+REFUSED = {
+    "unknown": (one("TRANSPOSE_CONV"), "operator 0, TRANSPOSE_CONV: not supported; supported are"),
+    "custom": (one("MyOperator"), "operator 0, custom operator MyOperator: not supported"),
+    "control flow": (one("WHILE"), "operator 0, WHILE: not supported"),
+    "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32: convert the model with full"),
+    "uint8": (one("RELU", given="UINT8"), "net/tensor_0 is uint8, TensorFlow's older quantization"),
+    "int16": (one("RELU", given="INT16"), "net/tensor_0 is int16: convert the model to int8"),
+    "int32": (one("RELU", dtype="INT32"), "net/tensor_1 has the type int32"),
+    "batch": (one("MAX_POOL_2D", (2, 4, 4, 2)), "a batch of 1 and at most height, width and"),
+    "no scale": (one("RELU", scale=()), "net/tensor_1 has 0 scales, and one"),
+    "many scales": (one("RELU", scale=(0.1, 0.2)), "net/tensor_1 has 2 scales, and one"),
+    "zero point": (one("RELU", zero=200), "net/tensor_1 has the zero point 200, which is no int8"),
+    "zero scale": (one("RELU", scale=0.0), "net/tensor_1 has a scale that is no positive number"),
+    "size 0": (one("RELU", (1, 0)), "sizes that are only known at run time are not supported"),
+    "large": (one("RELU", (1, 1 << 14, 1 << 14)), "has 268,435,456 elements, more than 67,108,864"),
+    "sigmoid": (one("LOGISTIC"), "has the scale 0.1 and the zero point 3, expected 0.00390625 and"),
+    "softmax": (one("SOFTMAX", options="SoftmaxOptions", Beta=1.0), "has not the scale 1/256"),
+    "beta": (
+        one("SOFTMAX", options="SoftmaxOptions", scale=1 / 256, zero=-128, Beta=1e-9),
+        "its beta of 1e-09 is too small",
+    ),
+    "stride 0": (conv(StrideH=0), "its stride_h is 0, at least 1 is needed"),
+    "activation": (
+        conv(FusedActivationFunction=ActivationFunctionType.TANH),
+        "its fused activation 4 is not supported",
+    ),
+    "padding": (conv(Padding=7), "its padding is number 7, expected SAME or VALID"),
+    "dilation": (
+        conv(np.ones((3, 3, 3, 2), np.int8), Padding=Padding.SAME, DilationHFactor=1 << 28),
+        "its padded input has",
+    ),
+    "filters": (conv(np.ones((3, 1, 1, 5), np.int8)), "3 filters of 5 channels do not fit an"),
+    "kernel": (conv(np.ones((3, 5, 5, 2), np.int8)), "kernel is larger than 4x4"),
+    "shape": (conv(StrideW=2), "but net/tensor_2 is (4, 4, 3)"),
+    "weights' zero point": (conv(zero=1), "net/tensor_1 has a zero point; weights"),
+    "weights' scales": (conv(scales=(0.1, 0.2)), "2 scales along axis 0, expected 1, or 3 along"),
+    "weights' axis": (conv(scales=(0.1,) * 3, axis=3), "3 scales along axis 3, expected 1, or 3"),
+    "weights' type": (conv(np.ones((3, 1, 1, 2), np.int16)), "is int16, expected int8 or int4"),
+    "mean": (
+        one("MEAN", out=(1, 4), constants=[(np.array([1, 3], INT32),)], options="ReducerOptions"),
+        "its axes [1, 3] do not lie side by side",
+    ),
+    "axis": (
+        one("SUM", out=(1, 4), constants=[(np.array([9], INT32),)], options="ReducerOptions"),
+        "its axes [9] do not fit net/tensor_0 of [1, 4, 4, 2]",
+    ),
+    "pool": (one("MAX_POOL_2D", scale=0.3, options="Pool2DOptions"), "differ in scale or zero"),
+    "pad": (
+        one("PAD", constants=[(np.array([[1, 0], [0, 0], [0, 0], [0, 0]], INT32),)]),
+        "it pads the batch axis",
+    ),
+    "paddings": (one("PAD", constants=[(-np.ones((4, 2), INT32),)]), "do not fit net/tensor_0"),
+    "concatenation": (one("CONCATENATION", options="ConcatenationOptions"), "along the batch axis"),
+    "difference": (
+        one("SUB", (1, 16, 4, 4), options="SubOptions",
+            constants=[(EACH.reshape(1, 16, 4, 4), 301 / 4096, -3)]),
+        "a value of net/tensor_1, which is subtracted, is not rounded as its negative is",
+    ),
+    "transpose": (
+        one("TRANSPOSE", constants=[(np.array([0, 3, 1, 2], INT32),)]),
+        "it brings axes of [1, 4, 4, 2] into the order [0, 3, 1, 2]; convert the model with",
+    ),
+    "order": (one("TRANSPOSE", constants=[(np.ones(4, INT32),)]), "its order [1, 1, 1, 1] does"),
+    "reshape": (one("RESHAPE", out=(1, 7)), "reshape_0: (4, 4, 2) cannot be reshaped to (7,)"),
+    "bytes": (
+        one("PAD", constants=[(np.zeros(3, np.int8), 0.1)]),
+        "net/tensor_1 is int8, expected int32 or int64",
+    ),
+    "shuffled": (
+        one(
+            "FULLY_CONNECTED", (1, 2), constants=[(np.ones((2, 2), np.int8), 0.1)],
+            options="FullyConnectedOptions", WeightsFormat=1,
+        ),
+        "its weights are shuffled",
+    ),
+    "too few inputs": (one("ADD", options="AddOptions"), "its input 1 is missing"),
+    "nothing": (Writer([], []).content([], []), "the model has 0 inputs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what: str, tmp_path: Path) -> None:
+    content, part = REFUSED[what]
+    message = refusal(content, tmp_path)
+    assert part in message
+    assert "operator 0" in message or not part.startswith("its ")
+
+
+def test_a_refusal_says_where(tmp_path: Path) -> None:
+    net = Writer()
+    x, y, z = (net.tensor((1, 4), s, 0) for s in (0.1, 0.1, 0.3))
+    net.operator("RELU", [x], [y])
+    net.operator("RELU6", [y], [z])
+    message = refusal(net.content([x], [z]), tmp_path)
+    assert message.startswith("operator 1, RELU6 (makes net/tensor_2): net/tensor_1 and net/")
+
+
+def test_an_unknown_operator_is_answered_with_all_known(tmp_path: Path) -> None:
+    message = refusal(one("TRANSPOSE_CONV"), tmp_path)
+    assert message.endswith(f"supported are {', '.join(sorted(supported()))}")
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_several_ends(side: str, tmp_path: Path) -> None:
+    net = Writer()
+    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
+    net.operator("RELU", [x], [y])
+    ends = ([x, y], [y]) if side == "input" else ([x], [x, y])
+    message = refusal(net.content(*ends), tmp_path)
+    assert message.startswith(f"the model has 2 {side}s: net/tensor_0, net/tensor_1; networks of")
+
+
+def test_float_in_the_middle(tmp_path: Path) -> None:
+    net = Writer()
+    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
+    real = net.tensor((1, 4), dtype="FLOAT32")
+    net.operator("DEQUANTIZE", [x], [real])
+    net.operator("QUANTIZE", [real], [y])
+    message = refusal(net.content([x], [y]), tmp_path)
+    assert "operator 0, DEQUANTIZE (makes net/tensor_2): its result is used by a float" in message
+
+
+def test_operators_out_of_order(tmp_path: Path) -> None:
+    net = Writer()
+    x, y, z = (net.tensor((1, 4), 0.1, 0) for _ in range(3))
+    net.operator("RELU", [y], [z])
+    net.operator("RELU", [x], [y])
+    assert "nothing before it produces net/tensor_1" in refusal(net.content([x], [z]), tmp_path)
+
+
+def test_a_size_known_at_run_time(tmp_path: Path) -> None:
+    net = Writer()
+    x = net.tensor((1, 1, 4), 0.1, 0, signature=(-1, -1, 4))
+    y = net.tensor((1, 1, 4), 0.1, 0, signature=(-1, -1, 4))
+    net.operator("RELU", [x], [y])
+    message = refusal(net.content([x], [y]), tmp_path)
+    assert "net/tensor_0 has the shape [-1, -1, 4]: sizes that are only known at run" in message
+    for tensor in net.tensors:  # a free batch axis is everybody's
+        tensor["signature"] = (-1, 1, 4)
+    assert len(imported(net.content([x], [y]), tmp_path).operators) == 1
+
+
+def test_constants_that_share_a_buffer_are_limited(tmp_path: Path) -> None:
+    net = Writer()
+    tensors = [net.tensor((1, 4096), 0.1, 0) for _ in range(12)]
+    held = net.constant(np.ones(4096, np.int8), 0.1)
+    for a, b in pairwise(tensors):
+        net.operator("ADD", [a, held], [b], "AddOptions")
+    message = refusal(net.content([tensors[0]], [tensors[-1]]), tmp_path)
+    assert "its constants are far larger than the file" in message
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"TFL3", b"\x10\0\0\0TFL3", b"\0" * 64, b"PK\x03\x04" * 9]
+)
+def test_no_tflite_file(content: bytes, tmp_path: Path) -> None:
+    assert "is no .tflite file" in (found := refusal(content, tmp_path)) or "damaged" in found
+
+
+def test_names_are_fit_for_messages_and_c_comments() -> None:
+    assert printable('a"b\\c\nd\u202ee*/<f>') == "a_b_c_d_e_/_f_"
+    assert len(printable("x" * 500)) == 60
+
+
+def test_very_many_operators(tmp_path: Path) -> None:
+    net = Writer()
+    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
+    net.operator("RELU", [x], [y])
+    net.operators *= 20_000
+    assert refusal(net.content([x], [y]), tmp_path).startswith("the model has 20,000 operators")

@@ -1,0 +1,264 @@
+"""Random networks, and what PyTorch networks are refused for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.torch_export import exported
+from pipeline.importers.torch_model import TorchModel
+from pipeline.models.network import state_arrays
+from pipeline.quantize.int8 import Int8, absorbed
+from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
+from tests.importers.support import check_float, real, shaken, worst_step
+from tests.importers.torch_modules import Of
+
+ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
+
+
+class Branches(nn.Module):
+    """Two ways, joined by sum, product, concatenation or a gate."""
+
+    def __init__(self, first: nn.Module, second: nn.Module, join: str) -> None:
+        super().__init__()
+        self.first, self.second, self.join = first, second, join
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = self.first(x), self.second(x)
+        if self.join == "gate":
+            return a * torch.sigmoid(b.mean((2, 3), keepdim=True))
+        if self.join == "concatenate":
+            return torch.cat([a, b], 1)
+        return a + b if self.join == "add" else a * torch.tanh(b)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> tuple[nn.Module, tuple[int, int, int]]:
+    """An image network of a few blocks and a classifier."""
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    channels, size = draw(st.integers(1, 4)), draw(st.integers(5, 9))
+    shape = (channels, size, size + draw(st.integers(0, 2)))
+    layers: list[nn.Module] = []
+
+    def block(c_in: int, c_out: int) -> nn.Module:
+        kernel = draw(st.sampled_from((1, 3)))
+        depthwise = c_out % c_in == 0 and draw(st.booleans())
+        made: list[nn.Module] = [
+            nn.Conv2d(c_in, c_out, kernel, padding=kernel // 2,
+                      groups=c_in if depthwise else 1, bias=draw(st.booleans()))
+        ]  # fmt: skip
+        if draw(st.booleans()):
+            made.append(nn.BatchNorm2d(c_out))
+        made.append(draw(st.sampled_from(ACTIVATIONS))())
+        return nn.Sequential(*made)
+
+    for _ in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(("plain", "branches", "pool")))
+        if kind == "pool" and size >= 4:
+            layers.append(draw(st.sampled_from((nn.MaxPool2d(2), nn.AvgPool2d(3, 2, 1)))))
+            size = size // 2
+            continue
+        c_out = draw(st.integers(1, 8))
+        if kind == "branches":
+            join = draw(st.sampled_from(("add", "multiply", "concatenate", "gate")))
+            layers.append(Branches(block(channels, c_out), block(channels, c_out), join))
+            c_out *= 2 if join == "concatenate" else 1
+        else:
+            layers.append(block(channels, c_out))
+        channels = c_out
+    if draw(st.booleans()):
+        layers.append(nn.AdaptiveAvgPool2d(1))
+    body = nn.Sequential(*layers, nn.Flatten())
+    features = body.eval()(torch.zeros(1, *shape)).shape[1]
+    return nn.Sequential(body, nn.Linear(features, draw(st.integers(2, 6)))), shape
+
+
+def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
+    """Imported exactly; quantized, each operator within one unit of its own integer inputs' real
+    result, and the whole near the real network."""
+    module, shape = found
+    shaken(module)
+    generator = torch.Generator().manual_seed(0)
+    raw = torch.randint(0, 256, (24, *shape), generator=generator).float()
+    module = Of(lambda m, x: m.net(x / 64 - 2), net=module).eval()
+    network = check_float(module, raw[:4])
+    data = {"train_images": raw.permute(0, 2, 3, 1).numpy().astype(np.uint8)}
+    quantizer = Int8(observer="minmax")
+    graph = quantizer.from_float(network, data)
+    stored = raw.permute(0, 2, 3, 1).long().numpy() - 128
+    inner, _ = absorbed(network)
+    worst = worst_step(inner, graph, stored)
+    assert max(worst.values()) <= 1, worst
+    with torch.no_grad():
+        expected = torch.cat([module(frame[None]) for frame in raw]).numpy()
+    error = real(graph, graph.output, graph.outputs(stored)) - expected
+    power = np.square(expected).mean()
+    unit = graph.tensors[graph.output].scale[0]
+    assert np.square(error).mean() <= 0.05 * power + (3 * unit) ** 2
+
+
+FEW = settings(
+    max_examples=15, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+MANY = settings(FEW, max_examples=200)
+
+
+@given(networks())
+@FEW
+def test_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
+    check_network(found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@given(networks())
+@MANY
+def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
+    check_network(found)
+
+
+IMAGE = torch.zeros(1, 3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (nn.ConvTranspose2d(3, 4, 2), "transposed convolution"),
+        (nn.Upsample(scale_factor=2), "not supported"),
+        (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
+        (nn.Unfold(2), "not supported"),
+        (nn.ReflectionPad2d(1), "reflect"),
+        (nn.LPPool2d(2, 2), "not supported"),
+        (Of(lambda m, x: x.permute(0, 1, 3, 2).abs() + x), "moves elements"),
+        (Of(lambda m, x: x[:, :1]), "slice is not supported; supported are abs"),
+        (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
+        (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
+        (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),
+        (Of(lambda m, x: x.abs() if x.sum() > 0 else x), "torch.export cannot trace it"),
+        (nn.Linear(5, 2), "torch.export cannot trace it"),
+        (nn.MaxPool2d(2, dilation=2), "dilated"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else type(item).__name__,
+)
+def test_what_is_not_supported_is_one_line(module: nn.Module, said: str) -> None:
+    with pytest.raises(ThimbleError) as caught:
+        exported("net", module.eval(), IMAGE)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_unsupported_operator_says_where_it_is() -> None:
+    net = nn.Sequential()
+    net.add_module("stem", nn.Conv2d(3, 4, 1))
+    net.add_module("odd", Of(lambda m, x: torch.cumsum(x, 1)))
+    with pytest.raises(ThimbleError, match=r"^odd \(torch_modules\.py:\d+\): the operator cumsum"):
+        exported("net", net.eval(), IMAGE)
+
+
+NETWORK = """
+import torch
+from own_layers import Layer
+
+class Net(torch.nn.Module):
+    def __init__(self, width=4, classes=3):
+        super().__init__()
+        self.a = Layer(2, width)
+        self.b = torch.nn.Linear(width, classes)
+
+    def forward(self, x):
+        return self.b(self.a(x).mean((2, 3)))
+
+def broken():
+    raise RuntimeError("no weights\\nhere")
+
+number = lambda: 3
+"""
+LAYERS = """
+import torch
+
+class Layer(torch.nn.Conv2d):
+    def __init__(self, c_in, c_out):
+        super().__init__(c_in, c_out, 3, padding=1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which the command was typed, with the user's modules."""
+    (tmp_path / "own_net.py").write_text(NETWORK)
+    (tmp_path / "own_layers.py").write_text(LAYERS)
+    monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
+    before = list(sys.path)
+    yield tmp_path
+    sys.path[:] = before
+    for name in ("own_net", "own_layers"):
+        sys.modules.pop(name, None)
+
+
+def model(**fields: object) -> TorchModel:
+    values = {"factory": "own_net:Net", "input_shape": (6, 5, 2), "classes": 3, **fields}
+    return TorchModel(**values)  # type: ignore[arg-type]
+
+
+def test_the_users_network_with_its_weights(folder: Path) -> None:
+    made = model(kwargs={"width": 5}, input_range=(-1.0, 1.0)).build()
+    weights = {name.removeprefix("network."): value for name, value in made.state_dict().items()}
+    for path, save in ((folder / "w.pt", torch.save), (folder / "w.npz", None)):
+        if save:
+            save(weights, path)
+        else:
+            np.savez(path, **{name: value.numpy() for name, value in weights.items()})
+        again_model = model(kwargs={"width": 5}, input_range=(-1.0, 1.0), state_dict=str(path))
+        again = again_model.build()
+        arrays = state_arrays(made)
+        assert all((value == arrays[name]).all() for name, value in state_arrays(again).items())
+        raw = torch.full((1, 2, 6, 5), 255.0)
+        with torch.no_grad():
+            assert torch.allclose(made(raw), made.network(torch.ones(1, 2, 6, 5)), atol=1e-6)
+        for key, value in RandomWeights().train(again_model, {}, Run(1, 1)).weights.items():
+            assert (value == arrays[key]).all()  # random is only what was not given
+    graph = Int8(images=8).graph("own", model(kwargs={"width": 5}), state_arrays(made))
+    assert graph.tensors[graph.output].shape == (3,)
+    assert graph.tensors[graph.input].shape == (6, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"factory": "own_net"}, "give package.module:Net"),
+        ({"factory": "nowhere:Net"}, "no module nowhere in"),
+        ({"factory": "own_net:Other"}, "own_net has no 'Other'"),
+        ({"factory": "own_net:broken"}, "RuntimeError: no weights"),
+        ({"factory": "own_net:number"}, "gives a int, not an nn.Module"),
+        ({"kwargs": {"depth": 3}}, "unexpected keyword argument 'depth'"),
+        ({"state_dict": "none.pt"}, "none.pt does not exist"),
+        ({"state_dict": "own_net.py"}, "save model.state_dict(), not the model"),
+        ({"input_range": (1.0, 0.0)}, "give [low, high]"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_one_line(folder: Path, fields: dict[str, object], said: str) -> None:
+    if fields.get("state_dict") == "own_net.py":
+        fields = {"state_dict": str(folder / "own_net.py")}
+    with pytest.raises(ThimbleError) as caught:
+        model(**fields).build()
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_weights_of_another_network_and_code_in_a_file(folder: Path) -> None:
+    torch.save({"a.weight": torch.zeros(1)}, folder / "w.pt")
+    with pytest.raises(ThimbleError, match="weights"):
+        model(state_dict=str(folder / "w.pt")).build()
+    torch.save(model().build(), folder / "whole.pt")  # a pickled module is code
+    with pytest.raises(ThimbleError, match="not the model"):
+        model(state_dict=str(folder / "whole.pt")).build()

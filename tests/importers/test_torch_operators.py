@@ -1,0 +1,71 @@
+"""Every operator: imported exactly, and int8 within one unit of the real result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.importers import torch_export
+from pipeline.importers.lower import lower
+from pipeline.importers.torch_operators import OPERATORS, supported
+from tests.importers.support import (
+    check_float,
+    example,
+    observed,
+    ours,
+    shaken,
+    stored,
+    worst_step,
+)
+from tests.importers.torch_modules import MODULES
+
+DISCONTINUOUS = ("floor", "round")
+"""A value on the edge may fall on either side."""
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        yield
+
+
+CALLED: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            CALLED.add(name)
+            return super().get(name, default)
+
+    monkeypatch.setattr(torch_export, "OPERATORS", Counted(OPERATORS))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_import_is_exact_and_int8_within_one_unit(name: str) -> None:
+    """Each operator's integers against the real result of its own integer inputs; and, few
+    operators making few roundings, the whole against the real network."""
+    make, shape = MODULES[name]
+    x = example(shape)
+    network = check_float(shaken(make()), x)
+    frames = ours(x).double()
+    graph = lower(network, observed(network, frames))
+    integers = stored(graph, graph.input, frames.numpy())
+    worst = worst_step(network, graph, integers)
+    assert max(worst.values()) <= 1, worst
+    if name not in DISCONTINUOUS:
+        expected = stored(graph, graph.output, network.outputs(frames).numpy())
+        assert np.abs(graph.outputs(integers) - expected).mean() <= 1.5
+
+
+def test_every_supported_operator_was_tried() -> None:
+    if len(CALLED) > 20:  # not when a single test is chosen
+        tried = {name.split(".")[1] for name in CALLED if name.startswith("aten.")}
+        missing = [name for name in supported() if name not in tried]
+        assert not missing, ", ".join(missing)

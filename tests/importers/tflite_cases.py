@@ -1,0 +1,368 @@
+"""Random networks of one operator each, for every operator that the importer supports.
+
+Scales are such that results fill the output's range without saturating everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tflite.ActivationFunctionType import ActivationFunctionType
+from tflite.Padding import Padding
+
+from tests.importers.tflite_writer import Writer
+
+Random = np.random.Generator
+Case = Callable[[Random], bytes]
+ACTIVATIONS = [
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+    ActivationFunctionType.RELU_N1_TO_1,
+]
+
+
+def scale(rng: Random, low: float = 0.002, high: float = 0.2) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def zero(rng: Random) -> int:
+    return int(rng.integers(-128, 128)) if rng.random() < 0.9 else int(rng.choice([-128, 127, 0]))
+
+
+def activation(rng: Random) -> int:
+    return int(rng.choice(ACTIVATIONS))
+
+
+def sizes(rng: Random, most: int = 9, channels: int = 8) -> tuple[int, int, int]:
+    height, width, depth = rng.integers(1, [most, most, channels], endpoint=True)
+    return int(height), int(width), int(depth)
+
+
+def window(rng: Random, extents: tuple[int, int], same: bool, d: tuple[int, int] = (1, 1)) -> Any:
+    """(kernel, stride, output extents) as TensorFlow has them."""
+    kernel, stride, out = [], [], []
+    for extent, dilation in zip(extents, d, strict=True):
+        fits = (extent - 1) // dilation + 1
+        k = int(rng.integers(1, 6 if same else min(5, fits), endpoint=True))
+        s = int(rng.integers(1, 4))
+        span = (k - 1) * dilation + 1
+        kernel.append(k)
+        stride.append(s)
+        out.append(-(-extent // s) if same else (extent - span) // s + 1)
+    return kernel, stride, out
+
+
+def weight_scales(rng: Random, channels: int) -> Any:
+    if rng.random() < 0.3:
+        return scale(rng, 0.002, 0.02)
+    return [scale(rng, 0.002, 0.02) for _ in range(channels)]
+
+
+def conv_2d(rng: Random) -> bytes:
+    groups = int(rng.choice([1, 1, 2, 3]))
+    height, width, depth = sizes(rng, channels=4)
+    per_group = int(rng.integers(1, 5))
+    return convolution(rng, (height, width, depth * groups), depth, per_group * groups, False)
+
+
+def depthwise_conv_2d(rng: Random) -> bytes:
+    shape = sizes(rng, channels=5)
+    return convolution(rng, shape, 1, shape[2] * int(rng.integers(1, 4)), True)
+
+
+def convolution(
+    rng: Random, shape: tuple[int, int, int], depth: int, outs: int, depthwise: bool
+) -> bytes:
+    same = bool(rng.integers(2))
+    dilation = (1, 1) if rng.random() < 0.5 else tuple(int(d) for d in rng.integers(1, 4, 2))
+    kernel, stride, out = window(rng, shape[:2], same, dilation)
+    dims = (1, *kernel, outs) if depthwise else (outs, *kernel, depth)
+    taps = kernel[0] * kernel[1] * depth
+    net, in_scale = Writer(), scale(rng)
+    w_scales = weight_scales(rng, outs)
+    out_scale = in_scale * float(np.mean(w_scales)) * 74 * np.sqrt(taps) * rng.uniform(0.2, 2)
+    x = net.tensor((1, *shape), in_scale, zero(rng))
+    packed = rng.random() < 0.15
+    values = rng.integers(-7 if packed else -127, 8 if packed else 128, dims).astype(np.int8)
+    axis = 3 if depthwise else 0
+    if packed:
+        w = net.tensor(dims, w_scales, 0, "INT4", nibbles(values), axis)
+    else:
+        w = net.constant(values, w_scales, axis=axis)
+    inputs = [x, w]
+    if rng.random() < 0.8:
+        spread = int(127 * 74 * np.sqrt(taps))
+        inputs.append(net.constant(rng.integers(-spread, spread, outs).astype(np.int32), 1.0))
+    y = net.tensor((1, *out, outs), out_scale, zero(rng))
+    name = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
+    more = {"DepthMultiplier": outs // shape[2]} if depthwise else {}
+    net.operator(
+        "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", inputs, [y], name,
+        Padding=Padding.SAME if same else Padding.VALID, StrideH=stride[0], StrideW=stride[1],
+        DilationHFactor=dilation[0], DilationWFactor=dilation[1],
+        FusedActivationFunction=activation(rng), **more,
+    )  # fmt: skip
+    return net.content([x], [y])
+
+
+def nibbles(values: np.ndarray) -> np.ndarray:
+    """4-bit integers, two a byte, low half first."""
+    flat = np.append(values, np.int8(0))[: values.size + values.size % 2] & np.int8(15)
+    return flat[0::2] | flat[1::2] << 4
+
+
+def fully_connected(rng: Random) -> bytes:
+    outs, depth, rows = (int(n) for n in rng.integers(1, [20, 40, 4]))
+    net, in_scale = Writer(), scale(rng)
+    w_scales = weight_scales(rng, outs) if rng.random() < 0.5 else scale(rng, 0.002, 0.02)
+    out_scale = in_scale * float(np.mean(w_scales)) * 74 * 74 * np.sqrt(depth) / 60
+    if rows == 1:
+        dims, result = (1, 1, 1, depth), (1, outs)
+        dims = ((1, depth), dims, (depth,))[int(rng.integers(3))]
+    else:
+        dims, result = ((1, rows, depth), (1, rows, outs))
+        if rng.random() < 0.5:
+            dims, result = (1, rows, 2, depth), (1, rows, 2, outs)
+    x = net.tensor(dims, in_scale, zero(rng))
+    if np.ndim(w_scales) == 0 and rng.random() < 0.3:
+        values = rng.integers(-7, 8, (outs, depth)).astype(np.int8)
+        w = net.tensor((outs, depth), w_scales, 0, "INT4", nibbles(values))
+        out_scale /= 16
+    else:
+        w = net.constant(rng.integers(-127, 128, (outs, depth)).astype(np.int8), w_scales)
+    inputs = [x, w]
+    if rng.random() < 0.8:
+        bias_scale = in_scale * float(np.mean(w_scales))
+        bias = rng.integers(-30_000, 30_000, outs).astype(np.int32)
+        inputs.append(net.constant(bias, bias_scale))
+    y = net.tensor(result, out_scale, zero(rng))
+    net.operator(
+        "FULLY_CONNECTED", inputs, [y], "FullyConnectedOptions",
+        FusedActivationFunction=activation(rng), KeepNumDims=rows > 1,
+    )  # fmt: skip
+    return net.content([x], [y])
+
+
+def pool(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        shape, same = sizes(rng), bool(rng.integers(2))
+        kernel, stride, out = window(rng, shape[:2], same)
+        net, s, z = Writer(), scale(rng), zero(rng)
+        x, y = net.tensor((1, *shape), s, z), net.tensor((1, *out, shape[2]), s, z)
+        net.operator(
+            kind, [x], [y], "Pool2DOptions", Padding=Padding.SAME if same else Padding.VALID,
+            StrideH=stride[0], StrideW=stride[1], FilterHeight=kernel[0], FilterWidth=kernel[1],
+            FusedActivationFunction=activation(rng),
+        )  # fmt: skip
+        return net.content([x], [y])
+
+    return case
+
+
+def reduction(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        shape = (1, *sizes(rng))
+        choices = [(1, 2), (2, 1), (1,), (2,), (3,), (-1,), (1, 2, 3), (-2, -3), (2, 3)]
+        axes = choices[int(rng.integers(len(choices)))]
+        keep = bool(rng.integers(2))
+        reduced = {axis % 4 for axis in axes}
+        out = [
+            n if d not in reduced else 1 for d, n in enumerate(shape) if d not in reduced or keep
+        ]
+        count = np.prod([shape[axis] for axis in axes]) if kind == "SUM" else 1
+        s = scale(rng)
+        net = Writer()
+        x = net.tensor(shape, s, zero(rng))
+        axis = net.constant(np.array(axes, np.int32))
+        y = net.tensor(out, s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
+        net.operator(kind, [x, axis], [y], "ReducerOptions", KeepDims=keep)
+        return net.content([x], [y])
+
+    return case
+
+
+def binary(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        shape = (1, *sizes(rng, 5))
+        other = [
+            shape,
+            (1, 1, 1, shape[3]),
+            shape[3:],
+            (1,),
+            (1, *shape[1:3], 1),
+            (1, shape[1], 1, 1),
+        ]
+        second = other[int(rng.integers(len(other)))]
+        if kind != "MUL" and rng.random() < 0.3:
+            second = ((1,), (1, 1, 1, 1), ())[int(rng.integers(3))]
+        a_scale, b_scale = scale(rng), scale(rng) * (1 if rng.random() < 0.8 else 0.01)
+        if rng.random() < 0.2:
+            b_scale = a_scale
+        pair = (0, 1) if rng.random() < 0.5 else (1, 0)
+        if kind == "SUB":  # a ratio with which every value is rounded as its negative is
+            a_scale = float(rng.integers(20, 800)) / 4096
+            b_scale = a_scale * float(rng.integers(1, 129)) / 128
+        out = max(a_scale, b_scale) * rng.uniform(0.3, 2.5)
+        if kind == "MUL":
+            out = a_scale * b_scale * rng.uniform(20, 150)
+        net = Writer()
+        a = net.tensor(shape, a_scale, zero(rng))
+        # a second activation comes from the same input
+        if rng.random() < 0.1 and kind != "MUL":
+            b = a
+        elif rng.random() < 0.5 or np.prod(second) == 1:
+            values = rng.integers(-128, 128, second).astype(np.int8)
+            b = net.constant(np.asarray(values), b_scale, zero(rng))
+        else:
+            b = net.tensor(shape, b_scale, zero(rng))
+            net.operator("QUANTIZE", [a], [b])
+            if second != shape and second[1:3] == (1, 1):
+                b = pooled(net, b, shape)
+        y = net.tensor(shape, out, zero(rng))
+        name = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}[kind]
+        net.operator(
+            kind, [(a, b)[i] for i in pair], [y], name, FusedActivationFunction=activation(rng)
+        )
+        return net.content([a], [y])
+
+    return case
+
+
+def pooled(net: Writer, source: int, shape: tuple[int, ...]) -> int:
+    """The maximum of each channel: a squeeze."""
+    like = net.tensors[source]
+    y = net.tensor((1, 1, 1, shape[3]), like["scales"], like["zeros"])
+    net.operator(
+        "MAX_POOL_2D", [source], [y], "Pool2DOptions", Padding=Padding.VALID, StrideH=1, StrideW=1,
+        FilterHeight=shape[1], FilterWidth=shape[2],
+    )  # fmt: skip
+    return y
+
+
+def concatenation(rng: Random) -> bytes:
+    shape, axis = [1, *sizes(rng, 5)], int(rng.integers(1, 4))
+    net, s, z = Writer(), scale(rng), zero(rng)
+    x = net.tensor(shape, s, z)
+    parts, extent = [x], shape[axis]
+    for _ in range(int(rng.integers(0, 3))):
+        if rng.random() < 0.2:
+            parts.append(x)
+            extent += shape[axis]
+            continue
+        padding = np.zeros((4, 2), np.int32)
+        padding[axis] = rng.integers(0, 3, 2)
+        longer = shape.copy()
+        longer[axis] += int(padding[axis].sum())
+        part = net.tensor(longer, s, z)
+        net.operator("PAD", [x, net.constant(padding)], [part])
+        parts.append(part)
+        extent += longer[axis]
+    joined = shape.copy()
+    joined[axis] = extent
+    y = net.tensor(joined, s, z)
+    given = axis - 4 if rng.random() < 0.5 else axis
+    net.operator("CONCATENATION", parts, [y], "ConcatenationOptions", Axis=given)
+    return net.content([x], [y])
+
+
+def pad(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        shape, amounts = sizes(rng, 5), rng.integers(0, 3, (4, 2))
+        amounts[0] = 0
+        net, s, z = Writer(), scale(rng), zero(rng)
+        x = net.tensor((1, *shape), s, z)
+        inputs = [x, net.constant(amounts.astype(np.int32))]
+        if kind == "PADV2":
+            value = z if rng.random() < 0.3 else int(rng.integers(-128, 128))
+            inputs.append(net.constant(np.array([value], np.int8), s, z))
+        y = net.tensor([1, *(np.array(shape) + amounts[1:].sum(1))], s, z)
+        net.operator(kind, inputs, [y])
+        return net.content([x], [y])
+
+    return case
+
+
+def reshape(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        net, s, z = Writer(), scale(rng), zero(rng)
+        height, width, depth = sizes(rng)
+        shape, out, more = (1, height, width, depth), (1, height * width, depth), []
+        if kind == "SQUEEZE":
+            width, depth = width + 1, depth + 1
+            shape, out = (1, 1, width, depth), (width, depth)
+        elif kind == "TRANSPOSE":
+            shape, out = (1, height, 1, depth), (1, 1, height, depth)
+            more = [net.constant(np.array([0, 2, 1, 3], np.int32))]
+        elif kind == "EXPAND_DIMS":
+            shape, out = (1, width, depth), (1, width, 1, depth)
+            more = [net.constant(np.array([2], np.int32))]
+        else:
+            more = [net.constant(np.array(out, np.int32))]
+        x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
+        net.operator(kind, [x, *more], [y])
+        return net.content([x], [y])
+
+    return case
+
+
+def unary(kind: str, in_high: float = 0.2, out: tuple[float, int] | None = None) -> Case:
+    """A function of one value; ``out`` is the scale and zero point that TFLite prescribes."""
+
+    def case(rng: Random) -> bytes:
+        net, s, z = Writer(), scale(rng, 0.001, in_high), zero(rng)
+        dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
+        x = net.tensor(dims, s, z)
+        same = kind in ("RELU6",) or rng.random() < 0.2
+        y_scale, y_zero = out or ((s, z) if same else (s * rng.uniform(0.5, 2), zero(rng)))
+        if kind == "HARD_SWISH":  # TFLite demands a factor of at most 1
+            y_scale = s * rng.uniform(0.3, 2)
+        y = net.tensor(dims, y_scale, y_zero)
+        options, more = "", {}
+        if kind == "LEAKY_RELU":
+            options, more = "LeakyReluOptions", {"Alpha": float(rng.uniform(-0.5, 1.5))}
+        if kind == "SOFTMAX":
+            options, more = "SoftmaxOptions", {"Beta": 1.0 if rng.random() < 0.7 else 0.5}
+        net.operator(kind, [x], [y], options, **more)
+        return net.content([x], [y])
+
+    return case
+
+
+def quantize(rng: Random) -> bytes:
+    net, s = Writer(), scale(rng)
+    x = net.tensor((1, 300), s, zero(rng))
+    y = net.tensor((1, 300), s * rng.uniform(0.3, 3), zero(rng))
+    net.operator("QUANTIZE", [x], [y], "QuantizeOptions")
+    return net.content([x], [y])
+
+
+CASES: dict[str, Case] = {
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "FULLY_CONNECTED": fully_connected,
+    "AVERAGE_POOL_2D": pool("AVERAGE_POOL_2D"),
+    "MAX_POOL_2D": pool("MAX_POOL_2D"),
+    "MEAN": reduction("MEAN"),
+    "SUM": reduction("SUM"),
+    "ADD": binary("ADD"),
+    "SUB": binary("SUB"),
+    "MUL": binary("MUL"),
+    "CONCATENATION": concatenation,
+    "PAD": pad("PAD"),
+    "PADV2": pad("PADV2"),
+    "RESHAPE": reshape("RESHAPE"),
+    "SQUEEZE": reshape("SQUEEZE"),
+    "EXPAND_DIMS": reshape("EXPAND_DIMS"),
+    "TRANSPOSE": reshape("TRANSPOSE"),
+    "SOFTMAX": unary("SOFTMAX", 2.0, (1 / 256, -128)),
+    "LOGISTIC": unary("LOGISTIC", 0.5, (1 / 256, -128)),
+    "TANH": unary("TANH", 0.5, (1 / 128, 0)),
+    "HARD_SWISH": unary("HARD_SWISH"),
+    "LEAKY_RELU": unary("LEAKY_RELU"),
+    "RELU": unary("RELU"),
+    "RELU6": unary("RELU6"),
+    "QUANTIZE": quantize,
+}

@@ -1,0 +1,116 @@
+"""Random networks of many operators: a residual block, squeeze-excitation, a classifier."""
+
+from __future__ import annotations
+
+import numpy as np
+from tflite.ActivationFunctionType import ActivationFunctionType
+from tflite.Padding import Padding
+
+from tests.importers.tflite_cases import Random, scale, weight_scales, zero
+from tests.importers.tflite_writer import Writer
+
+
+def network(rng: Random) -> bytes:
+    """int8, uint8 or float at its ends; flattened by a shape that is computed in the file."""
+    net, ends = Writer(), ["INT8", "UINT8", "FLOAT32"][int(rng.integers(3))]
+    height, width = (int(n) for n in rng.integers(4, 9, 2))
+    dims = (1, height, width, 3)
+    s, z = scale(rng), zero(rng)
+    given = x = net.tensor(dims, s, z)
+    if ends == "UINT8":
+        given = net.tensor(dims, s, z + 128, "UINT8")
+    if ends == "FLOAT32":
+        given = net.tensor(dims, dtype="FLOAT32")
+    if given != x:
+        net.operator("QUANTIZE", [given], [x])
+    stem = convolution(net, rng, x, 8, stride=2)
+    wide = convolution(net, rng, stem, 12, kernel=1)
+    spatial = convolution(net, rng, wide, 12, depthwise=True)
+    gated = squeeze_excitation(net, rng, spatial)
+    narrow = convolution(net, rng, gated, 8, kernel=1, activation=ActivationFunctionType.NONE)
+    joined = same(net, stem, scale(rng), zero(rng))
+    net.operator("ADD", [stem, narrow], [joined], "AddOptions")
+    swished = same(net, joined, net.tensors[joined]["scales"], zero(rng))
+    net.operator("HARD_SWISH", [joined], [swished])
+    flat = flattened(net, swished)
+    features = net.tensors[flat]["dims"][1]
+    logits = net.tensor((1, 10), scale(rng), zero(rng))
+    weights = net.constant(rng.integers(-127, 128, (10, features)).astype(np.int8), 0.01)
+    net.operator("FULLY_CONNECTED", [flat, weights, -1], [logits], "FullyConnectedOptions")
+    y = net.tensor((1, 10), 1 / 256, -128)
+    net.operator("SOFTMAX", [logits], [y], "SoftmaxOptions", Beta=1.0)
+    result = y
+    if ends == "UINT8":
+        result = net.tensor((1, 10), 1 / 256, 0, "UINT8")
+        net.operator("QUANTIZE", [y], [result])
+    if ends == "FLOAT32":
+        result = net.tensor((1, 10), dtype="FLOAT32")
+        net.operator("DEQUANTIZE", [y], [result])
+    return net.content([given], [result])
+
+
+def same(net: Writer, tensor: int, s: object, z: object) -> int:
+    return net.tensor(net.tensors[tensor]["dims"], s, z)
+
+
+def convolution(
+    net: Writer,
+    rng: Random,
+    source: int,
+    outs: int,
+    kernel: int = 3,
+    stride: int = 1,
+    depthwise: bool = False,
+    activation: int = ActivationFunctionType.RELU,
+) -> int:
+    _, height, width, depth = net.tensors[source]["dims"]
+    dims = (1, kernel, kernel, outs) if depthwise else (outs, kernel, kernel, depth)
+    scales = weight_scales(rng, outs)
+    weights = rng.integers(-127, 128, dims).astype(np.int8)
+    w = net.constant(weights, scales, axis=3 if depthwise else 0)
+    bias = net.constant(rng.integers(-9999, 9999, outs).astype(np.int32), 1.0)
+    product = float(net.tensors[source]["scales"][0]) * float(np.mean(scales))
+    taps = kernel * kernel * (1 if depthwise else depth)
+    out = (1, -(-height // stride), -(-width // stride), outs)
+    y = net.tensor(out, product * 74 * np.sqrt(taps), zero(rng))
+    kind = "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D"
+    options = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
+    net.operator(
+        kind, [source, w, bias], [y], options, Padding=Padding.SAME, StrideH=stride, StrideW=stride,
+        FusedActivationFunction=activation, **({"DepthMultiplier": 1} if depthwise else {}),
+    )  # fmt: skip
+    return y
+
+
+def squeeze_excitation(net: Writer, rng: Random, source: int) -> int:
+    depth = net.tensors[source]["dims"][3]
+    mean = net.tensor((1, 1, 1, depth), net.tensors[source]["scales"], zero(rng))
+    axes = net.constant(np.array([1, 2], np.int32))
+    net.operator("MEAN", [source, axes], [mean], "ReducerOptions", KeepDims=True)
+    inner = convolution(net, rng, mean, 4, kernel=1)
+    outer = convolution(net, rng, inner, depth, kernel=1, activation=ActivationFunctionType.NONE)
+    gate = net.tensor((1, 1, 1, depth), 1 / 256, -128)
+    net.operator("LOGISTIC", [outer], [gate])
+    y = same(net, source, net.tensors[source]["scales"] * rng.uniform(0.4, 1), zero(rng))
+    net.operator("MUL", [source, gate], [y], "MulOptions")
+    return y
+
+
+def flattened(net: Writer, source: int) -> int:
+    """As Keras' Flatten arrives: SHAPE, STRIDED_SLICE and PACK compute what RESHAPE takes."""
+    like = net.tensors[source]
+    size = int(np.prod(like["dims"]))
+    shape = net.tensor((4,), dtype="INT32")
+    net.operator("SHAPE", [source], [shape], "ShapeOptions")
+    begin, end, step = (net.constant(np.array([n], np.int32)) for n in (0, 1, 1))
+    batch = net.tensor((), dtype="INT32")
+    net.operator(
+        "STRIDED_SLICE", [shape, begin, end, step], [batch], "StridedSliceOptions",
+        ShrinkAxisMask=1,
+    )  # fmt: skip
+    rest = net.tensor((), dtype="INT32", data=np.array(size, np.int32))
+    packed = net.tensor((2,), dtype="INT32")
+    net.operator("PACK", [batch, rest], [packed], "PackOptions", ValuesCount=2)
+    y = net.tensor((1, size), like["scales"], like["zeros"])
+    net.operator("RESHAPE", [source, packed], [y])
+    return y

@@ -1,0 +1,72 @@
+"""A model may bring the defaults of other groups; what is typed comes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from pipeline.home import ROOT
+from pipeline.runner import schema
+from pipeline.runner.options import CODE_GROUPS, checked
+
+GROUPS = ("data", "train", "prune", "quantize", "strategy")
+MEMBERS = sorted(
+    path.stem
+    for path in Path("conf/model").glob("*.yaml")
+    if "defaults: [/untrained, _self_]" in path.read_text()
+)
+
+
+def composed(*overrides: str) -> Any:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
+
+
+def chosen(*overrides: str) -> list[str]:
+    config = composed(*overrides)
+    return [config[group].name for group in GROUPS]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_need_no_data_set(name: str) -> None:
+    config = composed(f"model={name}")
+    assert config.model.name == name
+    assert [config[group].name for group in GROUPS] == [
+        "none",
+        "random",
+        "none",
+        "int8",
+        "ordinary",
+    ]
+    for group in CODE_GROUPS:
+        checked(group, OmegaConf.to_container(config[group], resolve=True))
+
+
+def test_there_are_members() -> None:
+    assert len(MEMBERS) >= 26
+
+
+def test_the_default_model_is_trained() -> None:
+    assert chosen() == ["mnist", "quick", "none", "int4", "herringbone"]
+
+
+def test_what_is_typed_comes_first() -> None:
+    typed = chosen("model=resnet8", "data=cifar10", "train=float", "prune=magnitude")
+    assert typed == ["cifar10", "float", "magnitude", "int8", "ordinary"]
+    assert chosen("strategy=naive", "model=res15")[-1] == "naive"
+
+
+def test_an_experiment_comes_before_the_model() -> None:
+    assert chosen("experiment=gural_mnist", "model=resnet8")[1] == "released"
+
+
+def test_images_in_folders_get_the_models_shape() -> None:
+    config = composed("model=mobilenet_v1_vww", "data=folder", "data.path=x")
+    assert config.data.shape == [96, 96, 3]
+    del config.model["input_shape"]  # a network from a file has none in the config
+    assert config.data.shape == []

@@ -1,0 +1,51 @@
+"""The zoo through the library: quantized and planned, counts are those of the PyTorch module."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from pipeline import board, passes
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
+from pipeline.plan.cost import cost
+from pipeline.quantize.int8 import Int8
+from pipeline.runner import schema
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
+from tests.models.counting import member
+from tests.models.test_zoo import TABLE, Row
+
+QUICK_MACS = 20_000_000
+
+
+@pytest.fixture(scope="module")
+def hardware() -> Hardware:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = OmegaConf.to_container(compose("config", ["hardware=host"]), resolve=True)
+    assert isinstance(config, dict)
+    return board.hardware(config["hardware"])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=[pytest.mark.slow] * (row.macs > QUICK_MACS))
+        for row in TABLE
+    ],
+)
+def test_counts_survive(row: Row, hardware: Hardware) -> None:
+    model = member(row.name)
+    weights = RandomWeights(images=4).train(model, {}, Run(1)).weights
+    graph = Int8(images=2).graph(row.name, model, weights, {})
+    graph = passes.applied(graph, ["constants", "fold_reshape", "fold_pad"])
+    begin = time.process_time()
+    plan = Ordinary().plan(graph, hardware)
+    assert time.process_time() - begin < 1
+    costs = cost(plan, graph, hardware)
+    assert (costs.pmu_bytes, costs.macs) == (row.peak_bytes, row.macs)

@@ -1,0 +1,155 @@
+"""What steps read and when, and cells as strided views, against enumeration element by element."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.graph.access import Operand, Window
+from pipeline.plan.patch import Patch, progression
+from pipeline.plan.reads import NEVER, check_units, read_indices, read_times, reads_all, unit_times
+from pipeline.plan.vocabulary import Affine, Buffer, Table, packed
+
+Place = tuple[int, ...]
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[Operand, Place, Place]:
+    """An operand of two axes, its tensor's shape and the output's."""
+    out = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
+    axes = draw(st.sampled_from([(0, 1), (1, 0), (None, 1), (0, None), (None, None)]))
+    windows = tuple(
+        Window(
+            axis,
+            draw(st.integers(1, 3)),
+            draw(st.integers(1, 3)),
+            draw(st.integers(-2, 2)),
+            draw(st.integers(1, 2)),
+            draw(st.sampled_from([1, 1, 2])),
+        )
+        for axis in axes
+    )
+    return Operand("x", windows), (draw(st.integers(1, 7)), draw(st.integers(1, 7))), out
+
+
+def read_by(operand: Operand, place: Place) -> set[Place]:
+    """The elements that the output at ``place`` reads, straight from the definition of a window."""
+    lines = []
+    for w in operand.windows:
+        first = 0 if w.axis is None else place[w.axis] // w.divide * w.stride
+        lines.append([first + w.offset + t * w.dilation for t in range(w.count)])
+    return set(product(*lines))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(operands(), st.integers(0, 99))
+def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) -> None:
+    operand, shape, out = case
+    rng = np.random.default_rng(seed)
+    low = [int(rng.integers(0, n)) for n in out]
+    box = tuple((a, int(rng.integers(a, n)) + 1) for a, n in zip(low, out, strict=True))
+    times = rng.permutation(int(np.prod([b - a for a, b in box]))).reshape([b - a for a, b in box])
+    inside = set(product(*(range(n) for n in shape)))
+    when: dict[Place, list[int]] = {}
+    for place in product(*(range(a, b) for a, b in box)):
+        for element in read_by(operand, place) & inside:
+            relative = tuple(p - a for p, (a, _) in zip(place, box, strict=True))
+            when.setdefault(element, []).append(int(times[relative]))
+    whole = tuple((0, n) for n in shape)
+    grid = read_indices(operand, box, whole)
+    last = read_times(operand, box, times, grid, last=True)
+    first = read_times(operand, box, times, grid, last=False)
+    found = {}
+    for n, element in enumerate(product(*(index.tolist() for index in grid))):
+        if last.flat[n] != NEVER:
+            found[element] = (int(first.flat[n]), int(last.flat[n]))
+    assert found == {element: (min(t), max(t)) for element, t in when.items()}
+    available = tuple(
+        (int(rng.integers(0, 2)), n - int(rng.integers(0, 2)) if n > 1 else n) for n in shape
+    )
+    missed = any(not all(a <= i < b for i, (a, b) in zip(e, available, strict=True)) for e in when)
+    if reads_all(operand, box, available, whole):
+        assert not missed
+    elif when:  # said axis by axis: something outside is read along one of them
+        assert missed
+
+
+@st.composite
+def buffers(draw: st.DrawFn) -> Buffer:
+    shape = tuple(draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 3))))
+    bits = draw(st.sampled_from([4, 8, 16]))
+    kind = draw(st.sampled_from(["packed", "packed", "strided", "ring", "table"]))
+    width = bits // 4
+    if kind == "packed":
+        return Buffer(
+            "x", "x", "sram", shape, bits, packed(shape, bits, 2 * draw(st.integers(0, 5)))
+        )
+    if kind == "table":
+        cells = draw(st.permutations(range(int(np.prod(shape)))))
+        return Buffer("x", "x", "sram", shape, bits, Table(tuple(4 * width * n for n in cells)))
+    strides = tuple(width * draw(st.integers(-6, 12)) for _ in shape)
+    wrap = tuple(draw(st.integers(0, 4)) for _ in shape) if kind == "ring" else ()
+    return Buffer("x", "x", "sram", shape, bits, Affine(200, strides, wrap))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(buffers(), st.integers(0, 99))
+def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    axes = tuple(
+        progression(np.sort(rng.choice(n, int(rng.integers(1, n + 1)), replace=False)))
+        for n in buffer.shape
+    )
+    patch = Patch(buffer, axes)
+    cells = {
+        place: int(buffer.addresses(tuple((i, i + 1) for i in place)).item())
+        for place in product(*(list(axis) for axis in axes))
+    }
+    assert patch.addresses.reshape(-1).tolist() == list(cells.values())
+    assert patch.numbers.reshape(-1).tolist() == [
+        int(np.ravel_multi_index(place, buffer.shape)) for place in cells
+    ]
+    low, high = patch.extent
+    assert low <= min(cells.values()) and max(cells.values()) + buffer.nibbles <= high
+    everything = buffer.cells(buffer.box)
+    assert buffer.extent[0] <= everything.min() and everything.max() < buffer.extent[1]
+    assert buffer.starts_on_bytes == (not (buffer.addresses(buffer.box) % 2).any())
+    if patch.apart:
+        assert len(set(patch.cells.reshape(-1).tolist())) == patch.cells.size
+    if (start := buffer.run(buffer.box)) is not None:
+        count = everything.size
+        assert everything.reshape(-1).tolist() == list(range(start, start + count))
+    for grain in (1, 2) if buffer.bits >= 8 else (1,):
+        memory = rng.integers(0, 1 << 30, buffer.extent[1] // grain + 1)
+        parts = buffer.nibbles // grain
+        wanted = [[memory[first // grain + p] for p in range(parts)] for first in cells.values()]
+        assert patch.take(memory, grain).reshape(-1, parts).tolist() == wanted
+        patch.put(memory, grain, -1)
+        touched = {first // grain + p for first in cells.values() for p in range(parts)}
+        assert set(np.flatnonzero(memory == -1).tolist()) == touched
+
+
+@pytest.mark.parametrize("unit", [(), (1, 1), (2, 3), (4, 5), (9, 9)])
+def test_unit_times_count_blocks(unit: Place) -> None:
+    times = unit_times((4, 5), unit, ())
+    step = unit or (1, 1)
+    across = -(-5 // step[1])
+    for row, column in product(range(4), range(5)):
+        assert times[row, column] == row // step[0] * across + column // step[1]
+
+
+def test_orders_are_checked() -> None:
+    assert unit_times((2, 2), (1, 2), ((1, 0), (0, 0))).tolist() == [[1, 1], [0, 0]]
+    for unit, order, said in (
+        ((0, 1), (), "units of"),
+        ((1, 1, 1), (), "units of"),
+        ((2, 1), ((1, 0), (0, 1)), "no unit's origin"),
+        ((1, 2), ((0, 0), (0, 0)), "names 1 of 2"),
+        ((1, 2), ((0, 0), (2, 0)), "names 2 of 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            check_units((2, 2), unit, order)

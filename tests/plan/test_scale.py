@@ -1,0 +1,252 @@
+"""Readers on networks of millions of elements, and the rules that make that possible."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware, Memory
+from pipeline.plan.cost import cost, intervals, merged
+from pipeline.plan.fit import roomy
+from pipeline.plan.interpret import Interpreter, interpret
+from pipeline.plan.ledger import kept
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Plan,
+    PlanError,
+    Slice,
+    Table,
+    Track,
+    packed,
+    whole,
+)
+from tests.strategies.chains import Chain, board, mnist
+from tests.strategies.nets import Net, mobilenet_v2, vgg16
+from tests.strategies.test_ordinary import BOARD, Ordinary
+
+HUGE: Hardware = replace(BOARD, flash_bytes=1 << 28)
+
+
+def test_mobilenet_v2_is_verified_and_costed_in_seconds() -> None:
+    graph = mobilenet_v2(224, weights=False)
+    plan = Ordinary().plan(graph, BOARD)
+    begin = time.process_time()
+    found = cost(plan, graph, BOARD)
+    assert time.process_time() - begin < 3
+    assert found.macs_executed == graph.macs == 300_774_272
+
+
+def test_weights_in_flash_take_no_tokens() -> None:
+    """VGG16: 138 M weights, 6.4 MB of activations at their peak."""
+    graph = vgg16()
+    plan = roomy(Ordinary().plan(graph, HUGE))
+    tracemalloc.start()
+    report = verify(plan, graph)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert report.macs_executed == graph.macs == 15_470_264_320
+    assert peak < 300_000_000
+
+
+def adding(size: int) -> tuple[Plan, Graph, np.ndarray]:
+    """In place: a tensor of size x size x 16 added to itself shifted through a lookup."""
+    net = Net((size, size, 16))
+    graph = net.graph(net.add("input", net.lookup(net.depthwise("input"))))
+    return Ordinary().plan(graph, BOARD), graph, net.frame()
+
+
+def test_in_place_addition_of_a_million_elements_is_one_step() -> None:
+    plan, graph, frame = adding(256)
+    assert plan.buffer["add2"].map in (plan.buffer["input"].map, plan.buffer["lookup1"].map)
+    begin = time.process_time()
+    result = interpret(plan, graph, frame)
+    assert time.process_time() - begin < 10
+    assert np.array_equal(result.output, graph.outputs(frame[None])[0])
+
+
+def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
+    """The interpreter must not hide a wrong order: a 3x3 depthwise convolution onto its input."""
+    net = Net((6, 6, 2))
+    net.depthwise("input")
+    graph, frame = net.graph(), net.frame()
+    plan = Ordinary().plan(graph, BOARD)
+    output = plan.buffer[graph.output]
+    onto = replace(output, map=plan.buffer["input"].map)
+    wrong = replace(plan, buffers=tuple(onto if b is output else b for b in plan.buffers))
+    with pytest.raises(PlanError, match="overwrites element 0 of input before its last read"):
+        verify(wrong, graph)
+    values = frame.copy()  # pixel by pixel, each written before the next is read
+    for row in range(6):
+        for column in range(6):
+            values[row, column] = graph.outputs(values[None])[0][row, column]
+    assert np.array_equal(interpret(wrong, graph, frame).output, values)
+    assert not np.array_equal(values, graph.outputs(frame[None])[0])
+
+
+def test_large_layers_are_run_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most AT_ONCE elements of an operand at a time."""
+    net = Net((4, 4, 8))
+    net.dense(net.conv("input", 24, 3), 10)
+    graph, frame = net.graph(), net.frame()
+    plan = Ordinary().plan(graph, BOARD)
+    monkeypatch.setattr("pipeline.plan.interpret.AT_ONCE", 600)
+    machine = Interpreter(plan, graph, frame)
+    conv, dense = plan.tracks[0].steps
+    assert isinstance(conv, Compute) and isinstance(dense, Compute)
+    assert [len(machine.blocks(s.out.box((*s.out.size,), {}), s, {})) for s in (conv, dense)] == [
+        3,
+        10,
+    ]
+    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+
+
+def test_whole_operators_have_no_partial_sums() -> None:
+    net = Net((6,))
+    net.softmax("input")
+    graph = net.graph()
+    plan = Ordinary().plan(graph, BOARD)
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute)
+    sums = Buffer("sums", graph.output, "sram", (6,), 32, packed((6,), 32, 100), "accumulator")
+    for wrong in (replace(step, out=whole(sums), partial=True), Clear(step.op, whole(sums))):
+        broken = replace(plan, buffers=(*plan.buffers, sums), tracks=(Track("cpu", (wrong,)),))
+        with pytest.raises(PlanError, match="cannot be computed in parts"):
+            verify(broken, graph)
+
+
+def test_a_reshape_in_two_units_is_refused_in_place() -> None:
+    net = Net((2, 6))
+    net.reshape("input", 3, 4)
+    graph = net.graph()
+    plan = Ordinary().plan(graph, BOARD)
+    verify(plan, graph)
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute) and step.unit == (3, 4)
+    broken = replace(plan, tracks=(Track("cpu", (replace(step, unit=(1, 4)),)),))
+    with pytest.raises(PlanError, match="before its last read"):
+        verify(broken, graph)
+
+
+def constants_of(plan: Plan) -> set[str]:
+    return {buffer.name for buffer in plan.buffers if buffer.role == "constant"}
+
+
+def changed(plan: Plan, name: str, **change: object) -> Plan:
+    buffers = tuple(replace(b, **change) if b.name == name else b for b in plan.buffers)  # type: ignore[arg-type]
+    return replace(plan, buffers=buffers)
+
+
+@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+def test_constants_that_nothing_can_touch_are_kept(weights_in: str) -> None:
+    graph = mnist().graph()
+    plan = Ordinary().plan(graph, board(weights_in=weights_in))
+    assert kept(plan, graph) == constants_of(plan)
+
+
+def test_constants_that_something_could_touch_are_not() -> None:
+    graph = Chain((4, 4, 2), "int8").conv("a", 2, dtype="int8").graph()
+    plan = Ordinary().plan(graph, board(streams=False))
+    name, other = "a.weight", "a.bias"
+    assert kept(plan, graph) == {name, other}
+    beneath = plan.buffer["image"].map
+    assert isinstance(beneath, Affine)
+    weights = plan.buffer[name]
+    for wrong in (
+        changed(plan, name, map=packed(weights.shape, 4, beneath.base)),  # under an activation
+        changed(plan, name, map=replace(weights.map, strides=(0, 0, 0, 0))),  # on itself
+        replace(plan, resident=tuple(n for n in plan.resident if n != name)),
+    ):
+        assert name not in kept(wrong, graph)
+        with pytest.raises(PlanError):
+            verify(wrong, graph)
+    writable = changed(plan, name, role="activation")
+    assert name not in kept(writable, graph)
+    verify(writable, graph)  # and nothing does write it
+
+
+def test_constants_in_a_granule_that_another_track_writes_are_not_kept() -> None:
+    graph = Chain((4, 4, 2), "int8").conv("a", 2, dtype="int8").graph()
+    plan = Ordinary().plan(graph, board(streams=False))
+    memories = tuple(
+        replace(m, granule_bytes=512) if m.name == "sram" else m for m in plan.memories
+    )
+    wide = replace(plan, memories=memories)
+    assert kept(wide, graph) == {"a.weight", "a.bias"}
+    assert kept(replace(wide, tracks=(*plan.tracks, Track("io", ()))), graph) == set()
+
+
+def test_two_buffers_of_one_name_are_refused() -> None:
+    graph = mnist().graph()
+    plan = Ordinary().plan(graph, board())
+    with pytest.raises(PlanError, match="two buffers have one name"):
+        verify(replace(plan, buffers=(*plan.buffers, plan.buffers[-1])), graph)
+
+
+def test_memories_are_made_as_large_as_they_are_used() -> None:
+    graph = mnist().graph()
+    plan = Ordinary().plan(graph, board(sram_bytes=1 << 40))
+    machine = Interpreter(plan, graph, mnist().frame())
+    assert len(machine.storage["sram"].bytes) < 4000
+
+
+def test_intervals_of_any_map() -> None:
+    def of(shape: tuple[int, ...], bits: int, where: Affine | Table) -> list[list[int]]:
+        return intervals(Buffer("x", "x", "sram", shape, bits, where)).tolist()
+
+    assert of((2, 3), 8, packed((2, 3), 8, 10)) == [[10, 22]]
+    assert of((2, 3), 8, Affine(0, (10, 2))) == [[0, 6], [10, 16]]
+    assert of((4, 2), 4, Affine(0, (2, 1), (2, 0))) == [[0, 4]]
+    assert of((3,), 4, Table((7, 2, 3))) == [[2, 4], [7, 8]]
+    assert merged(np.array([[0, 9], [1, 2], [9, 12], [20, 21]])).tolist() == [[0, 12], [20, 21]]
+
+
+def test_scratch_counts_for_the_arena_and_its_bound_but_not_for_the_peak() -> None:
+    net = Net((10,))
+    net.dense("input", 4)
+    graph = net.graph()
+    plan = Ordinary().plan(graph, BOARD)
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute)
+    room = Buffer("room", "", "sram", (6,), 8, packed((6,), 8, 2 * 20), "scratch")
+    noisy = replace(
+        plan,
+        buffers=(*plan.buffers, room),
+        tracks=(Track("cpu", (replace(step, scratch=("room",)),)),),
+    )
+    found = cost(noisy, graph, BOARD)
+    assert (found.pmu_bytes, found.arena_bytes, found.over_bound_bytes) == (14, 26, 6)
+    assert cost(plan, graph, BOARD).over_bound_bytes == 0
+
+
+def test_slices_of_one_step_may_be_any_part() -> None:
+    """Rows two at a time through a strided view, with a stride between the rows that are read."""
+    net = Net((8, 4, 2))
+    net.conv("input", 3, 1, stride=2)
+    graph, frame = net.graph(), net.frame()
+    plan = Ordinary().plan(graph, BOARD)
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute)
+    halves = tuple(
+        replace(step, out=Slice(step.out.buffer, (row, 0, 0), (2, 2, 3))) for row in (0, 2)
+    )
+    parted = replace(plan, tracks=(Track("cpu", halves),))
+    assert verify(parted, graph).macs_executed == graph.macs
+    assert np.array_equal(interpret(parted, graph, frame).output, graph.outputs(frame[None])[0])
+    with pytest.raises(PlanError):
+        verify(replace(parted, tracks=(Track("cpu", halves[:1]),)), graph)
+
+
+def test_memories_of_any_kind_are_known() -> None:
+    graph = mnist().graph()
+    plan = Ordinary().plan(graph, board())
+    with pytest.raises(PlanError, match="unknown memory"):
+        verify(replace(plan, memories=(Memory("sram", 4096),)), graph)

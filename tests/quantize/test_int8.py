@@ -1,0 +1,233 @@
+"""int8 after training: ranges, labels, and what happens without data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers.float_graph import Affine
+from pipeline.importers.float_passes import simplified
+from pipeline.importers.torch_export import exported
+from pipeline.importers.torch_model import Ranged
+from pipeline.models.network import Model, state_arrays
+from pipeline.quantize.base import Quantizer
+from pipeline.quantize.int4 import Int4
+from pipeline.quantize.int8 import PIXEL, Int8, Observer, absorbed
+from pipeline.quantize.int8_ranges import (
+    Histogram,
+    by_error,
+    by_percentile,
+    groups,
+    minmax,
+    spacing,
+)
+from tests.importers.support import worst_step
+
+
+class Gate(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(self.conv(x.mean((2, 3), keepdim=True)))
+
+
+class Net(nn.Module):
+    """Raw pixels, batch norm, depthwise, residual, gate, hard-swish, concatenation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(1, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish()
+        )
+        self.body = nn.Sequential(
+            nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU6(),
+            nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8), Gate(8),
+        )  # fmt: skip
+        self.most, self.mean = nn.MaxPool2d(2), nn.AvgPool2d(2)
+        self.head = nn.Sequential(nn.Dropout(0.1), nn.Flatten(), nn.Linear(16 * 7 * 7, 10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x / 255)
+        x = x + self.body(x)
+        return self.head(torch.cat([self.most(x), self.mean(x)], 1))
+
+
+@dataclass(frozen=True)
+class Own(Model):
+    def build(self) -> nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return Net().eval()
+
+
+@pytest.fixture(scope="module")
+def data() -> Arrays:
+    return Synthetic(train=1500, validation=100, test=1000).arrays()
+
+
+def pixels(images: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(images).permute(0, 3, 1, 2).float()
+
+
+@pytest.fixture(scope="module")
+def trained(data: Arrays) -> nn.Module:
+    """Seconds of training."""
+    net, labels = Own().build().train(), torch.from_numpy(data["train_labels"]).long()
+    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        for batch in torch.randperm(len(labels), generator=generator).split(100):
+            scores = net(pixels(data["train_images"][batch.numpy()]))
+            loss = nn.functional.cross_entropy(scores, labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return net.eval()
+
+
+def stored(images: np.ndarray) -> np.ndarray:
+    return images.astype(np.int64) - 128
+
+
+def labels(graph: Graph, data: Arrays) -> np.ndarray:
+    return graph.outputs(stored(data["test_images"])).argmax(1)
+
+
+@pytest.mark.parametrize("observer", ["mse", "minmax", "percentile"])
+def test_labels_of_a_trained_network_stay(
+    trained: nn.Module, data: Arrays, observer: Observer
+) -> None:
+    graph = Int8(observer=observer).graph("net", Own(), state_arrays(trained), data)
+    with torch.no_grad():
+        expected = trained(pixels(data["test_images"])).argmax(1).numpy()
+    assert (expected == data["test_labels"]).mean() > 0.9  # it learnt something
+    assert (labels(graph, data) == expected).mean() >= 0.995
+    assert {str(tensor.dtype) for tensor in graph.tensors.values()} == {"int8", "int32"}
+
+
+def test_without_data_ranges_come_from_seeded_pictures(trained: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(trained)
+    graphs = [Int8(seed=seed).graph("net", Own(), weights) for seed in (0, 0, 1)]
+    assert graphs[0].hash == graphs[1].hash != graphs[2].hash
+    empty = {"train_images": np.zeros((0, 28, 28, 1), np.uint8)}
+    assert Int8().graph("net", Own(), weights, empty).hash == graphs[0].hash
+    with torch.no_grad():
+        expected = trained(pixels(data["test_images"])).argmax(1).numpy()
+    assert (labels(graphs[0], data) == expected).mean() >= 0.97
+
+
+def test_each_operator_is_within_one_unit(trained: nn.Module, data: Arrays) -> None:
+    network, _ = absorbed(simplified(exported("net", trained, Own().example())))
+    graph = Int8(observer="minmax").from_float(
+        exported("net", trained, Own().example()), data
+    )  # fmt: skip
+    worst = worst_step(network, graph, stored(data["test_images"][:100]))
+    assert max(worst.values()) <= 1, worst
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv((x - 128) / 64)
+
+
+def test_normalization_is_no_operator() -> None:
+    """Padding asks for the real 0: it goes into the input's scale and zero point; a factor alone
+    goes into the weights."""
+    x = torch.zeros(1, 1, 4, 4)
+    graph = simplified(exported("net", Shifted(), x))
+    smaller, affine = absorbed(graph)
+    assert len(graph.nodes) == 2 and len(smaller.nodes) == 1
+    assert affine == Affine(1.0, 0)  # the factor went on into the weights
+    scaled = simplified(exported("net", Ranged(nn.Conv2d(1, 2, 3, padding=1), 0, 1), x))
+    assert len(scaled.nodes) == 1 and absorbed(scaled)[1] == PIXEL
+
+
+def histogram(values: torch.Tensor) -> Histogram:
+    seen = Histogram()
+    seen.widen(values)
+    seen.count(values)
+    return seen
+
+
+def test_observers() -> None:
+    values = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
+    values[0] = 60.0  # an outlier
+    seen = histogram(values)
+    whole, most, best = (rule(seen, 99.9) for rule in (minmax, by_percentile, by_error))
+    assert whole.scale == pytest.approx((60 - float(values.min())) / 255)
+    assert 6 / 255 < most.scale < 8 / 255
+    assert most.scale < best.scale < whole.scale
+
+    def error(affine: Affine) -> float:
+        steps = torch.round(values / affine.scale) + affine.zero_point
+        real = affine.scale * (steps.clamp(-128, 127) - affine.zero_point)
+        return float(((real - values) ** 2).mean())
+
+    assert error(best) <= min(error(whole), error(most)) * 1.01
+
+
+def test_large_activations_are_sampled_in_every_channel() -> None:
+    values = torch.zeros(4, 128, 128, 32)
+    values += torch.arange(1, 33)  # channel c holds c + 1
+    seen = histogram(values)
+    step = spacing(values.numel(), 32)
+    assert step > 1 and 0.9 < seen.counts.sum() / (values.numel() / step) < 1.1
+    assert (seen.counts > 0).sum() == 32
+    assert spacing(1000, 32) == 1
+
+
+def test_zero_is_exact_in_every_range() -> None:
+    for low, high in ((0.5, 3.0), (-2.0, -1.0), (-1.0, 7.0), (0.0, 0.0)):
+        affine = minmax(Histogram(low, high), 0)
+        assert -128 <= affine.zero_point <= 127 and affine.scale > 0
+
+
+def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Conv2d(1, 2, 1), nn.Conv2d(1, 2, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            a, b = self.a(x), self.b(x)
+            return torch.cat([torch.cat([a, b], 1), a * b], 1)
+
+    graph = simplified(exported("net", Both(), torch.zeros(1, 1, 4, 4)))
+    found = groups(graph, {graph.input: PIXEL})
+    first, second, inner, product, outer = (node.output for node in graph.nodes)
+    assert found[product] == found[inner] == found[outer]
+    assert len({found[first], found[second], found[outer]}) == 3  # the product reads both
+
+
+def test_mistakes_are_one_line(trained: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(trained)
+    with pytest.raises(ThimbleError, match=r"quantize\.observer=best"):
+        Int8(observer="best")  # type: ignore[arg-type]
+    with pytest.raises(ThimbleError, match=r"quantize\.images=0"):
+        Int8(images=0)
+    other = {"train_images": np.zeros((5, 14, 14, 1), np.uint8)}
+    with pytest.raises(ThimbleError, match="14x14x1"):
+        Int8().graph("net", Own(), weights, other)
+    weights["stem.0.weight"] = weights["stem.0.weight"] * np.nan
+    with pytest.raises(ThimbleError, match="not finite"):
+        Int8().graph("net", Own(), weights, data)
+
+
+def test_int4_takes_no_float_network(trained: nn.Module) -> None:
+    assert isinstance(Int4(), Quantizer) and not Int4().needs_data
+    with pytest.raises(ThimbleError, match="quantize=int8"):
+        Int4().from_float(exported("net", trained, Own().example()))

@@ -1,0 +1,213 @@
+"""Quantization-aware training: it regains what calibration loses, always the same, and refuses
+what it cannot train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from pipeline.artifacts import Arrays
+from pipeline.datasets.nothing import Nothing
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.onnx import imported
+from pipeline.importers.onnx_file import read
+from pipeline.importers.torch_export import exported
+from pipeline.models.network import Model, state_arrays
+from pipeline.quantize.int8 import Int8
+from pipeline.quantize.int8_qat import Int8Qat
+from pipeline.quantize.int8_rounded import Rounded
+from tests.importers.onnx_models import N, model
+
+COARSE = {"observer": "percentile", "percentile": 52.0}
+"""Ranges so narrow that large activations are clipped."""
+
+
+class Net(nn.Module):
+    """Raw pixels, batch norm, depthwise, residual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(1, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
+        )
+        self.body = nn.Sequential(
+            nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 1),
+        )  # fmt: skip
+        self.head = nn.Sequential(nn.Flatten(), nn.Linear(8 * 36, 10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x / 255)
+        return self.head(x + self.body(x))
+
+
+@dataclass(frozen=True)
+class Own(Model):
+    input_shape: tuple[int, int, int] = (12, 12, 1)
+
+    def build(self) -> nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return Net().eval()
+
+
+@pytest.fixture(scope="module")
+def data() -> Arrays:
+    return Synthetic(train=600, validation=200, test=500, shape=(12, 12, 1)).arrays()
+
+
+@pytest.fixture(scope="module")
+def trained(data: Arrays) -> nn.Module:
+    """A second of training."""
+    net, labels = Own().build().train(), torch.from_numpy(data["train_labels"]).long()
+    images = torch.from_numpy(data["train_images"]).permute(0, 3, 1, 2).float()
+    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        for batch in torch.randperm(len(labels), generator=generator).split(50):
+            loss = nn.functional.cross_entropy(net(images[batch]), labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return net.eval()
+
+
+@pytest.fixture
+def network(trained: nn.Module) -> FloatGraph:
+    return exported("net", trained, torch.zeros(1, 1, 12, 12))
+
+
+def stored(data: Arrays) -> np.ndarray:
+    return data["test_images"].astype(np.int64) - 128
+
+
+def accuracy(graph: Graph, data: Arrays) -> float:
+    return float((graph.outputs(stored(data)).argmax(1) == data["test_labels"]).mean())
+
+
+def test_it_regains_what_coarse_ranges_lose(trained: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(trained)
+    calibrated = Int8(**COARSE).graph("net", Own(), weights, data)
+    tuned = Int8Qat(**COARSE, rate=0.01).graph("net", Own(), weights, data)
+    assert accuracy(calibrated, data) < 0.9
+    assert accuracy(tuned, data) > accuracy(calibrated, data) + 0.05
+    assert {str(tensor.dtype) for tensor in tuned.tensors.values()} == {"int8", "int32"}
+    for name, tensor in calibrated.tensors.items():  # activations' ranges stay
+        if name not in calibrated.constants:
+            assert tuned.tensors[name] == tensor
+
+
+def test_the_loss_falls(network: FloatGraph, data: Arrays) -> None:
+    method = Int8Qat(observer="percentile", percentile=80, rate=0.005, epochs=4)
+    graph, losses = method.tuned(
+        *method.calibration(network, data), *method.labelled(network, data)
+    )  # fmt: skip
+    assert len(losses) == 4 and losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.8 * losses[0]
+    assert [type(node) for node in graph.nodes] == [
+        type(node) for node in method.calibration(network, data)[0].nodes
+    ]
+
+
+def test_equal_seeds_give_equal_networks(network: FloatGraph, data: Arrays) -> None:
+    graphs = [Int8Qat(epochs=1, seed=seed).from_float(network, data) for seed in (0, 0, 1)]
+    assert graphs[0].hash == graphs[1].hash != graphs[2].hash
+    found = [graph.outputs(stored(data)) for graph in graphs[:2]]
+    assert (found[0] == found[1]).all()
+    assert graphs[0].hash != Int8().from_float(network, data).hash
+    few = Int8Qat(epochs=1, examples=64).from_float(network, data)
+    assert few.hash != graphs[0].hash
+
+
+def test_training_sees_what_the_integers_compute(network: FloatGraph, data: Arrays) -> None:
+    """To a few units of the output, which come from fixed-point roundings in each operator."""
+    graph, affines = Int8Qat().calibration(network, data)
+    with torch.no_grad():
+        real = Rounded(graph, affines)(torch.from_numpy(data["test_images"]).float()).numpy()
+    affine = affines[graph.output]
+    expected = np.rint(real / affine.scale) + affine.zero_point
+    found = Int8().from_float(network, data).outputs(stored(data))
+    difference = np.abs(found.reshape(expected.shape) - expected)
+    assert difference.max() <= 3 and difference.mean() < 0.3
+
+
+def test_pruned_weights_stay_zero(trained: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(trained)
+    pruned = np.abs(weights["head.1.weight"]) < 0.05
+    weights["head.1.weight"] = np.where(pruned, 0, weights["head.1.weight"])
+    graph = Int8Qat(epochs=1, rate=0.01).graph("net", Own(), weights, data)
+    before = Int8().graph("net", Own(), weights, data)
+    names = [name for name in graph.constants if graph.constants[name].size == pruned.size]
+    assert len(names) == 1 and 100 < pruned.sum() < pruned.size
+    assert (graph.constants[names[0]] != before.constants[names[0]]).any()
+    assert (graph.constants[names[0]] == 0).sum() >= pruned.sum()
+
+
+def test_what_makes_it_worse_is_not_taken(network: FloatGraph, data: Arrays) -> None:
+    tuned = Int8Qat(rate=100.0, epochs=1).from_float(network, data)
+    assert tuned.hash == Int8().from_float(network, data).hash
+
+
+def test_onnx_with_softmax_learns(data: Arrays) -> None:
+    """Random weights; the scores before the softmax are what is trained."""
+    random = np.random.default_rng(0)
+    made = model(
+        [
+            N("Conv", ["x", "w", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]),
+            N("Relu", ["c"], ["r"]),
+            N("Flatten", ["r"], ["f"]),
+            N("Gemm", ["f", "v", "u"], ["s"]),
+            N("Softmax", ["s"], ["y"]),
+        ],
+        (1, 1, 12, 12),
+        {
+            "w": random.normal(0, 0.4, (8, 1, 3, 3)).astype(np.float32),
+            "b": np.zeros(8, np.float32),
+            "v": random.normal(0, 0.1, (288, 10)).astype(np.float32),
+            "u": np.zeros(10, np.float32),
+        },
+    )
+    network = imported("net", read(made.SerializeToString()), (0.0, 1.0))
+    assert isinstance(network.nodes[-1], nodes.SoftmaxOver)
+    tuned = Int8Qat(rate=0.03, epochs=4).from_float(network, data)
+    assert accuracy(Int8().from_float(network, data), data) < 0.4
+    assert accuracy(tuned, data) > 0.7
+
+
+def test_mistakes_are_one_line(network: FloatGraph, data: Arrays) -> None:
+    for missing in (None, {}, Nothing().arrays(), {"train_images": data["train_images"]}):
+        with pytest.raises(ThimbleError, match=r"trains on labelled images.*quantize=int8$"):
+            Int8Qat().from_float(network, missing)
+    many = data | {"train_labels": data["train_labels"] + 5}
+    with pytest.raises(ThimbleError, match=r"output is 10; .* 15 classes"):
+        Int8Qat().from_float(network, many)
+    other = Synthetic(train=20, validation=20, test=20).arrays()
+    with pytest.raises(ThimbleError, match="28x28x1"):
+        Int8Qat().from_float(network, other)
+    for mistake in ({"epochs": 0}, {"batch": 0}, {"rate": 0.0}, {"examples": -1}, {"images": 0}):
+        with pytest.raises(ThimbleError, match=rf"quantize\.{next(iter(mistake))}="):
+            Int8Qat(**mistake)
+
+
+def test_without_validation_images_training_images_choose(
+    network: FloatGraph, data: Arrays
+) -> None:
+    alone = {name: values for name, values in data.items() if name.startswith("train")}
+    train, validation = Int8Qat(examples=50).labelled(network, alone)
+    assert len(train) == 50 and validation is train
+
+
+def test_the_yaml_gives_the_defaults() -> None:
+    node = yaml.safe_load(Path("conf/quantize/int8_qat.yaml").read_text())
+    given = {key: node[key] for key in node if key not in ("_target_", "name", "threads")}
+    assert Int8Qat(**given) == Int8Qat()

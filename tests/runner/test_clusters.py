@@ -1,0 +1,160 @@
+"""Sweeps on clusters: submitit in its local mode, and a Ray cluster of two on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.runner.progress import KILLED
+from pipeline.runner.sweep import NOT_STARTED
+from tests.runner.project import Project, clean_environment
+
+RAY = str(Path(sys.executable).with_name("ray"))
+SWEEP = ("-m", "output=json", "target.images=1,2,3")
+
+
+def check(project: Project, launcher: str, *args: str) -> None:
+    """Three jobs train once; after that all is cached."""
+    run = project.run(*SWEEP, f"hydra/launcher={launcher}", *args)
+    assert run.code == 0, run.err
+    assert [job["status"] for job in run.json["jobs"]] == ["ok"] * 3
+    assert "3 of 3 jobs" in run.err and "target.images=2  done" in run.err
+    folders = [Path(job["run_dir"]) for job in run.json["jobs"]]
+    assert [folder.parent for folder in folders] == [Path(run.json["run_dir"])] * 3
+    assert len({(folder / "weights.npz").read_bytes() for folder in folders}) == 1
+    ran = project.ran()
+    assert ran.count("train") == 1 and ran.count("measure") == 3
+    again = project.run(*SWEEP, f"hydra/launcher={launcher}", *args)
+    assert again.code == 0 and not project.ran() and "target.images=2  cached" in again.err
+
+
+def test_submitit(project: Project) -> None:
+    check(project, "submitit_local")
+
+
+def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
+    """The worker's process is killed, as SLURM does when it takes too much memory."""
+    project.env["FAKE_SLEEP_simulate"] = "4"
+    process = project.start(*SWEEP, "hydra/launcher=submitit_local")
+    project.wait_for("simulate")
+    project.worker(1).kill()
+    out, err = process.communicate(timeout=60)
+    jobs = json.loads(out)["jobs"]
+    assert process.returncode == 1 and [job["status"] for job in jobs] == ["ok", "failed", "ok"]
+    assert jobs[1]["error"].startswith(f"{KILLED} (job ") and "Traceback" not in err
+    (log,) = [word for word in jobs[1]["error"].strip(")").split() if word.endswith(".err")]
+    assert Path(log).is_file()
+
+
+def test_a_wrong_option_of_slurm_is_one_line(project: Project) -> None:
+    run = project.run(*SWEEP, "hydra/launcher=submitit_local", "+hydra.launcher.cpus=3")
+    assert run.code == 1 and "cpus" in run.json["error"] and "Traceback" not in run.err
+
+
+def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
+    """A stand-in for SLURM's command keeps the script and refuses it."""
+    tools = tmp_path / "tools"
+    for name, text in {
+        "srun": "exit 0",
+        "sbatch": f"cp $1 {tmp_path}; echo no such part >&2; exit 1",
+    }.items():
+        project.write(str(tools / name), f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    project.env["PATH"] = f"{tools}:{os.environ['PATH']}"
+    run = project.run(
+        *SWEEP, "hydra/launcher=slurm", "hydra.launcher.slurm_partition=cpu", "threads=3"
+    )
+    assert run.code == 1 and "no such part" in run.json["error"] and "Traceback" not in run.err
+    assert [job["error"] for job in run.json["jobs"]] == [NOT_STARTED] * 3
+    (script,) = (path for path in tmp_path.iterdir() if path.suffix == ".sh")
+    asked = script.read_text()
+    for option in (
+        "--cpus-per-task=3",
+        "--partition=cpu",
+        "--array=0-2%3",
+        "--time=240",
+        "--mem=4GB",
+    ):
+        assert f"#SBATCH {option}\n" in asked, asked
+
+
+def test_no_slurm_is_one_line(project: Project) -> None:
+    run = project.run(*SWEEP, "hydra/launcher=slurm")
+    assert run.code == 1 and "srun" in run.json["error"] and "Traceback" not in run.err
+
+
+@pytest.mark.slow
+def test_ray(project: Project, cluster: str) -> None:
+    check(project, "ray", f"hydra.launcher.ray.init.address={cluster}")
+    project.env["FAKE_SLEEP_simulate"] = "4"
+    process = project.start(
+        "-m", "output=json", "target.images=4,5,6", "hydra/launcher=ray",
+        f"hydra.launcher.ray.init.address={cluster}",
+    )  # fmt: skip
+    project.wait_for("simulate")
+    project.worker(0).kill()
+    out, err = process.communicate(timeout=60)
+    jobs = json.loads(out)["jobs"]
+    assert process.returncode == 1 and [job["status"] for job in jobs] == ["failed", "ok", "ok"]
+    assert jobs[0]["error"].startswith(KILLED) and "Traceback" not in err
+
+
+def test_no_ray_cluster_is_one_line(project: Project) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    run = project.run(*SWEEP, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={address}")
+    assert run.code == 1 and "ray start --head" in run.json["error"]
+
+
+@pytest.fixture
+def cluster(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Ray cluster: a head and a worker, two processors each, on this machine."""
+    folder = Path("/tmp") / f"ray-{os.getpid()}"  # sockets are in there: a long path is refused
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "RAY_TMPDIR": str(folder)}
+    common = [
+        RAY,
+        "start",
+        "--num-cpus=2",
+        "--disable-usage-stats",
+        "--object-store-memory=80000000",
+    ]
+    head = ["--head", f"--port={address.split(':')[1]}", "--include-dashboard=false",
+            "--node-ip-address=127.0.0.1", f"--temp-dir={folder}"]  # fmt: skip
+    processes = [
+        subprocess.Popen([*common, *where, "--block"], env=env, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True)
+        for where in (head, [f"--address={address}"])
+    ]  # fmt: skip
+    try:
+        wait_for_nodes(address, 2, env)
+        yield address
+    finally:
+        for process in reversed(processes):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for_nodes(address: str, count: int, env: dict[str, str]) -> None:
+    deadline = time.monotonic() + 60
+    command = [RAY, "status", f"--address={address}"]
+    while True:
+        said = subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
+        active = said.partition("Active:")[2].partition("Pending:")[0]
+        if active.count("node_") >= count:
+            return
+        assert time.monotonic() < deadline, said

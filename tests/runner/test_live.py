@@ -1,0 +1,138 @@
+"""What one sees of a sweep as it goes: counts, a line a job, the time left; also on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pipeline.artifacts import write_json
+from pipeline.runner import progress
+from pipeline.runner.live import Count, View, kind
+from tests.runner.project import Project, clean_environment
+
+RAN = {"train": {"cached": True, "seconds": 0.1}, "measure": {"cached": False, "seconds": 1.0}}
+CACHED = {"train": {"cached": True, "seconds": 0.1}}
+
+
+def ended(folder: Path, job: int, begin: float, **result: Any) -> None:
+    place = folder / str(job)
+    write_json(place / "result.json", {"run_dir": str(place), **result})
+    running(folder, job, begin)
+
+
+def running(folder: Path, job: int, begin: float, stage: str = "train") -> None:
+    note = {"folder": str(folder / str(job)), "begin": begin, "stage": stage}
+    write_json(folder / progress.JOBS / f"{job}.json", note)
+
+
+def test_kinds() -> None:
+    assert kind({"status": "ok", "stages": RAN}) == "done"
+    assert kind({"status": "ok", "stages": CACHED}) == "cached"
+    assert kind({"status": "infeasible", "stages": CACHED}) == "infeasible"
+    assert kind({"status": "failed"}) == "failed"
+
+
+def test_counting(tmp_path: Path) -> None:
+    count = Count(10)
+    assert "left" not in count.line(100.0), "nobody can know yet"
+    ended(tmp_path, 0, 90.0, status="ok", stages=CACHED)
+    running(tmp_path, 1, 95.0)
+    running(tmp_path, 2, 99.0)
+    assert count.update(progress.read(tmp_path), 100.0) == [0]
+    assert count.line(100.0).startswith("1 of 10 jobs: 2 running, 0 done, 1 cached, 0 infeasible")
+    ended(tmp_path, 1, 95.0, status="ok", stages=RAN)
+    progress.lost(tmp_path, 3, progress.KILLED)
+    assert count.update(progress.read(tmp_path, without=count.ended), 101.0) == [1, 3]
+    # a job that runs takes 6 s; 6 wait and the running one has 4 s to go, two at a time
+    assert count.seconds_left(101.0) == (6 * 6 + 4) / 2
+    assert count.line(101.0) == (
+        "3 of 10 jobs: 1 running, 1 done, 1 cached, 0 infeasible, 1 failed; about 20 s left"
+    )
+
+
+def test_a_note_half_gone_is_no_news(tmp_path: Path) -> None:
+    running(tmp_path, 0, 1.0)
+    (tmp_path / progress.JOBS / "1.json").write_text('{"folder": ')
+    assert list(progress.read(tmp_path)) == [0] and Count(2).update({}, 0.0) == []
+
+
+def test_the_result_counts_and_not_the_launchers_guess(tmp_path: Path) -> None:
+    """A process killed after it had written its result has a result."""
+    ended(tmp_path, 0, 1.0, status="ok", stages=RAN, pmu_bytes=430.5)
+    progress.lost(tmp_path, 0, progress.KILLED)
+    (note,) = progress.read(tmp_path).values()
+    result = progress.result(note)
+    assert result is not None and result["status"] == "ok" and result["pmu_bytes"] == 430.5
+
+
+def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
+    with (tmp_path / "screen").open("w") as stream:
+        console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+        with View(tmp_path, [f"seed={n}" for n in range(20)], console) as view:
+            for job in range(1, 15):
+                running(tmp_path, job, 1e9)
+            ended(tmp_path, 0, 1e9, status="infeasible", resource="SRAM", needed_bytes=2337,
+                  available_bytes=2048)  # fmt: skip
+            view._look()
+            console.print(view._picture())
+    text = (tmp_path / "screen").read_text()
+    assert "seed=0  infeasible  SRAM needs 2,337 B of 2,048 B" in text
+    assert re.search(r"  12  seed=12  train  \d+ m", text) and "seed=13" not in text
+    assert "and 2 more" in text and "1 of 20 jobs: 14 running, 0 done, 0 cached, 1 inf" in text
+
+
+@pytest.mark.parametrize("stdout", ["terminal", "pipe"])
+def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
+    """In a terminal of 110 columns: the view, then the table; JSON is still the only line."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 110, 0, 0))
+    args = ["-m", "strategy=herringbone,naive", "hydra/launcher=local", "tracking=none"]
+    args += ["output=json"] if stdout == "pipe" else []
+    env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        [sys.executable, "run.py", *args],
+        cwd=project.root,
+        env={**env, "FAKE_SLEEP_schedule": "2"},
+        stdin=follower,
+        stdout=follower if stdout == "terminal" else subprocess.PIPE,
+        stderr=follower,
+    ) as process:
+        os.close(follower)
+        screen = everything(leader)
+        out = process.stdout.read() if process.stdout else b""
+    assert process.returncode == 0, screen
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
+    assert re.search(r"0  strategy=herringbone\s+schedule\s+\d", text), "a running job's line"
+    assert "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed" in text
+    assert "strategy=naive  infeasible  SRAM needs 3,000 B of 2,048 B" in text
+    assert "2 of 2 jobs: 0 running, 1 done, 0 cached, 1 infeasible, 0 failed" in text
+    assert ("table.csv" in text) == (stdout == "terminal")
+    if stdout == "pipe":
+        assert out.count(b"\n") == 1 and len(json.loads(out)["jobs"]) == 2
+
+
+def everything(leader: int) -> str:
+    """All that is written to the terminal until its last process ends."""
+    parts = []
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # Linux: nobody has the other end any more
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(leader)
+    return b"".join(parts).decode()

@@ -1,0 +1,111 @@
+"""The user's own files: found where the command was typed, and part of the cache key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.home import ROOT
+from pipeline.runner import own, workspace
+from tests.runner.project import Project
+
+
+def config(**model: str) -> dict[str, Any]:
+    return {"data": {"path": ""}, "model": model, "until": "measure"}
+
+
+def test_paths_are_relative_to_where_the_command_was_typed(tmp_path: Path) -> None:
+    found = config(path="nets/a.tflite")
+    own.absolute(found, tmp_path)
+    assert found["model"]["path"] == str(tmp_path / "nets" / "a.tflite")
+    assert found["data"]["path"] == ""
+
+
+def test_a_hash_changes_with_content_not_with_place_or_time(tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "net.tflite", tmp_path / "b" / "net.tflite"
+    for path in (first, second):
+        path.parent.mkdir()
+        path.write_bytes(b"weights")
+    before = own.hashes(config(path=str(first)), tmp_path)
+    assert before == own.hashes(config(path=str(second)), tmp_path)
+    assert before["model"] and not before["data"]
+    second.write_bytes(b"others")
+    assert own.hashes(config(path=str(second)), tmp_path) != before
+
+
+def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
+    folder = {**config(), "data": {"path": str(tmp_path)}}
+    (tmp_path / "cat").mkdir()
+    hashes = {own.hashes(folder, tmp_path)["data"]}
+    for name in ("cat/1.png", "cat/2.png"):
+        (tmp_path / name).write_bytes(b"x")
+        hashes.add(own.hashes(folder, tmp_path)["data"])
+    (tmp_path / "cat").rename(tmp_path / "dog")  # another class, perhaps another label
+    hashes.add(own.hashes(folder, tmp_path)["data"])
+    assert len(hashes) == 4
+
+
+def test_a_factory_counts_with_what_it_imports(tmp_path: Path) -> None:
+    (tmp_path / "nets").mkdir()
+    files = {
+        "nets/__init__.py": "",
+        "nets/mine.py": "import torch\nfrom nets.parts import block\nimport other\n",
+        "nets/parts.py": "def block(): ...\n",
+        "other.py": "X = 1\n",
+        "unused.py": "Y = 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    chosen = config(factory="nets.mine:Net")
+    before = own.hashes(chosen, tmp_path)["model"]
+    (tmp_path / "unused.py").write_text("Y = 2\n")
+    assert own.hashes(chosen, tmp_path)["model"] == before
+    for name in ("nets/__init__.py", "nets/mine.py", "nets/parts.py", "other.py"):
+        (tmp_path / name).write_text(files[name] + "\n# changed\n")
+        after = own.hashes(chosen, tmp_path)["model"]
+        assert after != before, name
+        before = after
+
+
+@pytest.mark.parametrize(
+    "entry, wanted",
+    [
+        ({}, ("fetch", "train", "prune", "quantize", "schedule")),
+        ({"enters": "quantize"}, ("fetch", "quantize", "schedule")),
+    ],
+)
+def test_a_network_that_brings_its_weights_is_not_trained(
+    entry: dict[str, str], wanted: tuple[str, ...]
+) -> None:
+    assert workspace.stages({"model": entry, "until": "schedule"}) == wanted
+
+
+def test_stages_left_out_leave_no_dependencies() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    assert {"weights.npz", "pruned.npz"} <= {dep for s in stages.values() for dep in s["deps"]}
+    every = {"model": {"enters": "quantize"}, "until": "measure"}
+    assert workspace.leave_out(stages, workspace.stages(every))
+    assert not {"train", "prune"} & stages.keys()
+    left = {dep for stage in stages.values() for dep in stage["deps"]}
+    assert "graph.json" in left and not {"weights.npz", "pruned.npz"} & left
+
+
+def test_editing_ones_own_data_fetches_it_again(project: Project, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.npz"
+    mine.write_bytes(b"first")
+    node = project.root / "conf" / "data" / "mnist.yaml"
+    node.write_text(yaml.safe_dump({**yaml.safe_load(node.read_text()), "path": str(mine)}))
+    pipeline = yaml.safe_load((project.root / "dvc.yaml").read_text())
+    pipeline["stages"]["fetch"]["params"].append("files.data")
+    project.write("dvc.yaml", yaml.safe_dump(pipeline, sort_keys=False))
+
+    def cached() -> bool:
+        found = project.run("until=fetch", "output=json").json
+        return bool(found["stages"]["fetch"]["cached"])
+
+    assert [cached(), cached()] == [False, True]
+    mine.write_bytes(b"second")
+    assert [cached(), cached()] == [False, True]

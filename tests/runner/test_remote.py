@@ -1,0 +1,201 @@
+"""A cache shared through a DVC remote, without a shared file system: the second machine waits for
+nothing but the transfer. Here a machine is a copy of the project with a home of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import STAGES
+from tests.runner.project import Project
+from tests.runner.test_kills import outputs
+
+Machines = Callable[[str], Project]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machines:
+    return lambda name: Project(tmp_path / name / "project")
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return tmp_path / "remote"
+
+
+def files(remote: Path) -> list[Path]:
+    return sorted(path for path in remote.rglob("*") if path.is_file())
+
+
+def run(project: Project, remote: Path | str, *args: str) -> tuple[Path, list[str]]:
+    """The run's folder, and the stages that really ran."""
+    project.ran()
+    done = project.run("output=json", f"cache.remote={remote}", *args)
+    assert done.code == 0, done.err
+    return Path(done.json["run_dir"]), project.ran()
+
+
+def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> None:
+    one, ran = run(machine("one"), remote)
+    assert ran == list(STAGES)
+    second = machine("two")
+    two, ran = run(second, remote)
+    assert ran == [] and outputs(two) == outputs(one)
+    shutil.rmtree(remote)
+    assert second.run().code == 0 and second.ran() == [], "what was pulled is in its own cache"
+
+
+def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remote: Path) -> None:
+    run(machine("one"), remote, "until=quantize")
+    again = ("until=schedule", "hardware.sram_bytes=1000")
+    assert run(machine("two"), remote, *again)[1] == ["schedule"]
+    before = files(remote)
+    third = machine("three")
+    for word in ("pulled", "cached"):
+        said = third.run(f"cache.remote={remote}", *again)
+        assert said.code == 0 and third.ran() == [] and said.out.count(word) == 5
+    assert files(remote) == before
+
+
+def test_what_was_made_before_there_was_a_remote_is_shared(machine: Machines, remote: Path) -> None:
+    first = machine("one")
+    assert first.run("until=fetch").code == 0
+    first.ran()
+    assert run(first, remote, "until=fetch")[1] == []
+    assert run(machine("two"), remote, "until=fetch")[1] == []
+
+
+def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
+    """Of two machines that round differently; each goes on with its own, others get the first."""
+    first = run(machine("one"), remote, "until=train")[0] / "weights.npz"
+    second = machine("two")
+    second.env["FAKE_NOISE"] = "train"
+    second.run("until=train")
+    own = run(second, remote, "until=train")[0] / "weights.npz"
+    third = run(machine("three"), remote, "until=train")[0] / "weights.npz"
+    assert own.read_bytes() != first.read_bytes() == third.read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["output", "lost output", "list of a folder", "note"])
+def test_a_damaged_remote_is_noticed_and_repaired(
+    machine: Machines, remote: Path, damage: str
+) -> None:
+    until = "until=generate" if damage == "list of a folder" else "until=train"
+    good, _ = run(machine("one"), remote, until)
+    weights = (good / "weights.npz").read_bytes()
+    for path in files(remote):
+        content = path.read_bytes()
+        if {
+            "output": content == weights,
+            "lost output": content == weights,
+            "list of a folder": path.suffix == ".dir",
+            "note": b"stages.train" in content,
+        }[damage]:
+            path.chmod(0o644)
+            path.unlink() if damage == "lost output" else path.write_bytes(content[:-9] + b"?")
+    two, ran = run(machine("two"), remote, until)
+    assert outputs(two) == outputs(good) and ran == [until.removeprefix("until=")]
+    three, ran = run(machine("three"), remote, until)
+    assert outputs(three) == outputs(good) and ran == []
+
+
+def test_a_remote_that_fails_is_one_warning(machine: Machines, remote: Path) -> None:
+    remote.write_text("in the way")
+    project = machine("one")
+    done = project.run(f"cache.remote={remote}", "until=train")
+    assert done.code == 0 and project.ran() == ["fetch", "train"] and done.err == ""
+    (line,) = [line for line in done.out.splitlines() if "shared cache" in line]
+    assert f"{remote} failed, going on without it: " in line
+    sweep = project.run("-m", f"cache.remote={remote}", "until=fetch", "seed=1,2")
+    assert sweep.code == 0 and sweep.out.count("going on without it") == 1
+    result = project.run("output=json", f"cache.remote={remote}", "until=fetch").json
+    (warning,) = result["warnings"]
+    assert warning == line.strip()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("lab", "cache.remote=lab is no DVC remote of this project: give a URL such as s3://"),
+        ("https://example.org/cache", "DVC keeps no run cache on an http server"),
+        ("s3://bucket/folder", "requires 'dvc-s3' to be installed"),
+    ],
+)
+def test_a_remote_that_cannot_work_is_an_error(machine: Machines, place: str, said: str) -> None:
+    if place.startswith("s3") and importlib.util.find_spec("dvc_s3"):
+        pytest.skip("dvc-s3 is installed")
+    project = machine("one")
+    done = project.run(f"cache.remote={place}")
+    assert done.code == 1 and said in done.err and done.err.count("\n") == 1
+    assert project.ran() == []
+
+
+def test_a_remote_of_the_projects_own(machine: Machines, remote: Path) -> None:
+    """``dvc remote add``; its password stays in the project's config.local."""
+    for name in ("one", "two"):
+        project = machine(name)
+        project.write(".dvc/config", f"['remote \"lab\"']\n    url = {remote}\n")
+        project.write(".dvc/config.local", "['remote \"lab\"']\n    verify = false\n")
+        project.env["THIMBLE_REMOTE"] = "lab"
+        done = project.run("output=json", "until=train")
+        assert done.code == 0, done.err
+        assert project.ran() == (["fetch", "train"] if name == "one" else [])
+        folder = Path(done.json["run_dir"])
+        assert not any("lab" in path.read_text() for path in (folder / ".dvc").glob("config*"))
+    done = project.run("cache.remote=leb")
+    assert "cache.remote=leb is no DVC remote of this project: give one of lab, a URL" in done.err
+
+
+def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Path) -> None:
+    project = machine("one")
+    good, _ = run(project, remote, "until=train")
+    before = files(remote)
+    cached = files(project.root / ".thimble" / "cache")
+    for _ in range(2):
+        fresh = ("cache.fresh=true", "hydra.run.dir=again", "until=train")
+        folder, ran = run(project, remote, *fresh)
+        assert ran == ["fetch", "train"] and outputs(folder) == outputs(good)
+        assert not (folder / ".dvc" / "fresh").exists()
+    assert files(remote) == before and files(project.root / ".thimble" / "cache") == cached
+
+
+def test_a_killed_fresh_run_goes_on_in_its_folder(machine: Machines, remote: Path) -> None:
+    project = machine("one")
+    project.env["FAKE_SLEEP_train"] = "30"
+    with project.start("cache.fresh=true", "hydra.run.dir=again") as process:
+        project.wait_for("train")
+        process.kill()
+    project.env.clear()
+    project.ran()
+    _, ran = run(project, remote, "cache.fresh=true", "hydra.run.dir=again", "until=train")
+    assert ran == ["train"]
+
+
+@pytest.mark.slow
+def test_kills_while_results_are_sent_and_fetched(machine: Machines, remote: Path) -> None:
+    """A moment after the remote or the cache changes, run.py is killed; then the same again."""
+    good = outputs(run(machine("undisturbed"), remote.with_name("other"))[0])
+    chance = random.Random(4)
+    for name in ("one", "two"):
+        project = machine(name)
+        killed = 0
+        for _ in range(6):
+            watched = remote if name == "one" else project.root / ".thimble" / "cache"
+            before = files(watched)
+            with project.start(f"cache.remote={remote}", "hydra.run.dir=again") as process:
+                while files(watched) == before and process.poll() is None:
+                    time.sleep(0.001)
+                time.sleep(chance.uniform(0, 0.05))
+                process.kill()
+            killed += process.returncode == -signal.SIGKILL
+        folder, _ = run(project, remote, "hydra.run.dir=again")
+        assert outputs(folder) == good and killed >= 3
+    _, ran = run(machine("three"), remote)
+    assert ran == []

@@ -1,0 +1,198 @@
+"""``replay=RUN``: everything is made anew and compared with what was recorded, file by file."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from pipeline.home import STAGES
+from tests.runner.project import Project, clean_environment
+from tests.tracking.test_tracking import runs
+
+
+def recorded(project: Project, *args: str) -> Path:
+    """The folder of a run that ended well."""
+    run = project.run("output=json", *args)
+    assert run.code == 0, run.err
+    project.ran()
+    return Path(run.json["run_dir"])
+
+
+def lines(text: str, word: str) -> list[str]:
+    return [line for line in text.splitlines() if word in line]
+
+
+def test_everything_is_made_anew_and_agrees(project: Project) -> None:
+    folder = recorded(project, "target.images=5", "strategy=herringbone")
+    run = project.run(f"replay={folder.relative_to(project.root)}")
+    assert run.code == 0, run.err
+    assert project.ran() == list(STAGES), "a cache proves nothing"
+    assert len(lines(run.out, "agrees")) == len(STAGES)
+    assert lines(run.out, "replay ") == [f"  replay     all 13 files agree with {folder}"]
+    (again,) = (project.root / "outputs" / "replay").iterdir()
+    params, kept = ((place / "params.yaml").read_text() for place in (again, folder))
+    assert params == kept.replace("fresh: false", "fresh: true").replace(
+        "output: json", "output: text"
+    )
+
+
+def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
+    folder = recorded(project, "until=train")
+    for fresh in ("true", "false"):
+        args = (f"replay={folder}/params.yaml", "output=json", f"cache.fresh={fresh}")
+        replay = project.run(*args).json["replay"]
+        assert replay["agrees"] is True and replay["differs"] == replay["changed"] == []
+        assert replay["stages"] == {"fetch": True, "train": True} and replay["files"] == 3
+        assert project.ran() == (["fetch", "train"] if fresh == "true" else [])
+
+
+def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
+    folder = recorded(project, "until=build")
+    project.env["FAKE_NOISE"] = "build"
+    run = project.run(f"replay={folder}")
+    assert run.code == 1
+    assert lines(run.out, "generate")[-1] == "  generate   agrees"
+    (line,) = lines(run.out, "firmware.elf")
+    assert re.fullmatch(
+        r"  build      differs: build/firmware\.elf, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
+    )
+    assert run.err == (
+        "the replay differs from the recorded run in 2 of 11 files, "
+        "first in build: build/firmware.elf\n"
+    )
+    run = project.run(f"replay={folder}", "output=json")
+    assert run.code == 1 and run.json["status"] == "failed"
+    replay = run.json["replay"]
+    assert replay["agrees"] is False and replay["stages"]["build"] is False
+    first = replay["differs"][0]
+    assert (
+        first["recorded"]
+        == json.loads((folder / "hashes.json").read_text())["build"]["build/firmware.elf"]
+    )
+    assert len(first["here"]) == 32 != first["recorded"]
+
+
+def test_what_has_changed_since_is_said(project: Project) -> None:
+    folder = recorded(project, "until=schedule")
+    small = project.root / "pipeline/strategies/small.py"
+    small.write_text(small.read_text().replace('"Small"', '"Smaller"'))
+    for name, key in (("environment.json", "processor"), ("versions.yaml", "host")):
+        path = folder / name
+        path.write_text(re.sub(rf"({key}\W+).*?([\",]*)\n", r"\1another\2\n", path.read_text()))
+    run = project.run(f"replay={folder}")
+    assert run.code == 1 and "first in schedule: plan.json (changed since: code," in run.err
+    (line,) = lines(run.out, "since it was recorded")
+    assert "code, pipeline/strategies/small.py;" in line
+    assert "host another → " in line and "processor another → " in line
+    small.write_text(small.read_text().replace('"Smaller"', '"Small"') + "# a new thought\n")
+    run = project.run(f"replay={folder}")
+    assert run.code == 0, "other code, the same results"
+    assert "code, pipeline/strategies/small.py" in lines(run.out, "since it was recorded")[0]
+
+
+def test_a_run_that_does_not_fit_is_repeated_too(project: Project) -> None:
+    run = project.run("output=json", "strategy=naive")
+    assert run.code == 3
+    run = project.run(f"replay={run.json['run_dir']}", "output=json")
+    assert run.code == 0 and run.json["status"] == "infeasible" and run.json["replay"]["agrees"]
+
+
+def test_a_killed_replay_goes_on(project: Project) -> None:
+    folder = recorded(project, "until=schedule")
+    project.env["FAKE_SLEEP_schedule"] = "30"
+    with project.start(f"replay={folder}") as process:
+        project.wait_for("schedule")
+        process.kill()
+    project.env.clear()
+    project.ran()
+    assert project.run(f"replay={folder}").code == 0
+    assert project.ran() == ["schedule"]
+    assert project.run(f"replay={folder}").code == 0
+    assert project.ran() == list(STAGES[:5]), "once it ended, it begins anew"
+
+
+def test_what_cannot_be_repeated_is_one_line(project: Project) -> None:
+    folder = recorded(project, "until=fetch")
+    project.env["FAKE_ACT"] = "train:fail"
+    failed = project.run("output=json").json["run_dir"]
+    project.env.clear()
+    project.ran()
+    bare = project.root / "bare"
+    bare.mkdir()
+    (bare / "params.yaml").write_text("seed: 1\n")
+    for args, said in {
+        (f"replay={folder}", "seed=2"): "repeats a run as it was: leave out seed=2",
+        (f"replay={folder}", "-m"): "repeats a run as it was: leave out -m",
+        (f"replay={folder}", f"replay={failed}"): "leave out replay=",
+        (f"replay={failed}",): "failed: the oven is cold: heat it; there is nothing to compare",
+        ("replay=no/such",): "replay=no/such: there is no such folder, nor params.yaml",
+        ("replay=bare",): "bare did not end; there is nothing to compare",
+        ("replay=12ab",): "12ab: no run is tracked under this name",
+        ("replay=%",): "no run is tracked under this name",
+    }.items():
+        run = project.run(*args, "output=json")
+        assert run.code == 1 and run.err.count("\n") == 1 and said in run.err, run.err
+        assert run.json["status"] == "failed" and said in run.json["error"]
+    assert project.ran() == [] and not (project.root / "outputs" / "replay").exists()
+
+
+def test_a_config_of_another_version_is_one_line(project: Project) -> None:
+    folder = recorded(project, "until=fetch")
+    path = folder / "params.yaml"
+    path.write_text(path.read_text().replace("  clock_hz:", "  clock_khz:"))
+    run = project.run(f"replay={folder}")
+    assert run.code == 1 and run.err.count("\n") == 1
+    assert "this version cannot repeat that run: Key 'clock_khz' not in 'Hardware'" in run.err
+
+
+def git(project: Project, *words: str) -> str:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    return subprocess.run(
+        ["git", *identity, *words], cwd=project.root, env=clean_environment(),
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> None:
+    """Its folder is gone, the code has been edited: MLflow's patch brings that back."""
+    git(project, "init", "-q")
+    git(project, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
+    git(project, "commit", "-q", "-m", "All")
+    small = project.root / "pipeline/strategies/small.py"
+    small.write_text(small.read_text().replace('"Small"', '"Edited"'))
+    project.write("pipeline/strategies/new.py", "NEW = 1\n")
+    folder = recorded(project, "tracking=wait", "seed=1", "hydra.run.dir=mine/first")
+    project.run("-m", "tracking=wait", "until=fetch", "seed=2,3")
+    for path in folder.rglob("*"):
+        path.unlink() if not path.is_dir() else None
+    found = runs(project)
+    (one,) = (run for run in found if run["params"].get("seed") == "1")
+    (sweep,) = (run for run in found if not run["params"])
+    assert {"environment.json", "hashes.json", "code.patch"} <= set(one["artifacts"])
+    assert one["params"]["environment.python"].startswith("3.")
+
+    edited = small.read_text()
+    git(project, "checkout", "-q", ".")
+    (project.root / "pipeline/strategies/new.py").unlink()
+    again = ("output=json", "tracking=wait", "hydra.run.dir=mine/0")
+    run = project.run(f"replay={one['id'][:10]}", *again)
+    commit = git(project, "rev-parse", "HEAD")[:12]
+    assert run.code == 1 and run.json["replay"]["of"] == one["id"]
+    assert f"; try git checkout {commit} and its code.patch" in run.err
+    (patch,) = (project.root / ".thimble" / "tracking" / "artifacts").rglob(
+        f"{one['id']}/**/code.patch"
+    )
+    git(project, "apply", str(patch))
+    assert small.read_text() == edited
+    assert (project.root / "pipeline/strategies/new.py").read_text() == "NEW = 1\n"
+    run = project.run("replay=first", "output=json")
+    assert run.code == 0 and run.json["replay"]["agrees"], run.err
+
+    run = project.run(f"replay={sweep['id']}")
+    jobs = [run["id"] for run in found if run["tags"].get("mlflow.parentRunId") == sweep["id"]]
+    assert run.code == 1 and "is a sweep: replay one of its jobs" in run.err
+    assert len(jobs) == 2 and all(job in run.err for job in jobs)
+    run = project.run("replay=0")
+    assert run.code == 1 and "0: several runs are called so: " in run.err and "mine/0)" in run.err

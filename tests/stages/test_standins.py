@@ -1,0 +1,72 @@
+"""Every file in conf/experiment and conf/sweep runs: on random weights, images that are made up and
+two of them on the device. A new file is picked up by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.types import RunMode
+
+from pipeline.home import ROOT
+from pipeline.runner import schema
+from tests.stages.conftest import Project
+from tests.stages.test_experiments import FILES
+
+MADE_UP = {
+    "mnist": ("data=synthetic",),
+    "fashion_mnist": ("data=synthetic",),
+    "cifar10": ("data=synthetic", "data.shape=[32,32,3]"),
+}
+"""What stands in for the images of a data set that has to be downloaded."""
+
+
+def composed(override: str) -> Any:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", overrides=[override], return_hydra_config=True)
+
+
+SWEEPS = [file for file in FILES if composed(file).hydra.mode == RunMode.MULTIRUN]
+
+
+def run(project: Project, override: str, *args: str) -> Any:
+    """The result of the file on its stand-in; an experiment that does not fit exits with 3."""
+    choices = composed(override).hydra.runtime.choices
+    words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
+    if choices["train"] != "none":
+        words.append("train=random")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "run.py"), *words, "tracking=none", "output=json"],
+        cwd=project.folder, env=project.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 3) and done.stdout.count("\n") == 1, done.stderr
+    return json.loads(done.stdout)
+
+
+def check(result: Any, override: str) -> None:
+    jobs = result.get("jobs", [result])
+    assert {job["status"] for job in jobs} <= {"ok", "infeasible"}
+    assert all(job["pmu_bytes"] > 0 for job in jobs)
+    assert bool(composed(override).paper) == ("rows" in result)
+    assert all(row["ours"] is not None for job in jobs for row in job.get("rows", ())
+               if job["status"] == "ok" and "measure" in job["stages"])  # fmt: skip
+
+
+@pytest.mark.parametrize("override", [file for file in FILES if "=pex_" not in file])
+def test_it_runs_on_a_stand_in(small: Project, override: str) -> None:
+    """Sweeps up to the plan: all their jobs to the end take minutes."""
+    check(run(small, override, *(["until=schedule"] if override in SWEEPS else [])), override)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("override", SWEEPS)
+def test_a_sweep_runs_to_its_end_on_a_stand_in(small: Project, override: str) -> None:
+    result = run(small, override, "hydra/launcher=local")
+    check(result, override)
+    assert len(result["jobs"]) > 1

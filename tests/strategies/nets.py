@@ -1,0 +1,254 @@
+"""int8 graphs of any topology with random weights, and networks whose peak memory is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.requant import FixedPoint, Mean
+from pipeline.graph.tensor import DType, IntArray, Tensor
+
+INT8 = DType(8, signed=True)
+
+
+@dataclass
+class Net:
+    """Builds a graph; each method adds an operator and returns its output. ``weights`` can be off:
+    zeros that take no memory, for the largest networks."""
+
+    shape: tuple[int, ...]
+    seed: int = 0
+    weights: bool = True
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, IntArray] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        self.tensors["input"] = Tensor("input", self.shape, INT8)
+
+    def graph(self, output: str | None = None) -> Graph:
+        last = output or self.operators[-1].output
+        operators = tuple(self.operators)
+        return Graph("net", self.tensors, operators, self.constants, "input", last)
+
+    def frame(self) -> IntArray:
+        return self.rng.integers(-128, 128, self.shape)
+
+    def add_op(self, kind: type[Operator], *inputs: str, **options: object) -> str:
+        name = f"{kind.__name__.lower()}{len(self.operators)}"
+        op = kind(name, inputs, name, **options)  # type: ignore[arg-type]
+        self.operators.append(op)
+        self.tensors[name] = Tensor(name, op.infer(self.tensors), INT8)
+        return name
+
+    def constant(self, shape: tuple[int, ...], bits: int) -> str:
+        name = f"constant{len(self.constants)}"
+        values = self.rng.integers(-128, 128, shape) if self.weights else np.zeros((), np.int64)
+        self.constants[name] = np.broadcast_to(values, shape)
+        self.tensors[name] = Tensor(name, shape, DType(bits, signed=True))
+        return name
+
+    def conv(
+        self,
+        x: str,
+        channels: int,
+        kernel: tuple[int, int] | int = 1,
+        stride: int = 1,
+        depthwise: bool = False,
+        dilation: int = 1,
+        valid: bool = False,
+    ) -> str:
+        """ "Same" padding unless ``valid``."""
+        height, width, depth = self.tensors[x].shape
+        sides = (kernel, kernel) if isinstance(kernel, int) else kernel
+        padding: list[int] = []
+        for extent, side in zip((height, width), sides, strict=True):
+            reach = (-(-extent // stride) - 1) * stride + (side - 1) * dilation + 1
+            both = 0 if valid else max(0, reach - extent)
+            padding += [both // 2, both - both // 2]
+        groups = depth if depthwise else 1
+        weights = self.constant((channels, *sides, depth // groups), 8)
+        requant = FixedPoint.of([2.0**-8 / (sides[0] * sides[1] * (depth // groups)) ** 0.5])
+        bias = self.constant((channels,), 32)
+        return self.add_op(
+            Conv2d, x, parameters=(weights, bias), stride=(stride, stride), groups=groups,
+            dilation=(dilation, dilation), padding=tuple(padding), requant=requant,
+        )  # fmt: skip
+
+    def depthwise(self, x: str, kernel: int = 3, stride: int = 1) -> str:
+        return self.conv(x, self.tensors[x].shape[2], kernel, stride, depthwise=True)
+
+    def separable(self, x: str, channels: int, stride: int = 1) -> str:
+        return self.conv(self.depthwise(x, 3, stride), channels)
+
+    def dense(self, x: str, outputs: int) -> str:
+        weights = self.constant((outputs, *self.tensors[x].shape), 8)
+        requant = FixedPoint.of([2.0**-8 / self.tensors[x].size ** 0.5])
+        return self.add_op(
+            Dense, x, parameters=(weights, self.constant((outputs,), 32)), requant=requant
+        )
+
+    def add(self, a: str, b: str) -> str:
+        half = FixedPoint.of([0.5])
+        return self.add_op(
+            Add, *dict.fromkeys((a, b)), operands=(a, b), operand_requants=(half, half),
+            requant=FixedPoint.of([2.0**-19]),
+        )  # fmt: skip
+
+    def multiply(self, a: str, b: str) -> str:
+        requant = FixedPoint.of([2.0**-6])
+        return self.add_op(Multiply, *dict.fromkeys((a, b)), operands=(a, b), requant=requant)
+
+    def lookup(self, x: str) -> str:
+        table = tuple(int(n) for n in self.rng.integers(-128, 128, 256))
+        return self.add_op(Lookup, x, table=table)
+
+    def concat(self, *inputs: str) -> str:
+        return self.add_op(Concat, *inputs, axis=len(self.tensors[inputs[0]].shape) - 1)
+
+    def reshape(self, x: str, *shape: int) -> str:
+        return self.add_op(Reshape, x, shape=shape)
+
+    def softmax(self, x: str) -> str:
+        return self.add_op(Softmax, x, exponentials=tuple(range(1 << 31, 0, -(1 << 23)))[:256])
+
+    def average(self, x: str) -> str:
+        height, width, _ = self.tensors[x].shape
+        size = (height, width)
+        return self.add_op(AveragePool2d, x, kernel=size, stride=size, requant=Mean())
+
+    def maximum(self, x: str, kernel: int = 2, stride: int = 2) -> str:
+        return self.add_op(MaxPool2d, x, kernel=(kernel, kernel), stride=(stride, stride))
+
+    def head(self, x: str, classes: int) -> Graph:
+        self.softmax(self.dense(self.average(x), classes))
+        return self.graph()
+
+    def inverted(
+        self, x: str, c_out: int, expand: int, kernel: int, stride: int, squeeze: int = 0
+    ) -> str:
+        """An inverted residual, with squeeze-excitation to ``squeeze`` channels unless 0."""
+        c_in, y = self.tensors[x].shape[2], x
+        if expand > 1:
+            y = self.conv(y, c_in * expand)
+        y = self.depthwise(y, kernel, stride)
+        if squeeze:
+            gate = self.conv(self.conv(self.average(y), squeeze), c_in * expand)
+            y = self.multiply(y, self.lookup(gate))
+        y = self.conv(y, c_out)
+        return self.add(y, x) if stride == 1 and c_in == c_out else y
+
+
+def fig1_block() -> Graph:
+    """Pex, figure 1: 13x13, 24 -> 144 -> 24 with the residual's sum; its input stays alive."""
+    net = Net((13, 13, 24))
+    net.inverted("input", 24, 6, 3, 1)
+    return net.graph()
+
+
+def mobilenet_v2(size: int, classes: int = 1000, weights: bool = True) -> Graph:
+    net = Net((size, size, 3), weights=weights)
+    x = net.conv("input", 32, 3, 2)
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+              (6, 160, 3, 2), (6, 320, 1, 1))  # fmt: skip
+    for expand, channels, repetitions, first in stages:
+        for n in range(repetitions):
+            x = net.inverted(x, channels, expand, 3, 1 if n else first)
+    return net.head(net.conv(x, 1280), classes)
+
+
+def efficientnet_b0(size: int = 160) -> Graph:
+    net = Net((size, size, 3))
+    x = net.conv("input", 32, 3, 2)
+    stages = ((1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3),
+              (6, 5, 1, 112, 3), (6, 5, 2, 192, 4), (6, 3, 1, 320, 1))  # fmt: skip
+    for expand, kernel, first, channels, repetitions in stages:
+        for n in range(repetitions):
+            squeeze = net.tensors[x].shape[2] // 4
+            x = net.inverted(x, channels, expand, kernel, 1 if n else first, squeeze)
+    return net.head(x, 1000)
+
+
+def res15() -> Graph:
+    net = Net((49, 10, 1))
+    x = net.conv("input", 45, 3)
+    for block in range(6):
+        dilations = [2 ** ((2 * block + n) // 3) for n in range(2)]
+        y = net.conv(x, 45, 3, dilation=dilations[0])
+        x = net.add(net.conv(y, 45, 3, dilation=dilations[1]), x)
+    return net.head(net.conv(x, 45, 3, dilation=16), 12)
+
+
+def ds_cnn(channels: tuple[int, ...], kernel: tuple[int, int] = (10, 4), stride: int = 2) -> Graph:
+    """DS-CNN S: five times 64. MicroNets-KWS-L: stride 1 first, then 2."""
+    net = Net((49, 10, 1))
+    x = net.conv("input", channels[0], kernel, stride)
+    for n, c_out in enumerate(channels[1:]):
+        x = net.separable(x, c_out, 2 if stride == 1 and n == 0 else 1)
+    return net.head(x, 12)
+
+
+def micronet_kws_l() -> Graph:
+    return ds_cnn((276, 248, 276, 276, 248, 248, 248, 248), stride=1)
+
+
+def resnet8() -> Graph:
+    """MLPerf Tiny's image classification."""
+    net = Net((32, 32, 3))
+    x = net.conv("input", 16, 3)
+    for channels, stride in ((16, 1), (32, 2), (64, 2)):
+        y = net.conv(net.conv(x, channels, 3, stride), channels, 3)
+        x = net.add(net.conv(x, channels, 1, stride) if stride > 1 else x, y)
+    return net.head(x, 10)
+
+
+def mobilenet_v1_vww() -> Graph:
+    """MLPerf Tiny's visual wake words: width 0.25 at 96x96."""
+    net = Net((96, 96, 3))
+    x = net.conv("input", 8, 3, 2)
+    for channels, times in ((16, 1), (32, 2), (64, 2), (128, 6), (256, 2)):
+        for n in range(times):
+            x = net.separable(x, channels, 1 if n or channels == 16 else 2)
+    return net.head(x, 2)
+
+
+def autoencoder() -> Graph:
+    """MLPerf Tiny's anomaly detection."""
+    net, x = Net((640,)), "input"
+    for outputs in (128, 128, 128, 128, 8, 128, 128, 128, 128, 640):
+        x = net.dense(x, outputs)
+    return net.graph()
+
+
+def vgg16(weights: bool = False) -> Graph:
+    net, x = Net((224, 224, 3), weights=weights), "input"
+    for channels, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(convolutions):
+            x = net.conv(x, channels, 3)
+        x = net.maximum(x)
+    for outputs in (4096, 4096, 1000):
+        x = net.dense(x, outputs)
+    return net.graph()
+
+
+def squeezenet() -> Graph:
+    """Fire modules: two branches that are joined along channels."""
+    net = Net((64, 64, 3))
+    x = net.maximum(net.conv("input", 16, 3, 2))
+    for squeeze, expand in ((8, 16), (8, 16), (16, 32), (16, 32), (24, 48)):
+        y = net.conv(x, squeeze)
+        x = net.concat(net.conv(y, expand), net.conv(y, expand, 3))
+    return net.head(net.conv(x, 32), 10)

@@ -1,0 +1,138 @@
+"""Every derivation that table 2 of Pex allows, tried to its end.
+
+The rules as they are printed, with no more than their printed conditions; a derivation that does
+not give a schedule that can be replayed is no schedule. What a schedule needs is what the replay
+says. Shares no code with the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.strategies.ordinary import needed
+from pipeline.strategies.partial.replay import peak, replay
+from pipeline.strategies.partial.schedule import Loop, Rule, Schedule, Step
+
+Memory = frozenset[tuple[str, str]]
+"""(tensor, "F" or "P"): to be computed, fully or partially."""
+
+Derivation = list[tuple[Rule | None, str]]
+"""Backwards; no rule: a loop ends, that is, begins in the order of execution."""
+
+
+Transition = tuple[Rule, str, Memory, frozenset[str]]
+
+
+def _full_first(transition: Transition) -> tuple[bool, str, str]:
+    """A good bound early."""
+    return transition[0] != "full", transition[0], transition[1]
+
+
+@dataclass
+class Brute:
+    graph: Graph
+    accumulator_bits: int = 8
+    best: tuple[float, int] = (float("inf"), 0)
+    derivations: int = 0
+    seen: dict[str, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.operators = needed(self.graph)
+        self.makers = {op.output: op for op in self.operators}
+        for op in self.operators:
+            before = (self.seen.get(name, set()) | {name} for name in op.inputs)
+            self.seen[op.output] = set().union(*before)
+
+    def channels(self, name: str) -> int:
+        return self.graph.tensors[name].shape[-1]
+
+    def optimum(self) -> tuple[float, int]:
+        """The least peak in bytes, and the fewest accumulating layers with it."""
+        self.extend(frozenset({(self.graph.output, "F")}), frozenset(), [])
+        return self.best
+
+    def extend(self, memory: Memory, context: frozenset[str], history: Derivation) -> None:
+        held = {name for name, form in memory if form == "F"} | context
+        least = sum(self.graph.tensors[name].bytes for name in held)
+        sums = sum(rule == "accumulate" for rule, _ in history)
+        if (least, sums) >= self.best and (least > self.best[0] or sums >= self.best[1]):
+            return  # nothing better can come
+        if memory == {(self.graph.input, "F")} and not context:
+            self.finished(history)
+        elif context and all(form == "F" for _, form in memory):
+            self.extend(memory, frozenset(), [*history, (None, "")])
+        else:
+            for rule, name, left, more in sorted(
+                self.transitions(memory, context), key=_full_first
+            ):
+                self.extend(left, context | more, [*history, (rule, name)])
+
+    def transitions(self, memory: Memory, context: frozenset[str]) -> Iterator[Transition]:
+        nothing = frozenset[str]()
+        for name, form in memory:
+            rest, op = memory - {(name, form)}, self.makers.get(name)
+            if form == "P" and name not in context:
+                yield "slice", name, rest | {(name, "F")}, frozenset({name})
+            if form == "F" and self.compatible(name, memory):
+                yield "concatenate", name, rest | {(name, "P")}, frozenset({name})
+            if op is None or any(name == other or name in self.seen.get(other, set())
+                                 for other, _ in rest):  # fmt: skip
+                continue
+            sums = isinstance(op, Conv2d | Dense) and not self.depthwise(op)
+            whole = rest | {(i, "F") for i in op.inputs}
+            parts = rest | {(i, "P") for i in op.inputs}
+            if form == "F" and not context:
+                yield "full", name, whole, nothing
+            if form == "P" and not sums and all(
+                self.channels(i) == self.channels(name) for i in op.inputs
+            ):  # fmt: skip
+                yield "continue", name, parts, nothing
+            if form == "P" and sums and name not in context:
+                yield "generate", name, whole, frozenset(op.inputs)
+            fresh = form == "F" and sums and name not in context
+            if fresh and self.compatible(op.inputs[0], memory):
+                yield "accumulate", name, parts, frozenset({name})
+
+    def depthwise(self, op: Operator) -> bool:
+        return isinstance(op, Conv2d) and op.groups == self.channels(op.inputs[0]) > 0 and (
+            op.groups == self.channels(op.output)
+        )  # fmt: skip
+
+    def compatible(self, name: str, memory: Memory) -> bool:
+        partial = {other for other, form in memory if form == "P"}
+        return all(self.channels(other) == self.channels(name) for other in partial)
+
+    def finished(self, history: Derivation) -> None:
+        self.derivations += 1
+        plan = self.schedule(history)
+        try:
+            loads = replay(plan, self.graph, self.graph.input, self.operators,
+                           self.accumulator_bits)  # fmt: skip
+        except ThimbleError:
+            return
+        sums = sum(rule == "accumulate" for rule, _ in history)
+        first = self.graph.tensors[self.graph.input].bytes
+        self.best = min(self.best, (max(peak(plan, loads) / 2, first), sums))
+
+    def schedule(self, history: Derivation) -> Schedule:
+        parts: list[Step | Loop] = []
+        fresh = True
+        for rule, name in reversed(history):
+            if rule is None:
+                fresh = True
+            elif rule == "full":
+                parts.append(Step(rule, name))
+            elif fresh:
+                parts.append(Loop(self.channels(name), 1, (Step(rule, name),)))
+                fresh = False
+            else:
+                loop = parts[-1]
+                assert isinstance(loop, Loop)
+                parts[-1] = Loop(loop.channels, 1, (*loop.steps, Step(rule, name)))
+        return tuple(parts)

@@ -1,0 +1,17 @@
+"""Patches as C on this computer: the graph's outputs byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.strategies.patch.patch import Patch
+from tests.codegen.affine.support import Native, agrees, host
+from tests.strategies.patch.test_patch import random_images
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_networks(tmp_path: Path, seed: int) -> None:
+    graph = random_images(seed)
+    assert agrees(Native(tmp_path, graph, Patch(rows=2, columns=3).plan(graph, host())))

@@ -1,0 +1,145 @@
+"""Patches: MobileNetV2's published figures, and random networks run exactly, halo and all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Window
+from pipeline.graph.graph import Graph
+from pipeline.plan.cost import cost
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import needed
+from pipeline.strategies.patch.patch import Patch
+from pipeline.strategies.patch.pieces import in_stage, most
+from pipeline.strategies.patch.stage import Span, stages
+from tests.strategies import nets
+from tests.strategies.nets import Net
+from tests.strategies.test_ordinary import BOARD
+
+
+def exact(plan: Plan, graph: Graph) -> bool:
+    frame = np.random.default_rng(1).integers(-128, 128, graph.tensors[graph.input].shape)
+    return np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+
+
+def test_mobilenet_as_published() -> None:
+    """320,960 B, 30.6 % more work in the stage and 9.3 % in all; the verifier counts the same."""
+    graph = nets.mobilenet_v2(224, weights=False)
+    plan = Patch().plan(graph, BOARD)
+    notes = dict(plan.notes)
+    assert graph.tensors[str(notes["patch_stage_end"])].shape == (28, 28, 32)
+    assert notes["patch_stage_overhead_pct"] == 30.59 and notes["patch_overhead_pct"] == 9.28
+    found = cost(plan, graph, BOARD)
+    assert found.pmu_bytes == found.arena_bytes == 320_960
+    assert (found.macs, found.macs_executed) == (300_774_272, 328_693_616)
+
+
+@pytest.mark.slow
+def test_mobilenet_runs_exactly() -> None:
+    graph = nets.mobilenet_v2(224)
+    assert exact(Patch().plan(graph, BOARD), graph)
+
+
+def test_every_other_end_is_worse() -> None:
+    graph = nets.mobilenet_v2(224, weights=False)
+    ends = stages(graph, graph.input, needed(graph), (4, 4))
+    held = {stage.end: most(in_stage(graph, stage)) for stage in ends}
+    chosen = str(dict(Patch().plan(graph, BOARD).notes)["patch_stage_end"])
+    assert held[chosen] == min(held.values()) == 320_960
+    assert sum(value == 320_960 for value in held.values()) == 1
+
+
+def test_halo_is_clipped_to_the_image() -> None:
+    """3x3 on 8 rows, 4 patches of 2 rows: 3, 4, 4 and 3 rows of the input."""
+    span = Span(0, 2, 2).before(Window(0, 3, 1, -1))
+    assert (span.low, span.step, span.size) == (-1, 2, 4)
+    assert [span.clipped(patch, 8) for patch in range(4)] == [3, 4, 4, 3]
+
+
+def two_layers(size: int, stride: int = 1) -> Graph:
+    net = Net((size, size, 3))
+    x = net.conv(net.conv("input", 8, 3), 8, 3, stride)
+    return net.head(x, 4)
+
+
+def test_recomputed_rows_by_hand() -> None:
+    """8x8 in 2x2 patches: each of the second layer's 4x4 patches needs 5x5 of the first."""
+    graph = two_layers(8)
+    plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
+    assert verify(plan, graph).recomputed == {"conv2d0": (4 * 25 - 64) * 8}
+    assert exact(plan, graph)
+
+
+def random_images(seed: int) -> Graph:
+    """Convolutions, residual sums and pools on an image whose sides no grid divides."""
+    rng = np.random.default_rng(seed)
+    side = int(rng.integers(7, 14))
+    net = Net((side, side + int(rng.integers(0, 3)), 3), seed)
+    x = net.conv("input", 4, int(rng.choice([1, 3])), int(rng.choice([1, 2])))
+    for _ in range(int(rng.integers(1, 4))):
+        match rng.choice(["conv", "block", "depthwise", "pool", "lookup"]):
+            case "conv":
+                x = net.conv(x, int(rng.choice([4, 8])), int(rng.choice([3, 5])))
+            case "block":
+                x = net.inverted(x, net.tensors[x].shape[2], 3, 3, 1)
+            case "depthwise":
+                x = net.depthwise(x, 3, int(rng.choice([1, 2])))
+            case "pool" if min(net.tensors[x].shape[:2]) > 4:
+                x = net.maximum(x)
+            case _:
+                x = net.lookup(x)
+    net.dense(net.average(x), 3)
+    return net.graph()
+
+
+@pytest.mark.parametrize("grid", [(2, 2), (3, 2), (1, 4)])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_networks_run_exactly(seed: int, grid: tuple[int, int]) -> None:
+    graph = random_images(seed)
+    try:
+        plan = Patch(rows=grid[0], columns=grid[1]).plan(graph, BOARD)
+    except ThimbleError as error:
+        assert "cannot run in" in str(error)
+        return
+    report = verify(plan, graph)
+    assert exact(plan, graph)
+    found = Patch(rows=grid[0], columns=grid[1]).program(graph)
+    assert report.macs_executed == graph.macs + found.stage.macs(graph) - sum(
+        op.macs(graph.tensors) for op in found.stage.operators
+    )
+    assert cost(plan, graph, BOARD).pmu_bytes <= most(found.pieces)
+
+
+def test_depthwise_in_its_inputs_place() -> None:
+    """Where it would need more than the stage does; else whole."""
+    net = Net((24, 24, 1))
+    x = net.conv("input", 4, 3, 2)
+    x = net.conv(net.conv(x, 8, 3, 2), 64)
+    graph = net.head(net.conv(net.depthwise(x), 8), 3)
+    plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
+    assert exact(plan, graph)
+    assert cost(plan, graph, BOARD).pmu_bytes == 6 * 6 * (64 + 8) > 24 * 24
+    assert Patch(rows=2, columns=2, until="conv2d1").program(graph).channelwise == {"conv2d3"}
+
+
+def test_nothing_to_patch() -> None:
+    with pytest.raises(ThimbleError, match="cannot run in 4x4 patches for any"):
+        Patch().plan(nets.autoencoder(), BOARD)
+    with pytest.raises(ThimbleError, match="until softmax"):
+        Patch(until="softmax").plan(two_layers(8), BOARD)
+    with pytest.raises(ThimbleError, match="at least one patch"):
+        Patch(rows=0)
+
+
+def test_a_stream_cannot_be_read_again() -> None:
+    streaming = replace(BOARD, streams_input=True)
+    net = Net((8, 8, 1))
+    net.head(net.conv(net.maximum("input"), 4, 3), 2)
+    with pytest.raises(ThimbleError, match="streams in"):
+        Patch().plan(net.graph(), streaming)

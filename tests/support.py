@@ -1,0 +1,93 @@
+"""``python -m tests.support``: what works with what, in docs/support.md, found out by trying.
+
+Each strategy plans a small network of each kind for each board; the plan is verified, and C is
+generated. What refuses says why in the table's own words: its error message.
+"""
+
+from __future__ import annotations
+
+import yaml
+
+from pipeline import board, config
+from pipeline.codegen import generate
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
+from pipeline.plan.fit import roomy
+from pipeline.plan.verify import verify
+from tests.strategies.chains import mnist
+from tests.strategies.nets import Net
+
+PAGE = ROOT / "docs" / "support.md"
+HEAD = """\
+# What works with what
+
+Written by `python -m tests.support`, by trying: each strategy plans a small network of each kind
+for each board, the plan is verified and C is generated. Whether a network fits is another question,
+`python run.py until=schedule …` answers it.
+
+| strategy | boards | int4 chain | int8 chain | int8 with branches |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def chain() -> Graph:
+    net = Net((8, 8, 2))
+    net.dense(net.maximum(net.conv(net.conv("input", 4, 3), 6, 3)), 5)
+    return net.graph()
+
+
+def branches() -> Graph:
+    net = Net((8, 8, 4))
+    return net.head(net.concat(net.inverted("input", 4, 2, 3, 1, squeeze=2), "input"), 5)
+
+
+KINDS = (mnist().graph(), chain(), branches())
+"""The paper's 4-bit network; convolutions, pooling and dense; and with depthwise convolutions,
+a residual sum, squeeze-excitation, a concatenation and softmax."""
+
+
+def attempt(strategy: dict[str, object], hardware: Hardware, graph: Graph) -> str:
+    """Why it does not work; "" when it does."""
+    try:
+        plan = config.instantiate(strategy).plan(graph, hardware)
+        verify(roomy(plan), graph)
+        generate(graph, plan, hardware, {})
+    except ThimbleError as error:
+        return str(error)
+    return ""
+
+
+def page() -> str:
+    """The table; options that name the same class with the same keys, and boards that answer the
+    same, share a row."""
+    notes: dict[str, int] = {}
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for called, strategy in strategies().items():
+        for place in sorted((ROOT / "conf" / "hardware").glob("*.yaml")):
+            hardware = board.hardware(yaml.safe_load(place.read_text()))
+            said = [attempt(strategy, hardware, graph) for graph in KINDS]
+            said = [answer.replace(f" ({hardware.name})", "") for answer in said]
+            cells = [f"no [{notes.setdefault(s, len(notes) + 1)}]" if s else "yes" for s in said]
+            rows.setdefault((called, *cells), []).append(place.stem)
+    lines = [
+        f"| {called} | {', '.join(boards)} | {' | '.join(cells)} |\n"
+        for (called, *cells), boards in rows.items()
+    ]
+    listed = "".join(f"{number}. {said}\n" for said, number in notes.items())
+    return HEAD + "".join(lines) + ("\n" + listed if listed else "")
+
+
+def strategies() -> dict[str, dict[str, object]]:
+    """Each strategy by its option's name, or names: ``naive, ordinary``."""
+    found: dict[str, tuple[list[str], dict[str, object]]] = {}
+    for path in sorted((ROOT / "conf" / "strategy").glob("*.yaml")):
+        option = yaml.safe_load(path.read_text())
+        same = str({**option, "name": ""})
+        found.setdefault(same, ([], option))[0].append(path.stem)
+    return {", ".join(called): option for called, option in found.values()}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,73 @@
+"""Boards with a Cortex-M, and networks or stand-ins built for them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+
+from pipeline import artifacts, board
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, qemu
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.runs import Runs
+from pipeline.targets.toolchain import Size
+from tests.targets.conftest import model
+
+ONE_A_CORE = ("nucleo_g0b1re", "nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
+"""Cortex-M0+, M4, M7 and M33."""
+
+needs_arm = pytest.mark.skipif(
+    not all(map(shutil.which, ("arm-none-eabi-gcc", "arm-none-eabi-objdump", "qemu-system-arm"))),
+    reason="the Arm compiler or QEMU is not installed: make setup",
+)
+
+
+def board_named(name: str, **changes: object) -> Hardware:
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{name}.yaml")
+    node.update(changes)
+    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    assert isinstance(resolved, dict)
+    return board.hardware(resolved["hardware"])
+
+
+def built(folder: Path, graph: Graph, hardware: Hardware) -> Size:
+    """``graph``, planned the ordinary way, as stages generate and build leave it in ``folder``."""
+    plan = Ordinary().plan(graph, hardware)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    for name, content in files.items():
+        artifacts.write_text(folder / "generated" / name, content)
+    return builds.build(folder / "generated", folder / "build", hardware)
+
+
+def built_stand_in(folder: Path, hardware: Hardware, *, header: str = "", **parts: str) -> Size:
+    """A model whose functions do what is given, see ``tests.targets.conftest.model``."""
+    text = (Path(__file__).parent / "fixture" / "model.h").read_text()
+    files = {
+        **harness_sources(hardware),
+        "model.h": text.replace("uint16_t count", "uint32_t count") + header,
+        "model.c": model(**parts).replace("uint16_t count", "uint32_t count"),
+    }
+    for name, content in files.items():
+        artifacts.write_text(folder / "generated" / name, content)
+    return builds.build(folder / "generated", folder / "build", hardware)
+
+
+def simulated(folder: Path, graph: Graph, hardware: Hardware, size: Size, given: IntArray) -> Runs:
+    """``given`` (n, *input shape) through the firmware in ``folder``."""
+    kind = str(graph.tensors[graph.input].dtype)
+    images = np.ascontiguousarray(given.astype(kind)).view(np.uint8)
+    return qemu.run(folder / "build", vars(size), hardware, images)
+
+
+def outputs(graph: Graph, runs: Runs) -> IntArray:
+    tensor = graph.tensors[graph.output]
+    return runs.outputs.view(str(tensor.dtype)).astype(np.int64).reshape(-1, *tensor.shape)

@@ -1,0 +1,74 @@
+"""Cycles by layer: what the steps of nn_invoke add up to, and that the chip's are seen exactly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.targets import device, simavr, toolchain
+from pipeline.targets.layers import REST, Layers
+from pipeline.targets.runs import Runs
+from tests.targets.conftest import generate, model, needs_avr
+
+STEPS = {"feed": "pooled", "invoke": ["a", "moves", "a", "moves", "b"]}
+
+
+def test_steps_add_up_by_layer_and_to_the_whole() -> None:
+    layers = Layers.of(STEPS)
+    assert layers.names == ("pooled", "a", "moves", "b", REST)
+    assert layers.add_up(7, 200, (10, 1, 20, 2, 30)).tolist() == [7, 30, 3, 30, 137]
+
+
+def test_a_layer_may_begin_while_the_input_arrives() -> None:
+    layers = Layers.of({"feed": "a", "invoke": ["a", "b"]})
+    assert layers.names == ("a", "b", REST)
+    assert layers.add_up(7, 100, (10, 20)).tolist() == [17, 20, 70]
+
+
+def test_other_steps_than_the_sources_said_are_one_line() -> None:
+    with pytest.raises(ThimbleError, match=r"nn_invoke made 2 steps, size\.json knows 5: run"):
+        Layers.of(STEPS).add_up(7, 100, (10, 20))
+    assert Layers.of({}).add_up(7, 100, (10, 20)).shape == (0,)
+
+
+def test_the_figures_are_of_the_median_image() -> None:
+    cycles = np.array([50, 90, 70, 60])
+    by_layer = np.stack([cycles - 20, np.full(4, 20)], axis=1)
+    runs = Runs(np.zeros((4, 3)), cycles, cycles, ("a", REST), by_layer)
+    assert device._by_layer(runs) == [("a", 40), (REST, 20)]
+    assert device._by_layer(Runs(np.zeros((4, 3)), cycles, cycles)) is None
+
+
+WORK = """
+#ifdef __AVR__
+#define LOOP(n) __asm__ volatile("ldi r24, %0\\n1: dec r24\\nbrne 1b\\n" ::"M"(n) : "r24")
+#else
+#define LOOP(n)
+#endif
+__attribute__((noinline)) static void leaf(void) { LOOP(10); }
+__attribute__((noinline)) static void one(void) { LOOP(100); }
+__attribute__((noinline)) static void two(void) { leaf(); LOOP(200); leaf(); }
+"""
+
+
+@needs_avr
+def test_the_chip_sees_each_call_of_nn_invoke(tmp_path: Path, arduino: Hardware) -> None:
+    """A loop takes 3 cycles a turn; what a step calls is part of it; only a return is added."""
+    source = model(WORK, invoke="one(); two(); one();")
+    folder = generate(tmp_path / "g", arduino, source)
+    steps = {"feed": "input", "invoke": ["x", "y", "x"]}
+    (folder / "steps.json").write_text(json.dumps(steps))
+    size = toolchain.build(folder, tmp_path, arduino)
+    assert size.steps == steps and size.sections["nn_invoke"][1] > 0
+    runs = simavr.run(tmp_path, asdict(size), arduino, np.zeros((2, 16), np.uint8))
+    one, leaf = 3 * 100 + 4, 3 * 10 + 4
+    assert runs.layers == ("input", "x", "y", REST)
+    assert set(runs.layer_cycles[:, 1]) == {2 * one}
+    assert 3 * 200 + 2 * leaf + 4 < runs.layer_cycles[0, 2] <= 3 * 200 + 2 * leaf + 4 + 2 * 4
+    assert (runs.layer_cycles.sum(axis=1) == runs.compute_cycles).all()

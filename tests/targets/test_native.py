@@ -1,0 +1,127 @@
+"""hardware=host from generated sources to answers, and the stage programs on an int8 network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from pipeline import artifacts, board
+from pipeline.codegen import generate
+from pipeline.errors import ThimbleError
+from pipeline.frames import stored
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
+from pipeline.plan import serialize
+from pipeline.schedule import check
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, device
+from pipeline.targets.harness import harness_sources
+from tests.codegen.affine.configurations import network
+from tests.graphs import Net
+
+
+def computer() -> Hardware:
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
+    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    assert isinstance(resolved, dict)
+    return board.hardware(resolved["hardware"])
+
+
+def sources(folder: Path, graph: Graph) -> Path:
+    hardware = computer()
+    plan = Ordinary().plan(graph, hardware)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    for name, content in files.items():
+        artifacts.write_text(folder / "generated" / name, content)
+    return folder / "generated"
+
+
+def test_builds_and_answers(tmp_path: Path) -> None:
+    graph = network()
+    size = builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
+    assert size.status == "ok"
+    assert size.ram_objects["nn_arena"] == 256 <= size.statics_bytes
+    # the compiler may turn a small table into instructions
+    assert size.flash_objects["nn_conv0_weights"] == 4 * 3 * 3 * 3 < size.flash_bytes
+    assert size.functions["nn_invoke"] and "main" not in size.functions
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
+    frames = stored(images, graph.tensors["image"])
+    report, arrays = device.measure(
+        {"name": "simulate", "images": 7}, tmp_path / "build", vars(size), computer(),
+        frames.view(np.uint8),
+    )  # fmt: skip
+    assert report["images"] == 7 and "latency_cycles" not in report
+    expected = graph.outputs(frames.astype(np.int64))
+    assert np.array_equal(arrays["host_outputs"], expected)
+    assert np.array_equal(arrays["device_outputs"], expected[:7])
+
+
+def test_refusals_are_one_line(tmp_path: Path) -> None:
+    generated = sources(tmp_path, network())
+    with pytest.raises(ThimbleError, match="no build for core 'z80'; have avr, cortex_m, host"):
+        builds.build(generated, tmp_path / "build", replace(computer(), core="z80"))
+    header = generated / "model.h"
+    plain = header.read_text()
+    header.write_text(plain.replace("NN_ARENA_BYTES 256", "NN_ARENA_BYTES 250 + 6"))
+    with pytest.raises(ThimbleError, match=r"linked nn_arena has 256 B, model.h says 250"):
+        builds.build(generated, tmp_path / "build", computer())
+    header.write_text(plain.replace("NN_OUTPUT_COUNT 3", "NN_OUTPUT_COUNT 70000"))
+    with pytest.raises(ThimbleError, match=r"70,000 bytes of output.*Predictor"):
+        builds.build(generated, tmp_path / "build", computer())
+
+
+def workspace(folder: Path, graph: Graph, images: int) -> Path:
+    """What the stages before generate leave, with so many test images."""
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
+    content = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    assert isinstance(content, dict)
+    named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
+    params = {**content, **named, "target": {"name": "simulate", "images": 5}, "seed": 1}
+    folder.mkdir()
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    rng = np.random.default_rng(1)
+    pictures = rng.integers(0, 256, (images, 8, 8, 3) if images else (0, 1, 1, 1))
+    arrays = {"test_images": pictures.astype(np.uint8), "test_labels": np.zeros(images, np.uint8)}
+    artifacts.write_npz(folder / "data" / "dataset.npz", arrays)
+    graph.save(folder)
+    plan = Ordinary().plan(graph, computer())
+    artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
+    serialize.save(plan, folder / "plan.json")
+    return folder
+
+
+def stages(folder: Path) -> dict[str, object]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for name in ("generate", "build", "simulate", "measure"):
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "stages" / f"{name}.py")],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    return dict(artifacts.read_json(folder / "metrics.json"))
+
+
+def test_the_stages_with_a_test_set(tmp_path: Path) -> None:
+    found = stages(workspace(tmp_path / "w", network(), 30))
+    assert (found["images_host"], found["mismatches_host"]) == (30, 0)
+    assert (found["images_device"], found["mismatches_device"]) == (5, 0)
+    assert 0 <= found["accuracy_int"] <= 1  # type: ignore[operator]
+    assert "stack_bytes" not in found and "accuracy_float" not in found
+
+
+def test_the_stages_without_any_image(tmp_path: Path) -> None:
+    """Then ``target.images`` pictures of nothing, and no accuracy."""
+    net = Net((8, 8, 3), np.random.default_rng(0), "uint8")
+    net.conv(2)
+    found = stages(workspace(tmp_path / "w", net.graph(), 0))
+    assert (found["images_host"], found["mismatches_host"]) == (5, 0)
+    assert not [name for name in found if name.startswith("accuracy")]

@@ -1,0 +1,127 @@
+"""The network as a shared library: exact outputs, its own memory for each copy, clear refusals."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.errors import ThimbleError
+from pipeline.frames import stored
+from pipeline.graph.graph import Graph
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets.predictor import Predictor
+from tests.codegen.affine.configurations import network
+from tests.codegen.affine.support import frames, host
+from tests.codegen.support import uno
+from tests.graphs import Net
+from tests.strategies.chains import mnist
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return network()
+
+
+@pytest.fixture(scope="module")
+def predictor(graph: Graph) -> Predictor:
+    return Predictor.build(graph, Ordinary().plan(graph, host()), host(), threads=2)
+
+
+def images(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
+    return frames(graph, count, seed).astype(str(graph.tensors[graph.input].dtype))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 15, 33, 1000])
+def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) -> None:
+    given = images(graph, 1000)[:count]
+    outputs = predictor.predict(given)
+    assert outputs.dtype == np.int8 and outputs.shape == (count, 3)
+    if count:
+        assert np.array_equal(outputs, graph.outputs(given.astype(np.int64)))
+
+
+def test_views_of_arrays_are_fine(predictor: Predictor, graph: Graph) -> None:
+    given = images(graph, 100)
+    assert np.array_equal(predictor.predict(given[::-3]), predictor.predict(given)[::-3])
+
+
+def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph) -> None:
+    other = Net((8, 8, 3), np.random.default_rng(5))
+    other.conv(4)
+    another = other.graph()
+    second = Predictor.build(another, Ordinary().plan(another, host()), host())
+    given = images(graph, 400)
+    expected = predictor.predict(given), second.predict(given)
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [(p, n) for n in range(6) for p in (0, 1)]
+        found = list(pool.map(lambda job: (predictor, second)[job[0]].predict(given), jobs))
+    for (which, _), outputs in zip(jobs, found, strict=True):
+        assert np.array_equal(outputs, expected[which])
+
+
+def test_other_threads_run_meanwhile(predictor: Predictor, graph: Graph) -> None:
+    given = np.concatenate([images(graph, 1000)] * 60)
+    ticks, stop = [], threading.Event()
+
+    def tick() -> None:
+        while not stop.wait(0.001):
+            ticks.append(1)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    predictor.predict(given)
+    stop.set()
+    thread.join()
+    assert len(ticks) > 3
+
+
+def test_what_is_no_input_is_one_line(predictor: Predictor, graph: Graph) -> None:
+    given = images(graph, 2)
+    for wrong in (given[:, :4], given.astype(np.uint8), given.astype(np.float32), given[0]):
+        with pytest.raises(ThimbleError, match=r"arrays \(n, 8, 8, 3\) of int8, not") as caught:
+            predictor.predict(wrong)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> None:
+    with pytest.raises(ThimbleError, match="has no generated C: run it with until=generate"):
+        Predictor.of(tmp_path)
+    graph.save(tmp_path)
+    (tmp_path / "generated").mkdir()
+    sources = generate(graph, Ordinary().plan(graph, host()), host(), {})
+    for name, content in {**sources, "main.c": "#error not of the network"}.items():
+        (tmp_path / "generated" / name).write_text(content)
+    given = images(graph, 50)
+    assert np.array_equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
+    replace(graph, output=graph.operators[0].output, operators=graph.operators[:1]).save(tmp_path)
+    with pytest.raises(ThimbleError, match="the generated C is not of the network small"):
+        Predictor.of(tmp_path)
+
+
+def test_a_boards_nibbles(tmp_path: Path) -> None:
+    """The AVR's own code, compiled natively: 4 bits, 16-bit outputs."""
+    chain = mnist().graph()
+    predictor = Predictor.build(chain, Herringbone("slots").plan(chain, uno("flash")), uno("flash"))
+    given = images(chain, 40)
+    outputs = predictor.predict(given)
+    assert outputs.dtype == np.int16
+    assert np.array_equal(outputs, chain.outputs(given.astype(np.int64)))
+
+
+def test_images_become_frames(graph: Graph, predictor: Predictor) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3)).astype(np.uint8)
+    given = stored(pictures, predictor.input)
+    assert given.dtype == np.int8
+    assert np.array_equal(given.astype(int), pictures.astype(int) - 128)
+    assert predictor.predict(given).shape == (20, 3)
+    unsigned = replace(predictor.input, dtype=mnist().graph().tensors["image"].dtype)
+    assert np.array_equal(stored(pictures, unsigned), pictures)
+    with pytest.raises(ThimbleError, match="images of 4x8x3 are not what the network takes"):
+        stored(pictures[:, :4], predictor.input)

@@ -1,0 +1,111 @@
+"""Generated C on simulated Cortex-M cores: exact outputs, counts that repeat, measured memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.targets import device, protocol, qemu
+from pipeline.targets.protocol import Command
+from tests.codegen.affine.configurations import network
+from tests.codegen.affine.support import frames
+from tests.graphs import random_graph
+from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
+
+pytestmark = needs_arm
+
+GRAPH = network()
+
+
+@pytest.fixture(scope="module", params=ONE_A_CORE)
+def on_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """Board, folder and sizes of one network on one core."""
+    hardware = board_named(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    return hardware, folder, built(folder, GRAPH, hardware)
+
+
+def test_outputs_counts_and_memory(on_core) -> None:
+    hardware, folder, size = on_core
+    given = frames(GRAPH, 30)  # two processes, the second one's shorter
+    runs = simulated(folder, GRAPH, hardware, size, given)
+    assert np.array_equal(outputs(GRAPH, runs), GRAPH.outputs(given))
+    assert runs.instructions.shape == (30,) and runs.instructions.min() > GRAPH.macs
+    again = simulated(folder, GRAPH, hardware, size, given)
+    assert np.array_equal(again.instructions, runs.instructions)
+    # the deepest path is taken by each inference: the bound is the depth, or nearly
+    assert size.stack_bound_bytes * 0.7 <= (runs.stack_bytes or 0) <= size.stack_bound_bytes
+    assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] <= size.statics_bytes
+    assert size.sram_bytes == size.statics_bytes + size.stack_bound_bytes
+    assert "nn_invoke" in size.stack_path
+
+
+def test_the_firmware_says_the_same_of_its_stack(on_core) -> None:
+    hardware, folder, size = on_core
+    core = qemu.Core(folder / "build", hardware, vars(size))
+    image = frames(GRAPH, 2)[0].astype(np.int8).tobytes()
+    stream = protocol.encode(Command.INFER, image) + protocol.encode(Command.REPORT)
+    replies, memory = core.exchange(stream)
+    report = protocol.report(protocol.accept(replies[1], Command.REPORT))
+    assert report.stack_bytes == qemu._stack(memory, vars(size))
+    assert len(memory) == hardware.sram_bytes
+
+
+def test_damaged_requests_are_refused_and_the_next_one_works(on_core) -> None:
+    hardware, folder, size = on_core
+    core = qemu.Core(folder / "build", hardware, vars(size))
+    good = protocol.encode(Command.INFER, frames(GRAPH, 2)[0].astype(np.int8).tobytes())
+    broken = good[:9] + bytes([good[9] ^ 1]) + good[10:]
+    replies, _ = core.exchange(broken + good[:7] + good)
+    said = [reply.status.name for reply in replies]
+    assert said == ["BAD_CRC", "TRUNCATED", "OK"]
+
+
+def test_the_report_of_stage_simulate(tmp_path: Path) -> None:
+    hardware = board_named("nucleo_f446re")
+    size = built(tmp_path, GRAPH, hardware)
+    images = frames(GRAPH, 4).astype(np.int8).view(np.uint8)
+    target = {"name": "simulate", "images": 3}
+    report, arrays = device.measure(target, tmp_path / "build", vars(size), hardware, images)
+    counts = report["instructions"]
+    assert counts["min"] <= counts["median"] <= counts["max"] and report["images"] == 3
+    assert report["sram_bytes"] == size.statics_bytes + report["stack_bytes"]
+    assert np.array_equal(arrays["device_outputs"], arrays["host_outputs"][:3])
+    none, _ = device.measure(
+        target | {"images": 0}, tmp_path / "build", vars(size), hardware, images
+    )
+    assert none["images"] == 0 and "instructions" not in none
+
+
+def test_images_of_another_size_are_one_line(on_core) -> None:
+    hardware, folder, size = on_core
+    with pytest.raises(ThimbleError, match=r"takes 192 B an image, the test set has 5 values"):
+        qemu.run(folder / "build", vars(size), hardware, np.zeros((1, 5), np.uint8))
+
+
+def same(seed: int, name: str, folder: Path) -> None:
+    graph, hardware = random_graph(seed), board_named(name, sram_bytes=1 << 20)
+    size = built(folder, graph, hardware)
+    assert size.status == "ok"
+    given = frames(graph, 4, seed)
+    runs = simulated(folder, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (seed, name)
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks(seed: int, tmp_path: Path) -> None:
+    same(seed, ONE_A_CORE[seed % len(ONE_A_CORE)], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_three_hundred_random_networks(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        same(seed, "nucleo_f446re", tmp_path / f"{seed}")
+        if seed % 5 == 0:
+            for name in ONE_A_CORE:
+                same(seed, name, tmp_path / f"{seed} {name}")
