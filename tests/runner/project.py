@@ -164,15 +164,18 @@ class Project:
             time.sleep(0.02)
             assert time.monotonic() < deadline, f"{stage} did not start"
 
-    def worker(self, number: int) -> psutil.Process:
-        """The process that runs job ``number`` of a sweep; one of its stages has to be running."""
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
-                place = Path(process.cwd())
-                runner = process.environ().get("THIMBLE_RUNNER")
-                if runner and place.name == str(number) and place.is_relative_to(self.root):
-                    return psutil.Process(int(runner))
-        raise AssertionError(f"job {number} does not run")
+    def worker(self, number: int, stage: str = "simulate") -> psutil.Process:
+        """The process that runs job ``number`` of a sweep, once the job's ``stage`` has begun."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for process in psutil.process_iter():
+                with contextlib.suppress(psutil.Error, OSError):
+                    place = Path(process.cwd())
+                    here = place.name == str(number) and place.is_relative_to(self.root)
+                    if here and f"stages.{stage}" in process.cmdline():
+                        return psutil.Process(int(process.environ()["THIMBLE_RUNNER"]))
+            time.sleep(0.05)
+        raise AssertionError(f"{stage} of job {number} does not run")
 
     def ran(self) -> list[str]:
         """The stages that really ran since the last call, in order."""

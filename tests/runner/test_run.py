@@ -195,7 +195,7 @@ def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     process = project.start("output=json", start_new_session=True)
     project.wait_for("train")
     process.send_signal(signal.SIGINT)  # run.py alone: its stage has to be ended by it
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in err

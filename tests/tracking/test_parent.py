@@ -43,7 +43,6 @@ def test_the_parent_holds_the_table_and_the_picture(project: Project) -> None:  
 def test_a_killed_job_leaves_its_parent_whole(project: Project) -> None:  # noqa: F811
     project.env["FAKE_SLEEP_simulate"] = "4"
     process = project.start(*SWEEP, "target.images=1,2,3")
-    project.wait_for("simulate")
     project.worker(1).kill()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
