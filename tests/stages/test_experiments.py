@@ -30,16 +30,6 @@ def test_every_experiment_and_sweep_composes(override: str) -> None:
     assert "hardware:" in params_text(resolved(config))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("override", [file for file in FILES if "=pex_" not in file])
-def test_every_experiment_and_sweep_runs(small: Project, override: str) -> None:
-    """On a stand-in. What comes out is tested below, and in test_pex.py."""
-    result = small.run(override, "target.images=2")
-    assert result["status"] == "ok"
-    for job in result.get("jobs", [result]):
-        assert job["status"] in ("ok", "infeasible") and job["pmu_bytes"] > 0
-
-
 def test_the_papers_peaks(small: Project) -> None:
     result = small.run("experiment=memory_optimal")
     assert [row["paper"] for row in result["rows"]] == [760, 467.5, 437.5, 434.5]
