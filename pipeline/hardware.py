@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipeline.errors import ThimbleError
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -76,6 +78,47 @@ class Power:
 
 
 @dataclass(frozen=True)
+class Card:
+    """Block storage beside the chip; one of 0 bytes is none.
+
+    Attributes:
+        bytes: its size.
+        block_bytes: the smallest unit that is read or written.
+        timing: ``card`` charges blocks and commands. ``paper`` charges bytes alone, at
+            ``paper_bytes_per_s``, as SwapNN does (docs/decisions/0011).
+        read_bytes_per_s, write_bytes_per_s: the rate within a block.
+        read_block_us, write_block_us: of each block, besides.
+        read_command_us, write_command_us: of each transfer of adjacent blocks, besides.
+        dma: transfers go on beside computing; else they take the core's time.
+        streamed: bytes of a block pass one by one, so that no block has to fit the SRAM.
+        endurance_cycles: of a cell, until half of the cells have failed.
+        first_failure_cycles: of a cell, until the first one fails.
+        write_amplification: bytes that reach cells for each byte of a written block.
+        read_ma, write_ma, idle_ma: supply current, at the board's voltage.
+    """
+
+    bytes: int = 0
+    block_bytes: int = 512
+    timing: Literal["paper", "card"] = "card"
+    paper_bytes_per_s: float = 4.85e6
+    read_bytes_per_s: float = 0.0
+    write_bytes_per_s: float = 0.0
+    read_block_us: float = 0.0
+    write_block_us: float = 0.0
+    read_command_us: float = 0.0
+    write_command_us: float = 0.0
+    dma: bool = True
+    streamed: bool = False
+    endurance_cycles: float = 10_000
+    first_failure_cycles: float = 0.0
+    write_amplification: float = 1.0
+    read_ma: float = 0.0
+    write_ma: float = 0.0
+    idle_ma: float = 0.0
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Toolchain:
     """The compiler for the board and the options it is called with."""
 
@@ -98,8 +141,11 @@ class Hardware:
         clock_hz: core clock.
         sram_bytes: the sum of the on-chip data memories a program may use.
         flash_bytes: program memory a program may use.
-        weights_in: where weights live while the network runs: ``sram``, ``flash`` or ``stream``
-            (sent over the line before the first image, then kept in SRAM).
+        weights_in: where weights live while the network runs: ``sram``, ``flash``,
+            ``external_flash`` (the first external region of kind ``rom``) or ``stream`` (sent
+            over the line before the first image, then kept in SRAM).
+        activations_in: where the arena lies: ``sram``, or ``sdram`` (the first external region of
+            kind ``ram``).
         streams_input: the input arrives element by element and need not be held whole.
         stack_reserve_bytes: what the planner keeps free for the stack and the harness; the build
             replaces it by the real bound.
@@ -108,6 +154,7 @@ class Hardware:
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
         regions: the memory behind the sizes above, for cores whose simulator keeps to it.
         flash_timing: where a modelled latency counts the flash's waits.
+        card: block storage that plans may swap with, if it has any bytes.
     """
 
     name: str
@@ -117,7 +164,7 @@ class Hardware:
     clock_hz: int
     sram_bytes: int
     flash_bytes: int
-    weights_in: Literal["sram", "flash", "stream"]
+    weights_in: Literal["sram", "flash", "external_flash", "stream"]
     streams_input: bool
     stack_reserve_bytes: int
     cycles_per_mac: float
@@ -131,19 +178,35 @@ class Hardware:
     cpu: str = ""
     regions: tuple[Region, ...] = field(default=())
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
+    activations_in: Literal["sram", "sdram"] = "sram"
+    card: Card = field(default_factory=Card)
 
     @property
     def memories(self) -> tuple[Memory, ...]:
+        outside = (Memory(r.name, r.bytes, r.kind) for r in self.regions if r.external)
+        card = Memory("card", self.card.bytes, "block", self.card.block_bytes)
         return (
             Memory("sram", self.sram_bytes),
             Memory("flash", self.flash_bytes, "rom"),
+            *outside,
             *self.extra_memories,
+            *((card,) if self.card.bytes else ()),
         )
+
+    def external(self, kind: Literal["ram", "rom"]) -> Region | None:
+        """The board's memory of ``kind`` outside of the chip: the first, if there is one."""
+        return next((r for r in self.regions if r.external and r.kind == kind), None)
 
     @property
     def activation_memory(self) -> str:
-        """The memory that a plan puts its arena in."""
-        return "sram"
+        """The memory that a plan puts its arena in.
+
+        Raises:
+            ThimbleError: when the board does not have what ``activations_in`` names.
+        """
+        if self.activations_in == "sram":
+            return "sram"
+        return self._outside("ram", "activations_in=sdram", "hardware.activations_in=sram")
 
     @property
     def stack_memory(self) -> str:
@@ -152,5 +215,20 @@ class Hardware:
 
     @property
     def weight_memory(self) -> str:
-        """The memory that weights are read from while the network runs."""
-        return "flash" if self.weights_in == "flash" else self.activation_memory
+        """The memory that weights are read from while the network runs.
+
+        Raises:
+            ThimbleError: when the board does not have what ``weights_in`` names.
+        """
+        if self.weights_in == "external_flash":
+            return self._outside("rom", "weights_in=external_flash", "hardware.weights_in=flash")
+        return "flash" if self.weights_in == "flash" else "sram"
+
+    def _outside(self, kind: Literal["ram", "rom"], asked: str, instead: str) -> str:
+        region = self.external(kind)
+        if region is None:
+            raise ThimbleError(
+                f"hardware {self.name} has no such memory outside of its chip, hardware.{asked}: "
+                f"set {instead}"
+            )
+        return region.name

@@ -1,4 +1,8 @@
-"""How long a step takes: a rate for computing, and a card's for moving."""
+"""How long a step takes: a rate for computing, and a card's for moving.
+
+Both planners and the simulator of ``pipeline.timing`` take their times from here. The two settings
+of a card's times (``Card.timing``) are never mixed: one ``Rates`` has one of them.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,73 @@ from dataclasses import dataclass
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What moving bytes in one direction costs, in microseconds.
+
+    Attributes:
+        byte_us: of a byte.
+        command_us: of a transfer of adjacent blocks, besides.
+        block_us: of each block that it touches, besides.
+    """
+
+    byte_us: float
+    command_us: float = 0.0
+    block_us: float = 0.0
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Microseconds.
+    """Times of steps.
 
     Attributes:
         work_us: of one unit of work (``work``).
-        read_us, write_us: of one byte that leaves, or reaches, the card.
-        command_us: of one transfer, besides.
-        block_us: of each block that a transfer touches, besides.
+        read, write: of what leaves, and of what reaches, the card.
         block_bytes: of a card's block; 1: transfers have any size.
     """
 
     work_us: float
-    read_us: float
-    write_us: float
-    command_us: float = 0.0
-    block_us: float = 0.0
+    read: Transfers
+    write: Transfers
     block_bytes: int = 1
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> Rates:
+        """The model's times: cycles a multiply–accumulate, and the card's."""
+        work_us, card = hardware.cycles_per_mac / hardware.clock_hz * 1e6, hardware.card
+        if card.timing == "paper":
+            same = Transfers(1e6 / card.paper_bytes_per_s)
+            return cls(work_us, same, same)
+        rates = (card.read_bytes_per_s, card.write_bytes_per_s)
+        byte_us = [1e6 / rate if rate else 0.0 for rate in rates]
+        return cls(
+            work_us,
+            Transfers(byte_us[0], card.read_command_us, card.read_block_us),
+            Transfers(byte_us[1], card.write_command_us, card.write_block_us),
+            card.block_bytes,
+        )
 
     def compute_us(self, work: float) -> float:
         return work * self.work_us
 
     def move_us(self, size: float, writes: bool, commands: int = 1) -> float:
-        """Of ``size`` bytes in ``commands`` pieces, each in whole blocks."""
+        """Of ``size`` bytes in ``commands`` pieces that start on blocks."""
         if not size:
             return 0.0
-        blocks = max(commands, -(-int(size) // self.block_bytes))
-        size = blocks * self.block_bytes if self.block_bytes > 1 else size
-        rate = self.write_us if writes else self.read_us
-        return size * rate + commands * self.command_us + blocks * self.block_us
+        return self.blocks_us(size, self.blocks(size, commands), commands, writes)
+
+    def blocks(self, size: float, commands: int = 1) -> int:
+        """The fewest blocks that ``size`` bytes in ``commands`` pieces can lie in."""
+        return max(commands, -(-int(size) // self.block_bytes))
+
+    def blocks_us(self, size: float, blocks: int, commands: int, writes: bool) -> float:
+        """Of ``size`` bytes that lie in ``blocks`` blocks, which pass whole."""
+        rate = self.write if writes else self.read
+        passing = blocks * self.block_bytes if self.block_bytes > 1 else size
+        return passing * rate.byte_us + commands * rate.command_us + blocks * rate.block_us
 
 
 def work(op: Operator, graph: Graph) -> int:

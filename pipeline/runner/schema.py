@@ -18,9 +18,11 @@ from pipeline.runner.options import CODE_GROUPS
 Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
-WeightsIn = Enum("WeightsIn", "sram flash stream")
+WeightsIn = Enum("WeightsIn", "sram flash external_flash stream")
+ActivationsIn = Enum("ActivationsIn", "sram sdram")
 MemoryKind = Enum("MemoryKind", "ram rom stream block")
 RegionKind = Enum("RegionKind", "ram rom")
+CardTiming = Enum("CardTiming", "paper card")
 TargetName = Enum("TargetName", "simulate host flash")
 
 
@@ -49,6 +51,29 @@ class FlashTiming:
     line_bytes: int = 0
     instruction_lines: int = 0
     data_lines: int = 0
+
+
+@dataclass
+class Card:
+    bytes: int = 0
+    block_bytes: int = 512
+    timing: CardTiming = CardTiming.card
+    paper_bytes_per_s: float = 4.85e6
+    read_bytes_per_s: float = 0.0
+    write_bytes_per_s: float = 0.0
+    read_block_us: float = 0.0
+    write_block_us: float = 0.0
+    read_command_us: float = 0.0
+    write_command_us: float = 0.0
+    dma: bool = True
+    streamed: bool = False
+    endurance_cycles: float = 10_000
+    first_failure_cycles: float = 0.0
+    write_amplification: float = 1.0
+    read_ma: float = 0.0
+    write_ma: float = 0.0
+    idle_ma: float = 0.0
+    source: str = ""
 
 
 @dataclass
@@ -93,6 +118,8 @@ class Hardware:
     cpu: str = ""
     regions: list[Region] = field(default_factory=list)
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
+    activations_in: ActivationsIn = ActivationsIn.sram
+    card: Card = field(default_factory=Card)
 
 
 @dataclass
