@@ -99,6 +99,27 @@ def metrics(
     return found | timing(device, hardware) | modelled(device, hardware) | by_layer(device, graph)
 
 
+def float_network(graph: Graph, host: Array, says: IntArray, labels: Array) -> dict[str, Any]:
+    """``agreement_float``: the share of images to which the generated C gives the float network's
+    label, and that network's accuracy on the same.
+
+    Args:
+        host: ``host_outputs``, (n, outputs).
+        says: the float network's labels of the first images, or none.
+        labels: of the data set.
+    """
+    if not len(says):
+        return {}
+    ours = host[: len(says)].view(np.dtype(str(graph.tensors[graph.output].dtype))).argmax(axis=1)
+    found: dict[str, Any] = {
+        "images_float": len(says),
+        "agreement_float": float((ours == says).mean()),
+    }
+    if len(labels):
+        found["accuracy_float"] = float((says == labels[: len(says)]).mean())
+    return found
+
+
 def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
     """(n, outputs) for the first n images: of the graph, or of a plan whose sums are rounded."""
     count = graph.tensors[graph.output].size

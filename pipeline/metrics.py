@@ -4,6 +4,8 @@ METRICS = (
     "accuracy_float",
     "accuracy_int",
     "accuracy_device",
+    "agreement_float",
+    "images_float",
     "images_device",
     "mismatches_device",
     "images_reference",
@@ -40,7 +42,11 @@ METRICS = (
 )
 """Every number says in its name what it counts. Bytes may have fractions: 4-bit elements.
 
-``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``.
+``agreement_float`` is the share of test images, of the first ``images_float``, to which the
+generated C gives the label that the float network gives before it is quantized to 8 bits.
+
+``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``; and where the
+network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything.
 
 ``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
 years to last.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
-from pipeline.measure import metrics, provenance
+from pipeline.measure import float_network, metrics, provenance
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
@@ -28,10 +28,12 @@ def main() -> None:
         graph, plan, hardware, **reports, outputs=outputs,
         images=test_frames(graph, data, cfg["target"]), labels=data["test_labels"],
     )  # fmt: skip
-    if WEIGHTS.exists():  # of networks that are trained here
-        weights = artifacts.read_npz(WEIGHTS)
-        if "accuracy_float" in weights:  # random weights have none
-            found["accuracy_float"] = float(weights["accuracy_float"])
+    weights = artifacts.read_npz(WEIGHTS) if WEIGHTS.exists() else {}
+    says = artifacts.read_npz(Path("float_labels.npz")).get("labels", data["test_labels"][:0])
+    found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
+    if "accuracy_float" in weights:  # of networks that were trained here
+        found["accuracy_float"] = float(weights["accuracy_float"])
+    found |= {"random_weights": True} if "random_weights" in weights else {}
     costs = cost(roomy(plan), graph, hardware)
     origin = provenance(cfg, graph, plan, reports["size"])
     html.write(Path("report.html"), graph, plan, costs, found, origin)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.measure import by_layer, metrics, references, timing
+from pipeline.measure import by_layer, float_network, metrics, references, timing
 from pipeline.metrics import METRICS
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.herringbone import Herringbone
@@ -125,6 +125,18 @@ def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
     found = measured({})
     assert (found["stack_bytes"], found["sram_bytes"]) == (60, 2010)
     assert "cycles" not in found and "energy_uj" not in found
+
+
+def test_agreement_is_with_the_float_networks_labels() -> None:
+    """Of the images that it was asked about; its accuracy is of the same."""
+    host = np.zeros((6, 10), np.int16)
+    host[range(6), [3, 1, 4, 1, 5, 9]] = 1
+    says, labels = np.array([3, 1, 4, 2]), np.array([3, 1, 0, 0, 5, 9])
+    found = float_network(GRAPH, host, says, labels)
+    assert found == {"images_float": 4, "agreement_float": 3 / 4, "accuracy_float": 2 / 4}
+    assert set(found) <= set(METRICS)
+    assert "accuracy_float" not in float_network(GRAPH, host, says, labels[:0])
+    assert float_network(GRAPH, host, says[:0], labels) == {}
 
 
 def test_outputs_of_other_images_are_noticed() -> None:

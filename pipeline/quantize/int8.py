@@ -22,6 +22,7 @@ from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
 from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
+from pipeline.quantize.labels import labels
 
 Observer = Literal["mse", "percentile", "minmax"]
 
@@ -72,6 +73,21 @@ class Int8(Quantizer):
 
     def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
         return lower(*self.calibration(network, data))
+
+    def float_labels(
+        self,
+        network: Model | FloatGraph,
+        weights: Arrays,
+        images: npt.NDArray[np.uint8],
+        macs: int,
+    ) -> npt.NDArray[np.int64]:
+        if isinstance(network, FloatGraph):
+            shape = network.shapes[network.input]
+            return labels(
+                lambda x: network.outputs(x.reshape(-1, *shape)), images, macs, self.threads
+            )
+        module = loaded(network.build(), weights).eval()
+        return labels(lambda x: module(x.permute(0, 3, 1, 2)), images, macs, self.threads)
 
     def calibration(
         self, network: FloatGraph, data: Arrays | None

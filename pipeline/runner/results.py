@@ -50,8 +50,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     for group in ("model", "data", "hardware", "strategy", "target"):
         result[group] = config[group]["name"]
     result |= {name: merged[name] for name in METRICS if name in merged}
-    if "layers" in merged:
-        result["layers"] = merged["layers"]
+    result |= {name: merged[name] for name in ("layers", "random_weights") if name in merged}
     if merged:
         result["fits"] = status != "infeasible"
     if status == "failed":  # it was measured, and is wrong

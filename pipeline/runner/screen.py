@@ -97,11 +97,16 @@ class Screen:
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The handful of numbers a person asks for first."""
     found: list[tuple[str, str]] = []
-    if "accuracy_int" in result:
+    if result.get("random_weights"):
+        found.append(("accuracy", "none to speak of: random weights, which have learnt nothing"))
+    elif "accuracy_int" in result:
         text = f"{100 * result['accuracy_int']:.2f} % on the full test set, integer"
         if result.get("accuracy_float") is not None:
             text += f" ({100 * result['accuracy_float']:.2f} % in float)"
         found.append(("accuracy", text))
+        if "agreement_float" in result:
+            of = f"{number(result['images_float'])} images have the float network's label"
+            found.append(("agreement", f"{100 * result['agreement_float']:.2f} % of {of}"))
     if result.get("images_device"):
         wrong = result.get("mismatches_device", 0)
         found.append(

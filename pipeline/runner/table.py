@@ -94,7 +94,7 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
         table.add_column(title, justify="right")
     called = names([job["overrides"] for job in jobs])
     for name, job in zip(called, jobs, strict=True):
-        table.add_row(Text(name), *(cell(key, job.get(key)) for key, _ in COLUMNS))
+        table.add_row(Text(name), *(cell(key, meant(job).get(key)) for key, _ in COLUMNS))
     console.print(table)
     for line in published(result):
         console.print(line, markup=False)
@@ -105,6 +105,13 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
         console.print(f"  {line}", markup=False, soft_wrap=True)
     for file in files:
         console.print(f"  {file.stem:<10} {shown(file)}", markup=False, soft_wrap=True)
+
+
+def meant(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``job`` without an accuracy that means nothing."""
+    if not job.get("random_weights"):
+        return job
+    return {key: value for key, value in job.items() if key != "accuracy_int"}
 
 
 def cell(key: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,6 +30,9 @@ LINEAR = 1.0
 they are. At 0, differences between inputs, and rounding errors with them, grow from layer to layer
 (Yang et al. 2019, "A mean field theory of batch normalization"): at 8 bits MobileNetV1's outputs
 would be noise."""
+
+RANDOM: Arrays = {"random_weights": np.array(True)}
+"""In ``weights.npz``: the network has learnt nothing, and its accuracy says nothing."""
 
 MOST_VALUES = 1 << 20
 """Of all pictures together, so that large images don't fill the memory."""
@@ -49,11 +53,11 @@ class RandomWeights(Recipe):
             if model.trained:
                 return Trained(state_arrays(network), [])
             if is_chain(network):
-                return Trained(to_arrays(self._quantized(network, model, run)), [])
+                return Trained(to_arrays(self._quantized(network, model, run)) | RANDOM, [])
             count = max(2, min(self.images, MOST_VALUES // prod(model.input_shape)))
             images = torch.from_numpy(pictures(count, model.input_shape, run.seed))
             enliven(network, images.permute(0, 3, 1, 2).float().contiguous(), LINEAR)
-        return Trained(state_arrays(network), [])
+        return Trained(state_arrays(network) | RANDOM, [])
 
     def _quantized(self, network: nn.Sequential, model: Model, run: Run) -> QuantizedNetwork:
         quantized = QuantizedNetwork(network)

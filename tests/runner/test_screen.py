@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.runner.screen import summary
+from pipeline.runner.table import cell, meant
 
 RESULT = {
     "latency_us": 26_157.6,
@@ -25,3 +26,19 @@ def test_latency_says_how_it_depends_on_the_image() -> None:
 def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
     assert dict(summary(RESULT))["cycles/MAC"] == "conv1 9.3, conv2 4.4"
     assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
+
+
+def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
+    known = {"accuracy_int": 0.87, "accuracy_float": 0.875, "agreement_float": 0.999}
+    found = dict(summary({**known, "images_float": 10_000}))
+    assert found["accuracy"] == "87.00 % on the full test set, integer (87.50 % in float)"
+    assert found["agreement"] == "99.90 % of 10,000 images have the float network's label"
+    assert "agreement" not in dict(summary({"accuracy_int": 0.87}))
+
+
+def test_random_weights_have_no_accuracy() -> None:
+    found = dict(summary({"accuracy_int": 0.1, "random_weights": True}))
+    assert "random weights" in found["accuracy"] and "%" not in found["accuracy"]
+    job = {"status": "ok", "accuracy_int": 0.1, "run_dir": "x", "overrides": []}
+    assert cell("accuracy_int", meant(job)["accuracy_int"]) == "10.00"
+    assert "accuracy_int" not in meant({**job, "random_weights": True})

@@ -93,6 +93,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     arrays = {"test_images": pictures.astype(np.uint8), "test_labels": np.zeros(images, np.uint8)}
     artifacts.write_npz(folder / "data" / "dataset.npz", arrays)
     graph.save(folder)
+    artifacts.write_npz(folder / "float_labels.npz", {"labels": np.full(images, 9)})
     plan = Ordinary().plan(graph, computer())
     artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
     serialize.save(plan, folder / "plan.json")
@@ -115,7 +116,8 @@ def test_the_stages_with_a_test_set(tmp_path: Path) -> None:
     assert (found["images_host"], found["mismatches_host"]) == (30, 0)
     assert (found["images_device"], found["mismatches_device"]) == (5, 0)
     assert 0 <= found["accuracy_int"] <= 1  # type: ignore[operator]
-    assert "stack_bytes" not in found and "accuracy_float" not in found
+    assert "stack_bytes" not in found
+    assert (found["images_float"], found["agreement_float"], found["accuracy_float"]) == (30, 0, 0)
 
 
 def test_the_stages_without_any_image(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""What a float network says of images, to compare the integer network's labels with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+LARGEST_MACS = 400_000_000_000
+"""Work in all, half a minute at most; of a larger network fewer images are computed."""
+FEWEST_IMAGES = 8
+BATCH_IMAGES = 256
+BATCH_ELEMENTS = 1 << 22
+"""Of images that are computed together."""
+
+Labels = npt.NDArray[np.int64]
+Network = Callable[[torch.Tensor], torch.Tensor]
+
+
+@torch.no_grad()
+def labels(network: Network, images: npt.NDArray[np.uint8], macs: int, threads: int) -> Labels:
+    """The place of the greatest output for each of the first images, as many as LARGEST_MACS
+    allows; none where the outputs are no vector, and so no label.
+
+    Args:
+        network: from raw values (n, h, w, c) in 0…255 to outputs (n, …).
+        images: (n, h, w, c).
+        macs: of an inference.
+        threads: that PyTorch shares an operator among.
+    """
+    chosen = images[: max(FEWEST_IMAGES, LARGEST_MACS // max(1, macs))]
+    batch = max(1, min(BATCH_IMAGES, BATCH_ELEMENTS // max(1, prod(images.shape[1:]))))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        found = _batched(network, chosen, batch)
+        return _batched(network, chosen, 1) if found is None else found
+    finally:
+        torch.set_num_threads(before)
+
+
+def _batched(network: Network, images: npt.NDArray[np.uint8], batch: int) -> Labels | None:
+    """None when the network takes no more than one image at once."""
+    found: list[npt.NDArray[Any]] = []
+    for start in range(0, len(images), batch):
+        part = torch.from_numpy(images[start : start + batch]).float()
+        try:
+            outputs = network(part)
+        except RuntimeError:  # say, a reshape to (1, -1)
+            if len(part) > 1:
+                return None
+            raise
+        if len(outputs) != len(part) and len(part) > 1:
+            return None
+        if outputs[0].numel() != max(outputs.shape[1:], default=1):
+            return np.zeros(0, np.int64)
+        found.append(outputs.flatten(1).argmax(1).numpy())
+    return np.concatenate([np.zeros(0, np.int64), *found])
