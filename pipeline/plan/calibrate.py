@@ -48,13 +48,14 @@ def calibrated(plan: Plan, graph: Graph, frames: Iterable[IntArray]) -> Plan:
     if min(largest.values()) < 0:
         raise ThimbleError(f"{plan.graph}: accumulators are calibrated on frames; there are none")
     buffers = tuple(
-        replace(b, step=_step(largest[b.name], b.bits)) if b.step == 0 else b for b in plan.buffers
+        replace(b, step=step_for(largest[b.name], b.bits)) if b.step == 0 else b
+        for b in plan.buffers
     )
     return replace(plan, buffers=buffers)
 
 
-def _step(largest: int, bits: int) -> int:
-    """At least 2: a step of 1 says that every sum of any input fits."""
+def step_for(largest: int, bits: int) -> int:
+    """For sums up to ``largest``. At least 2: a step of 1 says that every sum of any input fits."""
     return max(2, -(-largest // DType(bits, signed=True).maximum))
 
 

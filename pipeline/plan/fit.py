@@ -56,12 +56,16 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     weights = _constant_bytes(plan, memory.name)
     parts = [f"weights {_bytes(weights)} B"] if weights else []
     advice = "fewer channels, prune=magnitude, or a larger board"
-    if memory.kind == "ram":
+    if memory.name == hardware.activation_memory:
         parts.append(f"activations {_bytes(cost.pmu_bytes)} B at their peak in {cost.peak.label}")
         advice = f"another strategy such as partial, {advice}"
+        if memory.name == "sram" and hardware.external("ram"):
+            advice = f"hardware.activations_in=sdram, {advice}"
         enough = needed - weights + hardware.stack_reserve_bytes <= memory.bytes
         if weights and enough and weights < hardware.flash_bytes:
             advice = f"hardware.weights_in=flash, {advice}"
+    if weights and memory.name == "flash" and hardware.external("rom"):
+        advice = f"hardware.weights_in=external_flash, {advice}"
     if memory.name == hardware.stack_memory:
         needed += hardware.stack_reserve_bytes
     if memory.name == hardware.stack_memory and hardware.stack_reserve_bytes:

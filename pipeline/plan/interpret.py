@@ -24,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Move,
     Plan,
     Slice,
+    value,
 )
 from pipeline.plan.walk import Choice, Env, Event, walk
 
@@ -32,7 +33,8 @@ AT_ONCE = 1 << 23
 
 @dataclass(frozen=True)
 class Result:
-    """The output tensor's values and, for each memory, the bytes up to the highest one touched."""
+    """The output tensor's values (of several frames stacked, if the plan is for several) and, for
+    each memory, the bytes up to the highest one touched."""
 
     output: IntArray
     high_water_bytes: dict[str, float]
@@ -50,10 +52,17 @@ class Interpreter:
         }
         for name in plan.resident:
             buffer = plan.buffer[name]
-            values = frame if buffer.tensor == graph.input else graph.constants[buffer.tensor]
-            self.write(buffer, buffer.box, np.asarray(values, dtype=np.int64))
+            if buffer.tensor == graph.input:
+                frames = np.broadcast_to(frame, (plan.frames, *buffer.shape))
+            else:
+                frames = graph.constants[buffer.tensor][None]
+            for number, values in enumerate(frames):
+                self.write(buffer.at(number), buffer.box, np.asarray(values, dtype=np.int64))
         for storage in self.storage.values():
             storage.top_nibbles = 0
+
+    def place(self, piece: Slice, env: Env) -> Buffer:
+        return self.plan.buffer[piece.buffer].at(value(piece.copy, env))
 
     def dtype(self, buffer: Buffer) -> DType:
         if buffer.role == "accumulator":
@@ -79,7 +88,7 @@ class Interpreter:
             case Compute():
                 self.compute(event.step, event.env)
             case Clear(acc=acc):
-                buffer = self.plan.buffer[acc.buffer]
+                buffer = self.place(acc, event.env)
                 op = self.operators[event.step.op]
                 box = acc.box(buffer.shape, event.env)
                 opened = 0 if op.combine == "add" else self.graph.tensors[op.output].dtype.minimum
@@ -88,14 +97,14 @@ class Interpreter:
             case Finish():
                 self.finish(event.step, event.env)
             case Move(src=src, dst=dst):
-                source, target = self.plan.buffer[src.buffer], self.plan.buffer[dst.buffer]
+                source, target = self.place(src, event.env), self.place(dst, event.env)
                 values = self.read(source, src.box(source.shape, event.env))
                 self.write(target, dst.box(target.shape, event.env), values)
             case _:
                 pass
 
     def compute(self, step: Compute, env: Env) -> None:
-        op, out = self.operators[step.op], self.plan.buffer[step.out.buffer]
+        op, out = self.operators[step.op], self.place(step.out, env)
         box = step.out.box(out.shape, env)
         self.spoil(step)
         for block in self.blocks(box, step, env):
@@ -129,7 +138,7 @@ class Interpreter:
 
     def finish(self, step: Finish, env: Env) -> None:
         op = self.operators[step.op]
-        acc, out = self.plan.buffer[step.acc.buffer], self.plan.buffer[step.out.buffer]
+        acc, out = self.place(step.acc, env), self.place(step.out, env)
         box = step.out.box(out.shape, env)
         extents = tuple(stop - start for start, stop in box)
         extra = self.constants(op, step.ins, env)
@@ -142,9 +151,9 @@ class Interpreter:
         """The blocks to compute one after the other; all at once where their order is nothing."""
         if any(start == stop for start, stop in box):
             return []
-        op, out = self.operators[step.op], self.plan.buffer[step.out.buffer]
+        op, out = self.operators[step.op], self.place(step.out, env)
         extents = tuple(stop - start for start, stop in box)
-        beside = [self.plan.buffer[source.buffer] for source in step.ins]
+        beside = [self.place(source, env) for source in step.ins]
         if out.run(box) is not None and not any(_near(out, buffer) for buffer in beside):
             return _portions(op, self.graph.tensors, box)
         times = unit_times(extents, step.unit, step.order)
@@ -155,7 +164,7 @@ class Interpreter:
 
         Then reading everything before writing anything is the same as going unit by unit.
         """
-        out = self.plan.buffer[step.out.buffer]
+        out = self.place(step.out, env)
         written = out.cells(box)
         low, high = int(written.min()), int(written.max()) + 1
         when = np.full(high - low, np.iinfo(np.int64).max, dtype=np.int64)
@@ -166,7 +175,7 @@ class Interpreter:
         operands = [o for term in op.terms(self.graph.tensors) for o in term.operands]
         for operand in (*operands, *op.completion(self.graph.tensors)):
             source = sources.get(operand.tensor)
-            buffer = self.plan.buffer[source.buffer] if source else None
+            buffer = self.place(source, env) if source else None
             if source is None or buffer is None or buffer.memory != out.memory:
                 continue
             held = source.box(buffer.shape, env)
@@ -196,7 +205,7 @@ class Interpreter:
                     )
                     continue
                 source = sources[operand.tensor]
-                buffer = self.plan.buffer[source.buffer]
+                buffer = self.place(source, env)
                 limits = source.box(buffer.shape, env)
                 wanted = operand.region(block)
                 box = tuple(
@@ -211,7 +220,7 @@ class Interpreter:
         result = {}
         for operand in op.completion(self.graph.tensors):
             source = sources[operand.tensor]
-            buffer = self.plan.buffer[source.buffer]
+            buffer = self.place(source, env)
             box = source.box(buffer.shape, env)
             result[operand.tensor] = Region(box, self.read(buffer, box)[None])
         return result
@@ -274,12 +283,14 @@ def interpret(
 ) -> Result:
     """Execute ``plan`` on ``frame`` (the input tensor's shape), bit-exact with the firmware.
 
+    A plan for n frames takes (n, *shape), or one frame n times over, and gives n outputs.
     ``choose`` picks the interleaving of the tracks (see ``walk``).
     """
     machine = Interpreter(plan, graph, frame)
     for event in walk(plan, choose):
         machine.step(event)
     output = plan.buffer[plan.output]
-    values = machine.read(output, output.box)
+    each = [machine.read(output.at(number), output.box) for number in range(plan.frames)]
+    values = np.stack(each) if plan.frames > 1 else each[0]
     water = {name: storage.top_nibbles / 2 for name, storage in machine.storage.items()}
     return Result(values, water)

@@ -39,9 +39,11 @@ class Access:
         return self.unit(False)
 
 
-def elements(buffer: Buffer, box: Box, times: Callable[[], IntArray] | None = None) -> Access:
+def elements(
+    buffer: Buffer, box: Box, frame: int = 0, times: Callable[[], IntArray] | None = None
+) -> Access:
     """All elements of a box, each touched by the unit that ``times()`` (the box's shape) gives."""
-    patch = Patch.of(buffer, box)
+    patch = Patch.of(buffer, box, frame)
     return Access(patch, lambda _: times() if times else np.zeros(patch.shape, dtype=np.int64))
 
 

@@ -24,14 +24,15 @@ Axis = range | IntArray
 
 @dataclass(frozen=True)
 class Patch:
-    """The elements of ``buffer`` at the grid of indices ``axes``."""
+    """The elements of ``buffer`` at the grid of indices ``axes``, of one frame."""
 
     buffer: Buffer
     axes: tuple[Axis, ...]
+    frame: int = 0
 
     @classmethod
-    def of(cls, buffer: Buffer, box: Box) -> Patch:
-        return cls(buffer, tuple(range(start, stop) for start, stop in box))
+    def of(cls, buffer: Buffer, box: Box, frame: int = 0) -> Patch:
+        return cls(buffer, tuple(range(start, stop) for start, stop in box), frame)
 
     @property
     def shape(self) -> tuple[int, ...]:

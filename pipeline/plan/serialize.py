@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from pipeline import codec
 from pipeline.artifacts import read_json, write_json
@@ -21,8 +22,25 @@ CLASSES: dict[str, type] = {
 }
 
 
+OFTEN = {"copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1}
+"""Fields that are left out where they have these values."""
+
+
+def encoded(plan: v.Plan) -> Any:
+    return _brief(codec.encode(plan))
+
+
+def _brief(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_brief(item) for item in content]
+    if isinstance(content, dict):
+        kept = {k: item for k, item in content.items() if k not in OFTEN or item != OFTEN[k]}
+        return {key: _brief(item) for key, item in kept.items()}
+    return content
+
+
 def save(plan: v.Plan, path: Path) -> None:
-    write_json(path, codec.encode(plan))
+    write_json(path, encoded(plan))
 
 
 def load(path: Path) -> v.Plan:
@@ -34,5 +52,5 @@ def load(path: Path) -> v.Plan:
 
 def plan_hash(plan: v.Plan) -> str:
     """A short hash for provenance."""
-    content = json.dumps(codec.encode(plan), sort_keys=True)
+    content = json.dumps(encoded(plan), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -19,10 +19,10 @@ COMPLETE = -1
 class Tokens:
     """A token in every cell: (tensor and form, element and part, contributions).
 
-    ``form`` is a tensor's final elements or its accumulators, at one width: what was stored as
-    16-bit sums cannot be read as 4-bit activations. Contributions are a mask id
-    (``contributions.py``), or COMPLETE for final elements. A cell is a byte where all buffers of
-    the memory consist of bytes, else a nibble.
+    ``form`` is a tensor's final elements or its accumulators, of one frame, at one width: what was
+    stored as 16-bit sums cannot be read as 4-bit activations. Constants are of frame 0.
+    Contributions are a mask id (``contributions.py``), or COMPLETE for final elements. A cell is a
+    byte where all buffers of the memory consist of bytes, else a nibble.
 
     Buffers named in ``kept`` hold what they hold for ever, so they have no tokens.
     """
@@ -52,15 +52,17 @@ class Tokens:
             name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
         }
         self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
-        self._forms: dict[tuple[str, str, int], int] = {}
+        self._forms: dict[tuple[str, str, int, int], int] = {}
         self._names: list[str] = ["garbage"]
 
-    def form(self, buffer: Buffer) -> int:
+    def form(self, patch: Patch) -> int:
+        buffer = patch.buffer
         kind = "accumulator" if buffer.role == "accumulator" else "element"
-        key = (buffer.tensor, kind, buffer.bits)
+        key = (buffer.tensor, kind, buffer.bits, patch.frame)
         if key not in self._forms:
             self._forms[key] = len(self._names)
-            self._names.append(f"{buffer.bits}-bit {kind} of {buffer.tensor}")
+            frame = f" of frame {patch.frame}" if self.plan.frames > 1 else ""
+            self._names.append(f"{buffer.bits}-bit {kind} of {buffer.tensor}{frame}")
         return self._forms[key]
 
     def empty(self, patch: Patch) -> bool:
@@ -75,7 +77,7 @@ class Tokens:
         """
         memory, parts = patch.buffer.memory, self._parts(patch)
         grain = self.grain[memory]
-        patch.put(self.owner[memory], grain, self.form(patch.buffer))
+        patch.put(self.owner[memory], grain, self.form(patch))
         patch.put(self.content[memory], grain, parts)
         if memory in self.sums:
             patch.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
@@ -95,15 +97,16 @@ class Tokens:
         memory, grain = buffer.memory, self.grain[buffer.memory]
         owner = patch.take(self.owner[memory], grain)
         content = patch.take(self.content[memory], grain)
-        if (owner != self.form(buffer)).any() or (content != self._parts(patch)).any():
-            wrong = (owner != self.form(buffer)) | (content != self._parts(patch))
+        form = self.form(patch)
+        if (owner != form).any() or (content != self._parts(patch)).any():
+            wrong = (owner != form) | (content != self._parts(patch))
             place = tuple(int(n) for n in np.argwhere(wrong)[0])
             found, held = int(owner[place]), int(content[place])
             what = self._names[found]
             if found:
                 what += f" number {held // self._per_element(buffer)}"
             raise PlanError(
-                f"{who()} needs {self._names[self.form(buffer)]} "
+                f"{who()} needs {self._names[form]} "
                 f"number {int(patch.numbers[place[:-1]])} in "
                 f"{memory} nibble {int(patch.addresses[place[:-1]]) + grain * place[-1]} "
                 f"({buffer.name}), finds {what}"

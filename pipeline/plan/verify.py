@@ -32,6 +32,7 @@ from pipeline.plan.vocabulary import (
     Plan,
     PlanError,
     Slice,
+    value,
 )
 from pipeline.plan.walk import Event, walk
 
@@ -46,7 +47,7 @@ class Report:
         steps: steps walked, loops unrolled.
         computed: output elements computed, by operator; more than the tensor has is recomputation.
         recomputed: output elements computed beyond once each, by operator.
-        macs_executed: multiply–accumulates, padding included, recomputation too.
+        macs_executed: multiply–accumulates of a frame, padding included, recomputation too.
     """
 
     steps: int
@@ -63,6 +64,8 @@ class _Verifier:
     masks: Masks = field(default_factory=Masks)
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
+    sums: dict[str, tuple[int, int]] = field(default_factory=dict)
+    known: dict[str, Buffer] = field(default_factory=dict)
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -75,13 +78,28 @@ class _Verifier:
                 raise PlanError(f"{name} is resident, but {buffer.tensor} has to be computed")
             if name in self.tokens.kept:
                 continue
-            patch = Patch.of(buffer, buffer.box)
-            if not self.tokens.empty(patch):
-                raise PlanError(f"resident buffer {name} overlaps another one")
-            if not self.tokens.write(patch, COMPLETE):
-                raise PlanError(f"resident buffer {name} has two elements in one cell")
+            for patch in self.each_frame(buffer):
+                if not self.tokens.empty(patch):
+                    raise PlanError(f"resident buffer {name} overlaps another one")
+                if not self.tokens.write(patch, COMPLETE):
+                    raise PlanError(f"resident buffer {name} has two elements in one cell")
+
+    def each_frame(self, buffer: Buffer) -> list[Patch]:
+        """All of a buffer of the input or the output for each frame; a constant is of none."""
+        frames = 1 if self.constant(buffer) else self.plan.frames
+        if buffer.copies != frames:
+            raise PlanError(f"buffer {buffer.name} has {buffer.copies} copies for {frames} frames")
+        return [Patch.of(buffer.at(frame), buffer.box, frame) for frame in range(frames)]
+
+    def constant(self, buffer: Buffer) -> bool:
+        return buffer.tensor in self.graph.constants
 
     def buffer(self, name: str) -> Buffer:
+        if name not in self.known:
+            self.known[name] = self.found(name)
+        return self.known[name]
+
+    def found(self, name: str) -> Buffer:
         buffer = self.plan.buffer.get(name)
         if buffer is None:
             raise PlanError(f"there is no buffer {name}")
@@ -110,24 +128,26 @@ class _Verifier:
         output = self.buffer(self.plan.output)
         if output.tensor != self.graph.output or output.role != "activation":
             raise PlanError(f"the plan's output is {output.tensor}, not {self.graph.output}")
-        self.tokens.check(Patch.of(output, output.box), lambda: "the plan's end")
+        for patch in self.each_frame(output):
+            self.tokens.check(patch, lambda: "the plan's end")
         for name in self.plan.resident:
             constant = self.buffer(name)
             if constant.tensor in self.graph.constants:
                 self.tokens.check(Patch.of(constant, constant.box), lambda: "the next frame")
-        once = {op.name: self.graph.tensors[op.output].size for op in self.graph.operators}
+        frames = self.plan.frames
+        once = {op.name: frames * self.graph.tensors[op.output].size for op in self.graph.operators}
         again = {n: count - once[n] for n, count in self.computed.items()}
         return Report(
             self.steps,
             dict(self.computed),
             {name: count for name, count in again.items() if count > 0},
-            round(sum(self.macs.values())),
+            round(sum(self.macs.values()) / frames),
         )
 
     # --- steps
 
     def compute(self, event: Event, step: Compute) -> None:
-        op, out = self.operator(step.op), self.buffer(step.out.buffer)
+        op, out = self.operator(step.op), self.place(event, step.out)
         box = step.out.box(out.shape, event.env)
         self.expect(event, out, op.output, "accumulator" if step.partial else "activation")
         if any(start == stop for start, stop in box):
@@ -143,7 +163,7 @@ class _Verifier:
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
-        written = elements(out, box, times)
+        written = elements(out, box, self.frame(event), times)
         sums: IntArray | int = COMPLETE
         if step.partial:
             self.divisible(event, op)
@@ -158,18 +178,18 @@ class _Verifier:
         self.ledger.commit(event, reads, written, sums)
 
     def clear(self, event: Event, step: Clear) -> None:
-        op, acc = self.operator(step.op), self.buffer(step.acc.buffer)
+        op, acc = self.operator(step.op), self.place(event, step.acc)
         self.expect(event, acc, op.output, "accumulator")
         self.divisible(event, op)
         self.sums_fit(event, op, acc)
         box = step.acc.box(acc.shape, event.env)
         if any(start == stop for start, stop in box):
             return
-        self.ledger.commit(event, [], elements(acc, box), 0)
+        self.ledger.commit(event, [], elements(acc, box, self.frame(event)), 0)
 
     def finish(self, event: Event, step: Finish) -> None:
         op = self.operator(step.op)
-        acc, out = self.buffer(step.acc.buffer), self.buffer(step.out.buffer)
+        acc, out = self.place(event, step.acc), self.place(event, step.out)
         self.expect(event, acc, op.output, "accumulator")
         self.expect(event, out, op.output, "activation")
         box = step.out.box(out.shape, event.env)
@@ -178,7 +198,7 @@ class _Verifier:
         if any(start == stop for start, stop in box):
             return
         times = self.times(event, box, step.unit, ())
-        held = elements(acc, box, times)
+        held = elements(acc, box, self.frame(event), times)
         sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
         available = {tensor: self.available(event, s) for tensor, s in sources.items()}
         reads = self.completion(event, op, box, times, sources, available)
@@ -189,12 +209,12 @@ class _Verifier:
         if wrong.any():
             number = int(held.patch.numbers[tuple(np.argwhere(wrong)[0])])
             raise PlanError(f"{event} finds element {number} of {op.output} incomplete")
-        written = elements(out, box, times)
+        written = elements(out, box, self.frame(event), times)
         self.ledger.commit(event, [*reads, held], written, COMPLETE)
         self.computed[op.name] += written.patch.size
 
     def move(self, event: Event, step: Move) -> None:
-        source, target = self.buffer(step.src.buffer), self.buffer(step.dst.buffer)
+        source, target = self.place(event, step.src), self.place(event, step.dst)
         if source.tensor != target.tensor or source.bits != target.bits:
             raise PlanError(f"{event} turns {source.name} into {target.name}")
         if "accumulator" in (source.role, target.role) and source.role != target.role:
@@ -204,11 +224,22 @@ class _Verifier:
             raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
         if any(start == stop for start, stop in box):
             return
-        read = elements(source, box)
+        frame = 0 if self.constant(source) else self.frame(event)
+        read = elements(source, box, frame)
         sums = self.ledger.find(event, read)
-        self.ledger.commit(event, [read], elements(target, box), sums)
+        self.ledger.commit(event, [read], elements(target, box, frame), sums)
 
     # --- pieces
+
+    def place(self, event: Event, piece: Slice) -> Buffer:
+        return self.buffer(piece.buffer).at(value(piece.copy, event.env))
+
+    def frame(self, event: Event) -> int:
+        """The frame whose activations the step reads and writes."""
+        frame = value(getattr(event.step, "frame", 0), event.env)
+        if not 0 <= frame < self.plan.frames:
+            raise PlanError(f"{event} is of frame {frame} of {self.plan.frames}")
+        return frame
 
     def expect(self, event: Event, buffer: Buffer, tensor: str, role: str) -> None:
         if buffer.tensor != tensor or buffer.role != role:
@@ -224,7 +255,9 @@ class _Verifier:
             raise PlanError(f"{event}: the step of {acc.name} is not chosen; calibrate the plan")
         if acc.step > 1 and op.combine == "add":
             return
-        low, high = op.partial_sums(self.graph.tensors, self.graph.constants)
+        if op.name not in self.sums:
+            self.sums[op.name] = op.partial_sums(self.graph.tensors, self.graph.constants)
+        low, high = self.sums[op.name]
         width = DType(acc.bits, signed=True)
         if acc.step > 1 or low < width.minimum or high > width.maximum:
             raise PlanError(
@@ -255,12 +288,12 @@ class _Verifier:
         available: dict[str, Box],
     ) -> Access:
         """The elements of one operand that the step reads, checked."""
-        source = sources[operand.tensor]
-        buffer = self.buffer(source.buffer)
+        buffer = self.place(event, sources[operand.tensor])
         if buffer.role == "accumulator":
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
         grid = read_indices(operand, box, available[operand.tensor])
-        patch = Patch(buffer, tuple(progression(index) for index in grid))
+        frame = 0 if self.constant(buffer) else self.frame(event)
+        patch = Patch(buffer, tuple(progression(index) for index in grid), frame)
         access = Access(patch, lambda last: read_times(operand, box, times(), grid, last))
         self.ledger.find(event, access)
         return access

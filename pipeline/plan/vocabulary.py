@@ -7,7 +7,7 @@ of a memory is nibbles ``2n`` (low) and ``2n + 1`` (high). An element of ``bits`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Literal
@@ -72,6 +72,8 @@ class Buffer:
         bits: of an element here; accumulators are wider than their tensor.
         role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
             needs while it runs; ``constant`` is never written.
+        copies: how many such places there are, ``copy_stride`` nibbles apart: the buffers of a
+            pool, or one for each frame in flight. A slice says in which it lies.
         step: what one unit of an accumulator stands for. 1: sums are exact. Larger: what a
             ``Compute`` adds is summed exactly, divided by ``step``, rounded half away from zero and
             added with saturation; ``Finish`` takes ``step`` times what is held. 0: not chosen yet
@@ -86,8 +88,12 @@ class Buffer:
     map: Affine | Table
     role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
     step: int = 1
+    copies: int = 1
+    copy_stride: int = 0
 
     def __post_init__(self) -> None:
+        if self.copies < 1 or (self.copies > 1 and self.role in ("constant", "scratch")):
+            raise PlanError(f"buffer {self.name} of role {self.role} has {self.copies} copies")
         if self.bits not in (4, 8, 16, 32):
             raise PlanError(f"buffer {self.name} has elements of {self.bits} bits")
         if not self.shape or min(self.shape) < 1:
@@ -119,7 +125,13 @@ class Buffer:
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """The lowest nibble of any element, and one past the highest."""
+        """The lowest nibble of any element, and one past the highest, in any copy."""
+        ends = self._extent
+        reach = self.copy_stride * (self.copies - 1)
+        return ends[0] + min(0, reach), ends[1] + max(0, reach)
+
+    @property
+    def _extent(self) -> tuple[int, int]:
         if isinstance(self.map, Table):
             return min(self.map.cells), max(self.map.cells) + self.nibbles
         low = high = self.map.base
@@ -131,11 +143,31 @@ class Buffer:
     @cached_property
     def starts_on_bytes(self) -> bool:
         """Every element starts on a byte."""
+        if self.copies > 1 and self.copy_stride % 2:
+            return False
         if isinstance(self.map, Table):
             return not any(cell % 2 for cell in self.map.cells)
         moving = zip(self.shape, self.map.strides, self.wrap, strict=True)
         odd = any(stride % 2 and min(extent, ring or extent) > 1 for extent, stride, ring in moving)
         return self.map.base % 2 == 0 and not odd
+
+    def at(self, copy: int) -> Buffer:
+        """The buffer's place number ``copy`` modulo their number, as a buffer of its own."""
+        if self.copies == 1:
+            return self
+        number = copy % self.copies
+        if number not in self._places:
+            shift = number * self.copy_stride
+            if isinstance(self.map, Table):
+                moved: Affine | Table = Table(tuple(cell + shift for cell in self.map.cells))
+            else:
+                moved = replace(self.map, base=self.map.base + shift)
+            self._places[number] = replace(self, map=moved, copies=1, copy_stride=0)
+        return self._places[number]
+
+    @cached_property
+    def _places(self) -> dict[int, Buffer]:
+        return {}
 
     def run(self, box: Box) -> int | None:
         """The first nibble of ``box`` if its elements lie row-major side by side, else None."""
@@ -173,11 +205,15 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Slice:
-    """The box ``lo … lo + size`` of a buffer, clipped to its shape; empty means nothing to do."""
+    """The box ``lo … lo + size`` of a buffer, clipped to its shape; empty means nothing to do.
+
+    ``copy`` (modulo the buffer's copies) says in which of its places.
+    """
 
     buffer: str
     lo: tuple[Index, ...]
     size: tuple[int, ...]
+    copy: Index = 0
 
     def box(self, shape: tuple[int, ...], env: dict[str, int]) -> Box:
         ranges = []
@@ -199,6 +235,7 @@ class Compute:
             empty: row-major.
         partial: add to the accumulators in ``out``, which a ``Clear`` opened and a ``Finish`` ends.
         scratch: names of buffers whose contents the kernel destroys.
+        frame: whose activations all slices hold; as in every other step.
     """
 
     op: str
@@ -208,6 +245,7 @@ class Compute:
     order: tuple[tuple[int, ...], ...] = ()
     partial: bool = False
     scratch: tuple[str, ...] = ()
+    frame: Index = 0
 
 
 @dataclass(frozen=True)
@@ -216,6 +254,7 @@ class Clear:
 
     op: str
     acc: Slice
+    frame: Index = 0
 
 
 @dataclass(frozen=True)
@@ -227,6 +266,7 @@ class Finish:
     out: Slice
     ins: tuple[Slice, ...] = ()
     unit: tuple[int, ...] = ()
+    frame: Index = 0
 
 
 @dataclass(frozen=True)
@@ -239,6 +279,7 @@ class Move:
 
     src: Slice
     dst: Slice
+    frame: Index = 0
 
 
 @dataclass(frozen=True)
@@ -278,11 +319,12 @@ class Track:
 
 @dataclass(frozen=True)
 class Plan:
-    """Who computes what, when, and where in memory, for one frame.
+    """Who computes what, when, and where in memory, for one frame or some in flight together.
 
     Attributes:
         resident: buffers that hold their tensor before the first step: constants and the input.
         output: the buffer that holds the result after the last step.
+        frames: how many; copy ``f`` of the input's and the output's buffer is frame ``f``'s.
         notes: what the strategy knows about the plan, for the report; nothing is made of it.
     """
 
@@ -294,6 +336,7 @@ class Plan:
     resident: tuple[str, ...]
     output: str
     notes: tuple[tuple[str, bool | int | float | str], ...] = ()
+    frames: int = 1
 
     @cached_property
     def buffer(self) -> dict[str, Buffer]:
