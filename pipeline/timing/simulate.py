@@ -1,0 +1,158 @@
+"""The tracks of a plan side by side, each step as early as the counters allow.
+
+Discrete events: the track that is least far in time goes on, so that signals come in the order of
+time; a wait that is not met stops its track until the signal that meets it. Nothing is random, and
+of tracks at the same time the first goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware
+from pipeline.plan.rates import Rates
+from pipeline.plan.vocabulary import Plan, PlanError
+from pipeline.timing.tasks import Costs, Task
+from pipeline.timing.unroll import Times, unrolled
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each step that takes time runs, in microseconds; steps of a track in its order.
+
+    Attributes:
+        tasks: what ``task`` counts in: the plan's leaf steps.
+        track, task, run: (steps,) of which track, which leaf, which of its runs.
+        start, stop: (steps,).
+        makespan_us: when the last track ends.
+        frames: how many inferences that is.
+    """
+
+    tasks: tuple[Task, ...]
+    track: IntArray
+    task: IntArray
+    run: IntArray
+    start: Times
+    stop: Times
+    makespan_us: float
+    frames: int
+
+
+@dataclass
+class _Track:
+    """Where a track is: its events as lists, the next one, its clock."""
+
+    kind: list[int]
+    amount: list[float]
+    counter: list[int]
+    place: int = 0
+    clock: float = 0.0
+    waiting: bool = False
+
+    def waits_for(self, counter: int) -> bool:
+        return self.waiting and self.counter[self.place] == counter
+
+
+STEP, SIGNAL, WAIT = 0, 1, 2
+
+
+def simulate(
+    plan: Plan, graph: Graph, hardware: Hardware, measured: Mapping[str, float] | None = None
+) -> Timeline:
+    """
+    Args:
+        measured: microseconds of whole operators whose kernels were measured; the others take
+            ``hardware.cycles_per_mac``.
+
+    Raises:
+        PlanError: when every track that is not at its end waits.
+    """
+    costs = Costs(plan, graph, Rates.of(hardware), measured or {})
+    tracks = unrolled(plan, costs.visit)
+    costs.close()
+    counters = {task.counter: n for n, task in enumerate(costs.tasks)}
+    kinds = {"signal": SIGNAL, "wait": WAIT}
+    offset, running, leaves, runs = 0, [], [], []
+    for each in tracks:
+        tasks = costs.tasks[offset : offset + len(each.leaves)]
+        leaf = each.leaf + offset
+        lengths = np.cumsum([0, *(len(task.us) for task in tasks)])
+        amounts = np.concatenate([np.zeros(0), *(task.us for task in tasks)])
+        amount = amounts[lengths[each.leaf] + each.run]
+        kind = np.array([kinds.get(task.kind, STEP) for task in tasks], dtype=np.int64)[each.leaf]
+        name = np.array([counters[task.counter] for task in tasks], dtype=np.int64)[each.leaf]
+        busy = (kind != STEP) | (amount > 0)
+        running.append(_Track(kind[busy].tolist(), amount[busy].tolist(), name[busy].tolist()))
+        takes = busy & (kind == STEP)
+        leaves.append(leaf[takes])
+        runs.append(each.run[takes])
+        offset += len(each.leaves)
+    names = [track.name for track in plan.tracks]
+    starts, makespan = _run(running, names, alone=not hardware.card.dma)
+    durations = [
+        [amount for kind, amount in zip(track.kind, track.amount, strict=True) if kind == STEP]
+        for track in running
+    ]
+    begin = np.concatenate([np.zeros(0), *(np.array(each, dtype=float) for each in starts)])
+    took = np.concatenate([np.zeros(0), *(np.array(each, dtype=float) for each in durations)])
+    number = [np.full(len(each), n, dtype=np.int64) for n, each in enumerate(starts)]
+    return Timeline(
+        tuple(costs.tasks),
+        np.concatenate(number),
+        np.concatenate(leaves),
+        np.concatenate(runs),
+        begin,
+        begin + took,
+        makespan,
+        plan.frames,
+    )
+
+
+def _run(
+    tracks: Sequence[_Track], names: Sequence[str], alone: bool
+) -> tuple[list[list[float]], float]:
+    """(start of each step by track, makespan); ``alone``: one step at a time, on any track."""
+    counted: dict[int, int] = {}
+    starts: list[list[float]] = [[] for _ in tracks]
+    engine = 0.0
+    while True:
+        able = [n for n, t in enumerate(tracks) if not t.waiting and t.place < len(t.kind)]
+        if not able:
+            break
+        chosen = min(able, key=lambda n: tracks[n].clock)
+        others = min((tracks[n].clock for n in able if n != chosen), default=inf)
+        track, begun = tracks[chosen], starts[chosen]
+        kind, amount, counter = track.kind, track.amount, track.counter
+        clock, place = track.clock, track.place
+        while place < len(kind) and clock <= others:
+            what = kind[place]
+            if what == STEP:
+                if alone:
+                    clock = max(clock, engine)
+                begun.append(clock)
+                clock += amount[place]
+                engine = clock
+            elif what == SIGNAL:
+                name = counter[place]
+                counted[name] = counted.get(name, 0) + 1
+                for other in tracks:
+                    if other.waits_for(name) and counted[name] >= other.amount[other.place]:
+                        other.waiting, other.place = False, other.place + 1
+                        other.clock = max(other.clock, clock)
+                        others = min(others, other.clock)
+            elif counted.get(counter[place], 0) < amount[place]:
+                track.waiting = True
+                break
+            place += 1
+        track.clock, track.place = clock, place
+    stuck = [n for n, track in enumerate(tracks) if track.place < len(track.kind)]
+    if stuck:
+        where = ", ".join(f"{names[n]} at {tracks[n].clock:g} us" for n in stuck)
+        raise PlanError(f"deadlock: every track waits: {where}")
+    return starts, max((track.clock for track in tracks), default=0.0)

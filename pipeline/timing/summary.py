@@ -1,0 +1,80 @@
+"""What the simulation of a plan says, under the names of the metrics; all of one inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan
+from pipeline.timing.energy import energy
+from pipeline.timing.layers import by_layer
+from pipeline.timing.simulate import Timeline, simulate
+from pipeline.timing.states import states
+from pipeline.timing.wear import wear
+
+
+def swaps(plan: Plan) -> bool:
+    """Whether a plan moves anything from or to a card."""
+    return any(memory.kind == "block" for memory in plan.memories) and any(
+        plan.memory[buffer.memory].kind == "block" for buffer in plan.buffers
+    )
+
+
+def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
+    """The timed part of schedule.json; nothing for a plan without a card."""
+    if not swaps(plan):
+        return {}
+    return summarized(simulate(plan, graph, hardware), graph, hardware)
+
+
+def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str, Any]:
+    """Metrics of one inference, and how the simulation came to them.
+
+    ``compute_us`` and ``io_us`` are the core's and the card's time, ``makespan_us`` that of all the
+    frames. ``overhead_pct`` is what the makespan exceeds computing alone by, which is all that a
+    memory without end would take; ``throughput_loss_pct`` is what share of the makespan the core
+    does not compute.
+    """
+    frames, makespan_us, card = timeline.frames, timeline.makespan_us, hardware.card
+    busy = states(timeline, card.dma)
+    spent = energy(busy, hardware)
+    computing_us = sum(
+        float((timeline.stop - timeline.start)[timeline.task == n].sum())
+        for n, task in enumerate(timeline.tasks)
+        if task.kind == "compute"
+    )
+    read = sum(float(task.bytes.sum()) for task in timeline.tasks if task.kind == "read")
+    stored = sum(float(task.stored.sum()) for task in timeline.tasks if task.kind == "write")
+    lasts = wear(stored * card.write_amplification, makespan_us, card)
+    found: dict[str, Any] = {
+        "frames": frames,
+        "makespan_us": makespan_us,
+        "compute_us": computing_us / frames,
+        "io_us": (busy.read_us + busy.write_us) / frames,
+        "throughput_fps": frames / makespan_us * 1e6 if makespan_us else 0.0,
+        "card_read_bytes": read / frames,
+        "card_write_bytes": stored / frames,
+        "wear": stored * card.write_amplification / frames,
+        "wear_bytes_a_day": lasts.bytes_a_day,
+        "wear_years_first_failure": lasts.years_first_failure,
+        "wear_years_half": lasts.years_half,
+        "card_timing": card.timing,
+        "states_us": {
+            "compute": busy.compute_us, "io": busy.io_us, "both": busy.both_us,
+            "idle": busy.idle_us,
+        },
+        "traffic": [layer.content() for layer in by_layer(timeline, graph)],
+    }  # fmt: skip
+    if computing_us:
+        found["overhead_pct"] = 100 * (makespan_us / computing_us - 1)
+        found["throughput_loss_pct"] = 100 * (1 - computing_us / makespan_us)
+    if frames == 1:
+        found["latency_us"] = makespan_us
+    if spent.total_uj:
+        found["energy_uj"] = spent.total_uj / frames
+        found["energy_by_state_uj"] = {
+            "compute": spent.compute_uj / frames, "io": spent.io_uj / frames,
+            "both": spent.both_uj / frames, "idle": spent.idle_uj / frames,
+        }  # fmt: skip
+    return found
