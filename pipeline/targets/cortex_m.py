@@ -2,7 +2,8 @@
 
 The program is placed as ``firmware/ports/cortex_m/link.ld`` says: code in flash; in RAM the stack
 lies below the statics, so that a stack too deep leaves the RAM instead of running into data. It is
-linked twice, because the stack gets all that the statics leave.
+linked twice, because the stack gets all that the statics leave. Constants or the arena may lie in
+memories outside of the chip instead.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware
+from pipeline.hardware import Hardware, Region
 from pipeline.targets import elf, machines, thumb_stack, toolchain, tools
 from pipeline.targets.avr_stack import Bound
-from pipeline.targets.machines import DESK_BYTES, Machine
+from pipeline.targets.machines import DESK_BYTES, OUTSIDE_BYTES, Machine
 from pipeline.targets.toolchain import Size
 
 SCRIPT = "link.ld"
 CODE = (".text", ".ARM.exidx")
+WEIGHTS = ".weights"
 ARENA = ".arena"
 STATICS = (".data", ARENA, ".bss")
 DESK = ".desk"
 LEAST_BYTES = 32
 REGION_LEVELS = 5
-"""Regions that the firmware has for its RAM: each says three more bits of its size."""
+"""Regions that the firmware has for its RAM and, one each, for memories outside of the chip: each
+says three more bits of the RAM's size."""
 
 
 def build(generated: Path, output: Path, hardware: Hardware) -> Size:
@@ -49,7 +52,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
         toolchain.link(
             objects, target, tool.compiler, (*common, *placed(machine, hardware, available, 0))
         )
-        statics = _statics(elf.read(target, tool.objdump))
+        statics = _statics(elf.read(target, tool.objdump), hardware)
         stack_bytes = max(0, available - statics) // LEAST_BYTES * LEAST_BYTES  # keeps alignment
         places = placed(machine, hardware, available, stack_bytes)
         toolchain.link(objects, target, tool.compiler, (*common, *places))
@@ -65,8 +68,11 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
 
 def ram_bytes(hardware: Hardware) -> int:
     """What the memory protection can grant of ``hardware.sram_bytes``: a multiple of 32 B, of
-    more where the RAM is larger than 1 MiB."""
-    granule = max(LEAST_BYTES, 1 << max(0, (hardware.sram_bytes - 1).bit_length() - 3 * 5))
+    more where the RAM is large."""
+    outside = (_weights_outside(hardware), _activations_outside(hardware))
+    levels = REGION_LEVELS - sum(region is not None for region in outside)
+    bits = (hardware.sram_bytes - 1).bit_length()
+    granule = max(LEAST_BYTES, 1 << max(0, bits - 3 * levels))
     return hardware.sram_bytes // granule * granule
 
 
@@ -80,17 +86,58 @@ def placed(machine: Machine, hardware: Hardware, available: int, stack_bytes: in
         "stack_bytes": stack_bytes,
         "desk_start": machine.desk_start,
         "desk_bytes": DESK_BYTES,
+        "weights_start": machine.outside_start,
+        "weights_bytes": _granted(_weights_outside(hardware)),
+        "activations_start": machine.outside_ram_start,
+        "activations_bytes": _granted(_activations_outside(hardware)),
     }
     return [f"-Wl,--defsym=port_{name}={value:#x}" for name, value in symbols.items()]
 
 
-def _statics(program: elf.Program) -> int:
-    """Their bytes, with what lies between them."""
-    found = [program.sections[name] for name in STATICS if name in program.sections]
+def _weights_outside(hardware: Hardware) -> Region | None:
+    return hardware.external("rom") if hardware.weights_in == "external_flash" else None
+
+
+def _activations_outside(hardware: Hardware) -> Region | None:
+    return hardware.external("ram") if hardware.activations_in == "sdram" else None
+
+
+def _granted(region: Region | None) -> int:
+    """What the machine has of it."""
+    return min(region.bytes, OUTSIDE_BYTES) if region else 0
+
+
+def _statics(program: elf.Program, hardware: Hardware) -> int:
+    """Their bytes in the chip, with what lies between them."""
+    names = [name for name in STATICS if name != ARENA or not _activations_outside(hardware)]
+    found = [program.sections[name] for name in names if name in program.sections]
     used = [section for section in found if section.bytes]
     if not used:
         return 0
     return max(s.address + s.bytes for s in used) - min(s.address for s in used)
+
+
+def _outside(program: elf.Program, hardware: Hardware) -> dict[str, tuple[int, int]]:
+    """What lies in memories outside of the chip, and their sizes, by the memory's name.
+
+    Raises:
+        ThimbleError: when the board has room for it, but not the simulated machine.
+    """
+    found = {}
+    for section, region in (
+        (WEIGHTS, _weights_outside(hardware)),
+        (ARENA, _activations_outside(hardware)),
+    ):
+        if region is None:
+            continue
+        used = program.size(section)
+        if OUTSIDE_BYTES < used <= region.bytes:
+            raise ThimbleError(
+                f"hardware {hardware.name}: {used:,} B in {region.name}, the simulated machine has "
+                f"{OUTSIDE_BYTES:,} B for it: try target=host with hardware=host"
+            )
+        found[region.name] = (used, region.bytes)
+    return found
 
 
 def _check_arena(program: elf.Program, stated: int | None) -> None:
@@ -106,12 +153,17 @@ def _judged(
     program: elf.Program, bound: Bound, stack_bytes: int, hardware: Hardware, output: Path
 ) -> Size:
     compiler = hardware.toolchain.compiler
-    in_flash = [s for s in program.symbols if s.section == ".text" and s.bytes]
+    code = CODE if _weights_outside(hardware) else (*CODE, WEIGHTS)
+    in_flash = [s for s in program.symbols if s.section in (".text", WEIGHTS) and s.bytes]
     ram = {s.name: s.bytes for s in program.symbols if s.section in STATICS and s.bytes}
-    statics = _statics(program)
+    statics = _statics(program, hardware)
+    sections = {name: (program.sections[name].address, program.sections[name].bytes)
+                for name in STATICS if name in program.sections}  # fmt: skip
+    if _activations_outside(hardware):  # after the RAM in what the firmware leaves behind
+        sections[ARENA] = (ram_bytes(hardware), program.size(ARENA))
     size = Size(
         status="ok",
-        flash_bytes=program.size(*CODE, ".data"),
+        flash_bytes=program.size(*code, ".data"),
         flash_limit_bytes=hardware.flash_bytes,
         statics_bytes=statics,
         stack_bound_bytes=bound.bytes,
@@ -122,8 +174,8 @@ def _judged(
         ram_objects=ram,
         flash_objects={s.name: s.bytes for s in in_flash if s.is_object},
         functions={s.name: s.bytes for s in in_flash if not s.is_object},
-        sections={name: (program.sections[name].address, program.sections[name].bytes)
-                  for name in STATICS if name in program.sections} | {"stack": (0, stack_bytes)},
+        sections=sections | {"stack": (0, stack_bytes)},
+        outside=_outside(program, hardware),
     )  # fmt: skip
     if size.sram_bytes > ram_bytes(hardware):
         largest = max(ram, key=lambda name: ram[name], default="the stack")
@@ -132,6 +184,12 @@ def _judged(
             f"{largest} and a stack of {bound.bytes} B ({' > '.join(bound.path)})",
             "try another strategy, hardware.weights_in=flash or a smaller model",
         )  # fmt: skip
+    for name, (used, available) in size.outside.items():
+        if used > available:
+            return toolchain.infeasible(
+                size, name, used, available, "what lies outside of the chip",
+                "try fewer channels, prune=magnitude or a larger board",
+            )  # fmt: skip
     if size.flash_bytes > size.flash_limit_bytes:
         parts = {**size.flash_objects, **size.functions}
         return toolchain.infeasible(

@@ -12,6 +12,8 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 
 DESK_OFFSET = 0x300000
+OUTSIDE_BYTES = 0x800000
+"""Of the machine's third memory, 16 MiB, for each kind of memory outside of a chip."""
 DESK_BYTES = 0x4000
 
 
@@ -23,6 +25,7 @@ class Machine:
         flash_start, ram_start: at least 4 MiB each; the vector table is read from ``flash_start``.
         timer: a CMSDK APB timer's registers.
         tick_ns: what it counts.
+        outside_start: a memory of 16 MiB that stands for those outside of the chip; 0: none.
     """
 
     name: str
@@ -30,22 +33,27 @@ class Machine:
     ram_start: int
     timer: int
     tick_ns: int
+    outside_start: int = 0
 
     @property
     def desk_start(self) -> int:
         """Beyond any board's RAM: the harness's buffers."""
         return self.ram_start + DESK_OFFSET
 
+    @property
+    def outside_ram_start(self) -> int:
+        return self.outside_start + OUTSIDE_BYTES
 
-def _plain(name: str) -> Machine:
-    return Machine(name, 0x00000000, 0x20000000, 0x40000000, 40)
+
+def _plain(name: str, outside_start: int = 0x21000000) -> Machine:
+    return Machine(name, 0x00000000, 0x20000000, 0x40000000, 40, outside_start)
 
 
 MACHINES = {
     "cortex-m0plus": _plain("mps2-an385"),  # a Cortex-M3: QEMU has no M0+ with so much memory
     "cortex-m3": _plain("mps2-an385"),
     "cortex-m4": _plain("mps2-an386"),
-    "cortex-m7": _plain("mps2-an500"),
+    "cortex-m7": _plain("mps2-an500", 0x60000000),
     "cortex-m33": Machine("mps2-an505", 0x10000000, 0x38000000, 0x50000000, 50),
 }
 """By ``hardware.cpu``. The Cortex-M33 starts in its secure state, at secure addresses."""
@@ -64,4 +72,11 @@ def machine(hardware: Hardware) -> Machine:
             f"memory, the simulated machine has {DESK_OFFSET} B of each kind: set "
             "hardware.sram_bytes and hardware.flash_bytes, or target=host"
         )
-    return MACHINES[hardware.cpu]
+    found = MACHINES[hardware.cpu]
+    outside = hardware.weights_in == "external_flash" or hardware.activations_in == "sdram"
+    if outside and not found.outside_start:
+        raise ThimbleError(
+            f"hardware {hardware.name}: the simulated machine has no memory outside of the chip: "
+            "set hardware.weights_in=flash and hardware.activations_in=sram, or target=host"
+        )
+    return found

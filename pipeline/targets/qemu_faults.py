@@ -52,6 +52,14 @@ def _reach(address: int, hardware: Hardware, stack_bytes: int) -> str:
     if hardware.sram_bytes <= offset < machines.DESK_OFFSET:
         beyond = offset - hardware.sram_bytes
         return f"read or wrote at {shown:#x}, {beyond} B past the end of {title}"
+    machine = machines.machine(hardware)
+    for region, start in (
+        (hardware.external("rom"), machine.outside_start),
+        (hardware.external("ram"), machine.outside_ram_start),
+    ):
+        if region and start and start <= address < start + machines.OUTSIDE_BYTES:
+            at = region.start + address - start
+            return f"read or wrote at {at:#x}, of {region.name}, what it may not there"
     return f"read or wrote at {address:#x}, where {hardware.title} has no memory that it may use so"
 
 

@@ -1,5 +1,5 @@
 /* A simulated Cortex-M: frames come from the file `requests` and go to the file `replies`; at the end of
- * the requests the whole RAM goes to `memory`. Its timer ticks with simulated time, in which each
+ * the requests the whole RAM goes to `memory`, and the arena after it where that lies outside. Its timer ticks with simulated time, in which each
  * instruction takes a nanosecond (QEMU's -icount shift=0): what it counts are instructions. */
 #ifndef THIMBLE_PORT_CORTEX_M_H
 #define THIMBLE_PORT_CORTEX_M_H
@@ -52,7 +52,12 @@ static inline void port_flush(void) {
 __attribute__((noreturn)) static inline void port_end(void) {
     (void)semihosting_close(port.replies);
     const int32_t memory = PORT_OPEN("memory", SEMIHOSTING_TO_WRITE);
-    semihosting_exit(semihosting_write(memory, port_ram_start, (uint32_t)port_ram_bytes) ? 4 : 0);
+    const uint32_t outside = port_activations_bytes ? (uint32_t)(port_arena_end - port_arena_start) : 0;
+    if (semihosting_write(memory, port_ram_start, (uint32_t)port_ram_bytes) ||
+        (outside && semihosting_write(memory, port_arena_start, outside))) {
+        semihosting_exit(4);
+    }
+    semihosting_exit(0);
 }
 
 __attribute__((noinline)) static void port_refill(void) {

@@ -18,31 +18,34 @@ static void changed(void) { __asm__ volatile("dsb\nisb" ::: "memory"); }
 #define NO_EXECUTION 1u
 #define READ_ONLY 4u
 
-static void grant(uint32_t number, uint32_t start, uint32_t bytes, uint32_t rights, uint32_t type) {
+#define READ_AND_WRITE 0u
+#define DEVICE (1u << 1)
+
+/* The next number. */
+static uint32_t grant(uint32_t number, uint32_t start, uint32_t bytes, uint32_t rights) {
+    if (bytes == 0) {
+        return number;
+    }
     MPU_NUMBER = number;
-    MPU_BASE = start | rights;
-    MPU_SIZE = (start + bytes - 32) | type << 1 | MPU_ENABLE;
+    MPU_BASE = start | (rights & ~DEVICE);
+    MPU_SIZE = (start + bytes - 32) | (rights & DEVICE) | MPU_ENABLE; /* 2: type 1 */
+    return number + 1;
 }
 
-static void grant_all(void) {
-    MPU_MEMORY_TYPES = NORMAL_AND_DEVICE;
-    grant(PORT_FLASH, (uint32_t)port_flash_start, (uint32_t)port_flash_bytes, READ_ONLY, 0);
-    grant(PORT_DESK, (uint32_t)port_desk_start, (uint32_t)port_desk_bytes, NO_EXECUTION, 0);
-    grant(PORT_TIMER_PAGE, PORT_TIMER, PAGE_BYTES, NO_EXECUTION, 1);
-    grant(PORT_RAM, (uint32_t)port_ram_start, (uint32_t)port_ram_bytes, NO_EXECUTION, 0);
-}
+static void prepare(void) { MPU_MEMORY_TYPES = NORMAL_AND_DEVICE; }
 #else
 #define NO_EXECUTION (1u << 28)
 #define READ_AND_WRITE (3u << 24)
 #define READ_ONLY (6u << 24)
 #define NORMAL (1u << 17)
+#define DEVICE 0u
 #define LEAST_BYTES 32u
 #define LEAST_BYTES_IN_PARTS 256u
 
 /* From `start`, a multiple of every region's size: each region is the smallest power of two that
  * holds what is left, with as many of its eighths as are wholly needed; the rest is left to the
- * next one, an eighth in size at most. `bytes` is a multiple of 32. */
-static void grant(uint32_t number, uint32_t start, uint32_t bytes, uint32_t rights) {
+ * next one, an eighth in size at most. `bytes` is a multiple of 32. The next number. */
+static uint32_t grant(uint32_t number, uint32_t start, uint32_t bytes, uint32_t rights) {
     while (bytes) {
         uint32_t log2 = 5;
         while ((LEAST_BYTES << (log2 - 5)) < bytes) {
@@ -62,18 +65,23 @@ static void grant(uint32_t number, uint32_t start, uint32_t bytes, uint32_t righ
         start += size / 8 * eighths;
         bytes -= size / 8 * eighths;
     }
+    return number;
 }
 
-static void grant_all(void) {
-    grant(PORT_FLASH, (uint32_t)port_flash_start, (uint32_t)port_flash_bytes, READ_ONLY);
-    grant(PORT_DESK, (uint32_t)port_desk_start, (uint32_t)port_desk_bytes, NO_EXECUTION | READ_AND_WRITE);
-    grant(PORT_TIMER_PAGE, PORT_TIMER, PAGE_BYTES, NO_EXECUTION | READ_AND_WRITE);
-    grant(PORT_RAM, (uint32_t)port_ram_start, (uint32_t)port_ram_bytes, NO_EXECUTION | READ_AND_WRITE);
-}
+static void prepare(void) {}
 #endif
 
+#define DATA (NO_EXECUTION | READ_AND_WRITE)
+
 void port_protect(void) {
-    grant_all();
+    prepare();
+    (void)grant(PORT_FLASH, (uint32_t)port_flash_start, (uint32_t)port_flash_bytes, READ_ONLY);
+    (void)grant(PORT_DESK, (uint32_t)port_desk_start, (uint32_t)port_desk_bytes, DATA);
+    (void)grant(PORT_TIMER_PAGE, PORT_TIMER, PAGE_BYTES, DATA | DEVICE);
+    uint32_t next = grant(PORT_OTHERS, (uint32_t)port_weights_start, (uint32_t)port_weights_bytes,
+                          NO_EXECUTION | READ_ONLY);
+    next = grant(next, (uint32_t)port_activations_start, (uint32_t)port_activations_bytes, DATA);
+    (void)grant(next, (uint32_t)port_ram_start, (uint32_t)port_ram_bytes, DATA);
     MPU_CONTROL = MPU_ENABLE;
     changed();
 }

@@ -39,6 +39,11 @@ __attribute__((used, noreturn)) void port_start(void) {
     for (uint32_t *to = port_bss_start; to < port_bss_end; to++) {
         *to = 0;
     }
+    if (port_activations_bytes) {
+        for (uint8_t *to = port_arena_start; to < port_arena_end; to++) {
+            *to = (uint8_t)PORT_PAINT;
+        }
+    }
 #ifdef __ARM_FP
     COPROCESSORS |= FLOATING_POINT;
 #endif

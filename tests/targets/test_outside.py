@@ -1,0 +1,122 @@
+"""Weights and activations in memories outside of the chip: placed, reached, limited, counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import schedule
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import cortex_m, elf, machines, qemu
+from tests.codegen.affine.configurations import network
+from tests.codegen.affine.support import frames
+from tests.targets.cortex_m import (
+    board_named,
+    built,
+    built_stand_in,
+    needs_arm,
+    outputs,
+    simulated,
+)
+from tests.targets.test_qemu_limits import look, touch
+
+WEIGHTS = {"weights_in": "external_flash"}
+ACTIVATIONS = {"activations_in": "sdram"}
+
+
+def discovery(**changes: object) -> Hardware:
+    return board_named("stm32f769i_disco", **changes)
+
+
+@needs_arm
+@pytest.mark.parametrize("changes", [WEIGHTS, ACTIVATIONS, WEIGHTS | ACTIVATIONS])
+def test_answers_are_the_same_and_memory_is_counted_apart(
+    changes: dict[str, object], tmp_path: Path
+) -> None:
+    graph, hardware = network(), discovery(**changes)
+    inside = built(tmp_path / "inside", graph, discovery())
+    size = built(tmp_path, graph, hardware)
+    assert size.status == "ok"
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given).reshape(3, -1))
+    program = elf.read(tmp_path / "build" / "firmware.elf", hardware.toolchain.objdump)
+    arena, weights = program.size(cortex_m.ARENA), program.size(cortex_m.WEIGHTS)
+    assert runs.arena_touched_bytes == arena > 0
+    if "activations_in" in changes:
+        assert size.statics_bytes <= inside.statics_bytes - arena + 7
+        assert size.outside["sdram"] == (arena, 1 << 24)
+    else:
+        assert size.statics_bytes == inside.statics_bytes and "sdram" not in size.outside
+    if "weights_in" in changes:
+        assert weights > sum(graph.tensors[name].size for name in graph.constants)
+        assert size.outside["quadspi"] == (weights, 1 << 26)
+        assert size.flash_bytes < inside.flash_bytes - graph.weight_bytes
+    else:
+        assert "quadspi" not in size.outside
+
+
+@needs_arm
+def test_they_are_within_reach_only_where_they_are_used(tmp_path: Path) -> None:
+    machine = machines.machine(discovery())
+    rom, ram = machine.outside_start, machine.outside_ram_start
+    both = discovery(**WEIGHTS, **ACTIVATIONS)
+    images = np.zeros((1, 16), np.uint8)
+
+    def run(name: str, hardware: Hardware, invoke: str) -> None:
+        size = built_stand_in(tmp_path / name, hardware, invoke=invoke)
+        qemu.run(tmp_path / name / "build", vars(size), hardware, images)
+
+    last = machines.OUTSIDE_BYTES - 1
+    run("all", both, look(rom) + look(rom + last) + touch(ram + last))
+    for name, hardware, code, at in (
+        ("written", both, touch(rom + 16), r"0x90000010, of quadspi"),
+        ("no weights", discovery(**ACTIVATIONS), look(rom), "0x90000000, of quadspi"),
+        ("no activations", discovery(**WEIGHTS), look(ram + 4), "0xc0000004, of sdram"),
+    ):
+        with pytest.raises(ThimbleError, match=f"read or wrote at {at}, what .* in nn_invoke"):
+            run(name, hardware, code)
+
+
+def test_every_memory_is_checked() -> None:
+    graph = network()
+
+    def judged(hardware: Hardware) -> tuple[str, str, str]:
+        report = schedule.check(Ordinary().plan(graph, hardware), graph, hardware)
+        return report["status"], report["resource"], report.get("advice", "")
+
+    small = discovery(flash_bytes=128)
+    assert judged(small)[:2] == ("infeasible", "flash")
+    assert "hardware.weights_in=external_flash" in judged(small)[2]
+    assert judged(replace(small, weights_in="external_flash"))[0] == "ok"
+    tight = discovery(sram_bytes=2100)
+    assert judged(tight)[:2] == ("infeasible", "SRAM")
+    assert "hardware.activations_in=sdram" in judged(tight)[2]
+    assert judged(replace(tight, activations_in="sdram"))[0] == "ok"
+    outside = tuple(replace(r, bytes=64) if r.external else r for r in small.regions)
+    tiny = replace(small, weights_in="external_flash", activations_in="sdram", regions=outside)
+    assert judged(tiny)[:2] == ("infeasible", "quadspi")
+
+
+def test_a_board_without_such_memory_says_so() -> None:
+    graph = network()
+    for change in (WEIGHTS, ACTIVATIONS):
+        with pytest.raises(ThimbleError, match=r"nucleo_f767zi has no such memory .* set hardw"):
+            Ordinary().plan(graph, board_named("nucleo_f767zi", **change))
+    elsewhere = discovery(cpu="cortex-m33", **WEIGHTS)
+    with pytest.raises(ThimbleError, match="no memory outside of the chip"):
+        machines.machine(elsewhere)
+
+
+@needs_arm
+def test_more_than_the_simulated_machine_has_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cortex_m, "OUTSIDE_BYTES", 128)
+    with pytest.raises(ThimbleError, match="in quadspi, the simulated machine has 128 B for it"):
+        built(tmp_path, network(), discovery(**WEIGHTS))
