@@ -21,6 +21,9 @@ from pipeline.importers.lower import lower
 from pipeline.quantize.int8 import Int8, resolvable
 from pipeline.quantize.int8_rounded import Rounded
 
+SETTLING_IMAGES = 8
+"""As many as the schedule's accumulators are calibrated on."""
+
 
 @dataclass(frozen=True)
 class Int8Qat(Int8):
@@ -92,9 +95,13 @@ class Int8Qat(Int8):
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
-            return self._tuned(graph, Rounded(graph, affines), train, validation)
+            return self._tuned(graph, self.simulated(graph, affines), train, validation)
         finally:
             torch.set_num_threads(before)
+
+    def simulated(self, graph: FloatGraph, affines: Mapping[str, Affine]) -> Rounded:
+        """The network that is trained."""
+        return Rounded(graph, affines)
 
     def _tuned(
         self, graph: FloatGraph, network: Rounded, train: Labelled, validation: Labelled
@@ -103,6 +110,8 @@ class Int8Qat(Int8):
         optimizer = torch.optim.Adam(network.parameters(), self.rate)
         steps = self.epochs * -(-len(train) // self.batch)
         falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        settling = train.spread(SETTLING_IMAGES).frames()
+        network.settle(settling)
         best, greatest, losses = graph, validation.accuracy(network, self.batch), []
         for epoch in range(1, self.epochs + 1):
             total = 0.0
@@ -115,6 +124,7 @@ class Int8Qat(Int8):
                 falling.step()
                 total += float(loss.detach()) * len(part)
             losses.append(total / len(train))
+            network.settle(settling)
             reached = validation.accuracy(network, self.batch)
             print(
                 f"epoch {epoch}/{self.epochs}, int8: loss {losses[-1]:.4f}, validation accuracy "
@@ -137,6 +147,10 @@ class Labelled:
 
     def __getitem__(self, part: slice | npt.NDArray[np.int64]) -> Labelled:
         return Labelled(self.images[part], self.labels[part])
+
+    def spread(self, number: int) -> Labelled:
+        """Up to ``number`` of them, evenly spaced."""
+        return self[np.unique(np.linspace(0, len(self) - 1, number).astype(np.int64))]
 
     def frames(self) -> torch.Tensor:
         return torch.from_numpy(self.images).float()

@@ -28,9 +28,15 @@ class Rounded(nn.Module):
         last = next(node for node in source.nodes if node.output == source.output)
         self.scores = last.inputs[0] if isinstance(last, nodes.SoftmaxOver) else source.output
         self.layers = nn.ModuleList(
-            Layer(node, affines) if isinstance(node, nodes.Weighted) else nn.Identity()
+            self.layer(node) if isinstance(node, nodes.Weighted) else nn.Identity()
             for node in source.nodes
         )
+
+    def layer(self, node: nodes.Weighted) -> Layer:
+        return Layer(node, self.affines)
+
+    def settle(self, frames: torch.Tensor) -> None:
+        """Choose anew what depends on the weights of now; ``frames`` as ``forward`` takes them."""
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """(n, h, w, c) in 0…255 -> (n, classes), before a softmax."""
@@ -79,7 +85,8 @@ class Layer(nn.Module):
         weights, bias = (each.detach().double().numpy() for each in self.parameters_now())
         return replace(self.source, weights=weights, bias=bias)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def rounded(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Weights, biases, and the real value of a unit of each channel's weights."""
         weights, bias = self.parameters_now()
         now = self.node()
         steps = torch.from_numpy(weight_steps(now.weights, now.bias, self.scale_in)).float()
@@ -87,4 +94,8 @@ class Layer(nn.Module):
         rounded = torch.fake_quantize_per_channel_affine(
             weights, steps, zeros, 0, -WEIGHT_LIMIT, WEIGHT_LIMIT
         )
-        return self.source.clipped(self.source.applied(x, rounded, bias))
+        return rounded, bias, steps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, bias, _ = self.rounded()
+        return self.source.clipped(self.source.applied(x, weights, bias))

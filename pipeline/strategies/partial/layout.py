@@ -90,12 +90,13 @@ def _buffer(
         place = replace(place, wrap=tuple(rings))
     buffer = Buffer(piece.name, piece.tensor, hardware.activation_memory, shape, bits, place)
     if piece.form == "sums":
-        buffer = replace(buffer, role="accumulator", step=_step(piece, graph, bits))
+        step = step_before_calibration(piece.tensor, graph, bits)
+        buffer = replace(buffer, role="accumulator", step=step)
     return buffer
 
 
-def _step(piece: Piece, graph: Graph, bits: int) -> int:
-    """Exact where every sum fits; else left open for calibration."""
-    low, high = graph.producer(piece.tensor).partial_sums(graph.tensors, graph.constants)
+def step_before_calibration(tensor: str, graph: Graph, bits: int) -> int:
+    """1, exact, where every sum fits an accumulator of ``bits``; else 0: to be chosen."""
+    low, high = graph.producer(tensor).partial_sums(graph.tensors, graph.constants)
     width = DType(bits, signed=True)
     return 1 if width.minimum <= low and high <= width.maximum else 0
