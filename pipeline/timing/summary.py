@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.energy import energy
 from pipeline.timing.layers import by_layer
@@ -64,7 +65,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
             "compute": busy.compute_us, "io": busy.io_us, "both": busy.both_us,
             "idle": busy.idle_us,
         },
-        "traffic": [layer.content() for layer in by_layer(timeline, graph)],
+        "traffic": [layer.content() for layer in by_layer(timeline, graph, Rates.of(hardware))],
     }  # fmt: skip
     if computing_us:
         found["overhead_pct"] = 100 * (makespan_us / computing_us - 1)

@@ -62,15 +62,16 @@ def _residues(buffer: Buffer, lows: IntArray, shift: IntArray, block: int) -> In
     """What tells boxes of one extent apart: where in a block they begin; (runs, 1 or axes)."""
     if not isinstance(buffer.map, Affine) or any(buffer.wrap):
         return np.concatenate([lows, shift.reshape(-1, 1)], axis=1)
-    begins = buffer.map.base + lows @ np.array(buffer.map.strides) + shift
-    return (begins % block).reshape(-1, 1)
+    begins: IntArray = buffer.map.base + lows @ np.array(buffer.map.strides) + shift
+    return np.asarray(begins % block).reshape(-1, 1)
 
 
 def _runs(buffer: Buffer, low: IntArray, extent: IntArray, shift: int) -> IntArray:
     """Adjacent nibbles of one box as sorted intervals: (n, 2), ends exclusive."""
     box = tuple((int(a), int(a + n)) for a, n in zip(low, extent, strict=True))
     if isinstance(buffer.map, Affine) and not any(buffer.wrap):
-        length, outer = buffer.nibbles, []
+        length = buffer.nibbles
+        outer: list[IntArray] = []
         for axis in reversed(range(len(box))):
             count, stride = int(extent[axis]), buffer.map.strides[axis]
             if count > 1 and (stride != length or outer):

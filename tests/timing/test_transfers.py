@@ -33,13 +33,13 @@ def by_cell(buffer: Buffer, low: Any, extent: Any, shift: int) -> tuple[int, int
 def test_against_counting_cells(kind: str) -> None:
     rng = np.random.default_rng(3)
     shape = (5, 6, 7)
-    place = {
+    places: dict[str, Affine | Table] = {
         "packed": packed(shape, 8, 6),
         "turned": Affine(4, (2, 10, 60)),
         "ring": Affine(0, (84, 14, 2), (3, 0, 0)),
         "table": Table(tuple(2 * int(n) for n in rng.permutation(300)[: 5 * 6 * 7])),
-    }[kind]
-    buffer = Buffer("b", "t", "card", shape, 8, place)
+    }
+    buffer = Buffer("b", "t", "card", shape, 8, places[kind])
     lows = np.stack([rng.integers(0, n, 80) for n in shape], axis=1)
     extents = np.stack([rng.integers(1, n + 1, 80) for n in shape], axis=1)
     extents = np.minimum(extents, np.array(shape) - lows)

@@ -60,14 +60,22 @@ def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
     piece_out = [Slice(name, (row, 0, 0), one[1]) for name in ("out", "result")]
     weights = Slice("weights", (0,) * len(weight.shape), weight.shape)
     before = Lin(1 - buffers, (("r", 1),))
-    io: tuple[Step, ...] = (Wait("computed", before), Move(*piece_in), Signal("loaded"))
+    io: tuple[Step, ...] = (
+        Wait("computed", before),
+        Move(piece_in[0], piece_in[1]),
+        Signal("loaded"),
+    )
     cpu: list[Step] = [Wait("loaded", Lin(1, (("r", 1),)))]
     if write_back:
         cpu.append(Wait("stored", before))
     cpu += [Compute(op.name, piece_out[0], (piece_in[1], weights)), Signal("computed")]
     tracks = [Track("cpu", (Loop("r", ROWS, tuple(cpu)),)), Track("io", (Loop("r", ROWS, io),))]
     if write_back:
-        back = (Wait("computed", Lin(1, (("r", 1),))), Move(*piece_out), Signal("stored"))
+        back = (
+            Wait("computed", Lin(1, (("r", 1),))),
+            Move(piece_out[0], piece_out[1]),
+            Signal("stored"),
+        )
         tracks.append(Track("back", (Loop("r", ROWS, back),)))
     buffers_ = (
         held("image", source.name, "card", source.shape, 0),
