@@ -51,3 +51,6 @@ network learnt nothing (``train=random``) ``random_weights``: then no accuracy m
 ``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
 years to last.
 """
+
+NO_LIMIT = 1 << 30
+"""Bytes of a memory that limits nothing: that of a computer (``hardware=host``)."""

@@ -13,12 +13,15 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.calibrate import rounds
 from pipeline.plan.cost import cost
-from pipeline.plan.fit import fit, roomy
+from pipeline.plan.fit import fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
+from pipeline.timing.summary import summary
 
 RANDOM_FRAMES = 2
 LARGE_MACS = 20_000_000
+HUGE_MACS = 1_000_000_000
+"""Of all frames of a plan: more are proved, but not tried; that would take minutes."""
 
 
 def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
@@ -33,7 +36,8 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     plan = roomy(plan)
     costs = cost(plan, graph, hardware)
     difference = 0
-    for number, frame in enumerate(frames(graph)):
+    tried = frames(graph) if graph.macs * plan.frames <= HUGE_MACS else ()
+    for number, frame in enumerate(tried):
         expected = graph.run(frame[None])[graph.output][0]
         result = interpret(plan, graph, frame).output
         difference = max(difference, int(np.abs(result - expected).max()))
@@ -43,6 +47,11 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
                 f"graph {expected.tolist()}: please report it with params.yaml"
             )
     verdict = fit(plan, costs, hardware)
+    memories = [
+        {"name": name, "needed_bytes": of.needed_bytes, "available_bytes": of.available_bytes}
+        for name, of in fits(plan, costs, hardware).items()
+        if of.needed_bytes
+    ]
     report: dict[str, Any] = {
         "status": "ok" if verdict.fits else "infeasible",
         "pmu_bytes": costs.pmu_bytes,
@@ -54,16 +63,33 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
         "moved_bytes": costs.moved_bytes,
         "estimated_latency_us": costs.estimated_latency_us,
         "peak_at": costs.peak.label,
+        "memories": memories,
         "resource": verdict.resource,
         "needed_bytes": verdict.needed_bytes,
         "available_bytes": verdict.available_bytes,
         **dict(plan.notes),
+        **timed(plan, graph, hardware),
     }
     if rounds(plan):
         report["largest_difference"] = difference
     if not verdict.fits:
         report |= {"where": verdict.where, "advice": f"try {verdict.advice}"}
     return report
+
+
+def timed(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
+    """When a plan that uses a card runs what; nothing for others.
+
+    Raises:
+        ThimbleError: the simulation is faster than the bound that the strategy proved: a bug.
+    """
+    found, bound_us = summary(plan, graph, hardware), dict(plan.notes).get("bound_us")
+    if found and bound_us and found["makespan_us"] < float(bound_us) * (1 - 1e-9):
+        raise ThimbleError(
+            f"strategy {plan.strategy}: {found['makespan_us']:g} us is less than the proven bound "
+            f"of {float(bound_us):g} us: please report it with params.yaml"
+        )
+    return found
 
 
 def frames(graph: Graph) -> Iterator[IntArray]:

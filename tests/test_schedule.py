@@ -54,6 +54,9 @@ def test_a_microcontroller_says_what_a_network_needs() -> None:
     assert report["order_proved"] is True and report["arena_proved"] is True
     assert report["needed_bytes"] == 16_000 + nucleo().stack_reserve_bytes
     assert report["available_bytes"] == 640 * 1024
+    assert [each["name"] for each in report["memories"]] == ["sram", "flash"]
+    assert report["memories"][0]["needed_bytes"] == report["needed_bytes"]
+    assert report["memories"][1]["needed_bytes"] >= graph.weight_bytes
 
 
 def test_a_network_too_large_for_it_says_by_how_much() -> None:

@@ -33,6 +33,7 @@ from pipeline.importers.lower import PROBABILITY, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import folded, given
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read, shown
+from pipeline.importers.unsupported import unsupported
 
 INPUT = "input"
 
@@ -148,8 +149,8 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
         result = folded(call) if rule is None else rule(call)
     elif node.operator not in OPERATORS:
         raise ThimbleError(
-            f"{node.where}: the operator {shown(node.operator)} is not supported; supported are "
-            f"{', '.join(supported())}"
+            f"{node.where}: the operator {shown(node.operator)} is "
+            f"{unsupported(node.operator, OPERATORS)}"
         )
     else:
         result = OPERATORS[node.operator](call)

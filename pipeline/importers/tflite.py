@@ -24,6 +24,7 @@ from pipeline.importers.base import Imported
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileModel, printable
 from pipeline.importers.tflite_operator import Entry
+from pipeline.importers.unsupported import unsupported
 
 ENTRIES: Mapping[str, Entry] = {
     **tflite_products.OPERATORS,
@@ -90,7 +91,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
     where = f"operator {index}, {kind}"
     try:
         if kind not in ENTRIES:
-            raise ThimbleError(f"not supported; supported are {', '.join(sorted(ENTRIES))}")
+            raise ThimbleError(unsupported(kind, ENTRIES))
         node = model.node(index)
         where += f" (makes {node.output.name})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))

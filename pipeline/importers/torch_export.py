@@ -24,6 +24,7 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
 from pipeline.importers.torch_call import Call
 from pipeline.importers.torch_operators import KEPT, OPERATORS, supported
+from pipeline.importers.unsupported import unsupported
 
 INPUT = "input"
 
@@ -162,8 +163,8 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
     rule = OPERATORS.get(str(node.target))
     if rule is None:
         name = operator_name(node)
-        hint = HINTS.get(name, f"supported are {', '.join(supported())}")
-        raise builder.refuse(f"the operator {name} is not supported; {hint}")
+        said = f"not supported; {HINTS[name]}" if name in HINTS else unsupported(name, supported())
+        raise builder.refuse(f"the operator {name} is {said}")
     shown = next(_flat(node.meta.get("val")), None)
     shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
     return rule(Call(builder, args, kwargs, shape))

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -64,6 +64,19 @@ class TorchModel(Model):
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
         return Ranged(network.eval(), low, high)
+
+    widened: ClassVar[str] = "give it {}"
+
+    @property
+    def outputs(self) -> int:
+        """As many as it gives for an input of zeros."""
+        try:
+            with torch.no_grad():
+                return int(self.build().eval()(self.example())[0].numel())
+        except RuntimeError as error:
+            shape = ",".join(map(str, self.input_shape))
+            said = _said(f"{self.factory} with model.input_shape=[{shape}]", error)
+            raise ThimbleError(said) from None
 
     def _made(self) -> nn.Module:
         module_name, _, name = self.factory.partition(":")

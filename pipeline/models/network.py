@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 import torch
@@ -79,6 +79,14 @@ class Model(ABC):
         height, width, channels = self.input_shape
         return torch.zeros(count, channels, height, width)
 
+    widened: ClassVar[str] = "set model.classes={}"
+    """How it gets more outputs."""
+
+    @property
+    def outputs(self) -> int:
+        """How many values it gives."""
+        return self.classes
+
     def check(self, data: Arrays) -> None:
         """Raises ThimbleError when the images or labels of ``data`` do not fit the network.
 
@@ -93,10 +101,10 @@ class Model(ABC):
                 f"{_times(self.input_shape)}: set model.input_shape=[{','.join(map(str, shape))}]"
             )
         highest = int(max(data[f"{part}_labels"].max() for part in ("train", "validation", "test")))
-        if highest >= self.classes:
+        if highest >= (outputs := self.outputs):
             raise ThimbleError(
-                f"the data set has label {highest}, the network {self.classes} outputs: "
-                f"set model.classes={highest + 1}"
+                f"the data set has label {highest}, the network {outputs} outputs: "
+                f"{self.widened.format(highest + 1)}"
             )
 
 

@@ -31,7 +31,8 @@ def pseudocode(plan: Plan) -> str:
     """The plan as text: memories, buffers with their addresses, and the steps of each track."""
     lines = [f"plan of {plan.graph} by {plan.strategy}", ""]
     lines += [f"memory {m.name}: {m.bytes} B, {m.kind}" for m in plan.memories]
-    lines += ["", *(_buffer(buffer) for buffer in plan.buffers)]
+    lines += ["", "addresses in bytes, .5 is the second half of one", ""]
+    lines += [_buffer(buffer) for buffer in plan.buffers]
     for track in plan.tracks:
         lines += ["", f"{track.name}:", *_steps(track.steps, "  ")]
     return "\n".join(lines) + "\n"
@@ -42,15 +43,22 @@ def _buffer(buffer: Buffer) -> str:
     role = "" if buffer.role == "activation" else f" ({buffer.role})"
     if isinstance(buffer.map, Affine):
         terms = [
-            f"{stride}*({name} mod {ring})" if ring else f"{stride}*{name}"
+            f"{_bytes(stride)}*({name} mod {ring})" if ring else f"{_bytes(stride)}*{name}"
             for name, stride, ring in zip(
                 "ijkl", buffer.map.strides, buffer.map.wrap or (0,) * 4, strict=False
             )
         ]
-        place = " + ".join([str(buffer.map.base), *terms])
+        place = "byte " + " + ".join([_bytes(buffer.map.base), *terms])
     else:
-        place = f"table, nibbles {min(buffer.map.cells)}…{max(buffer.map.cells)}"
+        cells = buffer.map.cells
+        last = max(cells) + buffer.nibbles - 1
+        place = f"a table, bytes {_bytes(min(cells))}…{_bytes(last)}"
     return f"{buffer.name}: {shape} x {buffer.bits} bit{role} in {buffer.memory} at {place}"
+
+
+def _bytes(nibbles: int) -> str:
+    """An address or a stride of nibbles, in bytes."""
+    return f"{nibbles / 2:.1f}".removesuffix(".0")
 
 
 def _index(index: Index) -> str:

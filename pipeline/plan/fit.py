@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
@@ -10,6 +11,12 @@ from pipeline.plan.cost import Cost, high_water_nibbles
 from pipeline.plan.vocabulary import Plan, PlanError
 
 LARGEST_BYTES = 1 << 32
+
+LIMITS = {"sram": "hardware.sram_bytes", "flash": "hardware.flash_bytes"}
+"""The key of the config that says how large a memory is."""
+
+LEAST_MEMORY = {True: "herringbone", False: "partial"}
+"""The strategy that is worth a try, for 4-bit chains and for all others."""
 
 
 @dataclass(frozen=True)
@@ -41,38 +48,58 @@ def roomy(plan: Plan) -> Plan:
 
 
 def fit(plan: Plan, cost: Cost, hardware: Hardware) -> Fit:
-    """Compare what ``plan`` needs with what ``hardware`` has, one memory after the other.
-
-    SRAM holds the arena, the weights where they live there, and the stack's reserve. Program code
-    is not known yet; the build checks flash again.
-    """
-    verdicts = {m.name: _memory(plan, cost, hardware, m) for m in hardware.memories}
+    """The first memory that does not suffice; where all do, the one that also holds the stack."""
+    verdicts = fits(plan, cost, hardware)
     lacking = [verdict for verdict in verdicts.values() if not verdict.fits]
     return lacking[0] if lacking else verdicts[hardware.stack_memory]
 
 
+def fits(plan: Plan, cost: Cost, hardware: Hardware) -> dict[str, Fit]:
+    """Of each memory what ``plan`` needs, and what ``hardware`` has.
+
+    SRAM holds the arena, the weights where they live there, and the stack's reserve. Program code
+    is not known yet; the build checks flash again.
+    """
+    return {memory.name: _memory(plan, cost, hardware, memory) for memory in hardware.memories}
+
+
 def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
-    needed = ceil(high_water_nibbles(plan, memory.name, True) / 2)
+    held = ceil(high_water_nibbles(plan, memory.name, True) / 2)
     weights = _constant_bytes(plan, memory.name)
     parts = [f"weights {_bytes(weights)} B"] if weights else []
-    advice = "fewer channels, prune=magnitude, or a larger board"
     if memory.name == hardware.activation_memory:
         parts.append(f"activations {_bytes(cost.pmu_bytes)} B at their peak in {cost.peak.label}")
-        advice = f"another strategy such as partial, {advice}"
-        if memory.name == "sram" and hardware.external("ram"):
-            advice = f"hardware.activations_in=sdram, {advice}"
-        enough = needed - weights + hardware.stack_reserve_bytes <= memory.bytes
-        if weights and enough and weights < hardware.flash_bytes:
-            advice = f"hardware.weights_in=flash, {advice}"
-    if weights and memory.name == "flash" and hardware.external("rom"):
-        advice = f"hardware.weights_in=external_flash, {advice}"
-    if memory.name == hardware.stack_memory:
-        needed += hardware.stack_reserve_bytes
+    needed = held
     if memory.name == hardware.stack_memory and hardware.stack_reserve_bytes:
+        needed += hardware.stack_reserve_bytes
         parts.append(f"{hardware.stack_reserve_bytes} B kept for the stack")
     name = memory.name.upper() if memory.kind == "ram" else memory.name
-    where = " + ".join(parts)
-    return Fit(needed <= memory.bytes, name, needed, memory.bytes, where, advice)
+    *ways, last = _ways(plan, hardware, memory, held, weights)
+    if memory.name in LIMITS:
+        last += f" (with {LIMITS[memory.name]}={needed} or more)"
+    advice = f"{', '.join(ways)} or {last}"
+    return Fit(needed <= memory.bytes, name, needed, memory.bytes, " + ".join(parts), advice)
+
+
+def _ways(
+    plan: Plan, hardware: Hardware, memory: Memory, held: int, weights: float
+) -> Iterator[str]:
+    """What may help where ``memory`` is too small for ``held`` bytes, ``weights`` among them."""
+    four_bits = any(buffer.bits == 4 for buffer in plan.buffers)
+    if memory.name == hardware.activation_memory:
+        enough = held - weights + hardware.stack_reserve_bytes <= memory.bytes
+        if weights and enough and weights < hardware.flash_bytes:
+            yield "hardware.weights_in=flash"
+        if memory.name == "sram" and hardware.external("ram"):
+            yield "hardware.activations_in=sdram"
+        least = LEAST_MEMORY[four_bits]
+        yield "another strategy" + (f" such as {least}" if least not in plan.strategy else "")
+    if weights and memory.name == "flash" and hardware.external("rom"):
+        yield "hardware.weights_in=external_flash"
+    yield "fewer channels"
+    if four_bits:  # the only networks that are pruned here
+        yield "prune=magnitude"
+    yield "a larger board"
 
 
 def _bytes(number: float) -> str:

@@ -38,7 +38,10 @@ def labels(network: Network, images: npt.NDArray[np.uint8], macs: int, threads: 
     torch.set_num_threads(threads)
     try:
         found = _batched(network, chosen, batch)
-        return _batched(network, chosen, 1) if found is None else found
+        if found is None:
+            found = _batched(network, chosen, 1)
+        assert found is not None
+        return found
     finally:
         torch.set_num_threads(before)
 

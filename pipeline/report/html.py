@@ -11,6 +11,7 @@ import jinja2
 
 from pipeline.artifacts import write_text
 from pipeline.graph.graph import Graph
+from pipeline.metrics import NO_LIMIT
 from pipeline.plan.cost import Cost
 from pipeline.plan.draw import gantt, pseudocode
 from pipeline.plan.vocabulary import Plan
@@ -36,9 +37,9 @@ class Bar:
 
 
 def bars(metrics: Mapping[str, Any]) -> tuple[Bar, ...]:
-    """RAM and flash, from the metrics that are known so far."""
+    """RAM and flash, from the metrics that are known so far; none of a computer's."""
     result = []
-    if metrics.get("sram_limit_bytes"):
+    if (metrics.get("sram_limit_bytes") or NO_LIMIT) < NO_LIMIT:
         weights = metrics.get("weight_sram_bytes", 0)
         parts = [("weights", weights), ("arena", metrics.get("arena_bytes", 0))]
         parts.append(("stack", metrics.get("stack_bytes") or 0))
@@ -46,7 +47,8 @@ def bars(metrics: Mapping[str, Any]) -> tuple[Bar, ...]:
         parts.append(("other", max(0, (metrics.get("sram_bytes") or 0) - known)))
         shown = tuple((name, size) for name, size in parts if size)
         result.append(Bar("SRAM", metrics["sram_limit_bytes"], shown))
-    if metrics.get("flash_bytes") and metrics.get("flash_limit_bytes"):
+    flash = metrics.get("flash_limit_bytes") or NO_LIMIT
+    if metrics.get("flash_bytes") and flash < NO_LIMIT:
         program = (("program", metrics["flash_bytes"]),)
         result.append(Bar("Flash", metrics["flash_limit_bytes"], program))
     return tuple(result)
@@ -128,38 +130,47 @@ def write(
     write_text(path, page)
 
 
+ACCURACY, MEMORY, TIME, CARD = "Accuracy", "Memory", "Time and energy", "Card"
 GROUPS = {
-    "Accuracy": ("accuracy_float", "accuracy_int", "accuracy_device"),
+    ACCURACY: (
+        *("accuracy_float", "accuracy_int", "accuracy_device"),
+        *("agreement_float", "images_float"),
+    ),
     "Same answers everywhere": (
         *("images_device", "mismatches_device", "images_host", "mismatches_host"),
         "images_reference",
     ),
-    "Memory": (
+    MEMORY: (
         *("pmu_bytes", "arena_bytes", "stack_bytes", "sram_bytes", "sram_limit_bytes"),
         *("weight_bytes", "flash_bytes"),
     ),
-    "Time and energy": (
-        *(
-            "latency_us",
-            "latency_max_us",
-            "latency_low_us",
-            "latency_high_us",
-            "compute_us",
-            "cycles",
-            "instructions",
-            "macs",
-            "macs_executed",
-            "energy_uj",
-        ),
+    TIME: (
+        *("latency_us", "latency_max_us", "latency_low_us", "latency_high_us"),
+        *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
     ),
-    "Card": ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),
+    CARD: ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),
 }
 """The metrics of DESIGN's contract in the order people ask for them."""
 
+MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "cycles")
+"""Metrics that no clock measured, where the core's cycles are modelled; energy is so everywhere."""
+
 
 def groups(metrics: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of results: title -> what a row is called -> its value."""
+    modelled = {"energy_uj", *(MODELLED if "latency_low_us" in metrics else ())}
+    hidden = {name for name in metrics if name.endswith("_limit_bytes")
+              and metrics[name] >= NO_LIMIT}  # fmt: skip
+    if metrics.get("random_weights"):
+        hidden |= set(GROUPS[ACCURACY])
+    if not any(metrics.get(name) for name in GROUPS[CARD]):
+        hidden |= set(GROUPS[CARD])
     found = {
-        title: {name: metrics[name] for name in names if metrics.get(name) is not None}
+        title: {
+            f"{name} (modelled)" if name in modelled else name: metrics[name]
+            for name in names
+            if metrics.get(name) is not None and name not in hidden
+        }
         for title, names in GROUPS.items()
     }
     return {title: values for title, values in found.items() if values}

@@ -145,6 +145,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     content = OmegaConf.to_container(config, resolve=True, enum_to_str=True, throw_on_missing=True)
     plain: dict[str, Any] = _without_none(content)
     own.absolute(plain, home.typed())
+    own.named(plain)
     return plain
 
 

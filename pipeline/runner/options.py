@@ -13,12 +13,19 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline import home
 from pipeline.config import own_target
 from pipeline.errors import ThimbleError
-from pipeline.runner import messages
+from pipeline.runner import early, messages
 from pipeline.runner.closure import target_file
 from pipeline.runner.fields import fields
 
 CODE_GROUPS = ("data", "model", "train", "prune", "quantize", "strategy")
 """Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
+
+EXAMPLES = {
+    "model.input_shape": "[height,width,channels]",
+    "model.factory": "package.module:Net",
+    "model.path": "FILE",
+}
+"""What a key that has to be given looks like."""
 
 FOR_PEOPLE = ("_target_", "name")
 """The keys of every option; the others are fields of its class."""
@@ -38,12 +45,15 @@ def check(config: DictConfig) -> None:
     """Raise ThimbleError for what no stage could work with in the config of a run, or of a job."""
     for group in CODE_GROUPS:
         if lacking := sorted(OmegaConf.missing_keys(config[group])):
-            key = lacking[0]
-            raise ThimbleError(f"{group}={config[group].name} needs {key}: add {key}=…")
+            added = " ".join(f"{key}={EXAMPLES.get(key, '…')}" for key in lacking)
+            raise ThimbleError(
+                f"{group}={config[group].name} needs {' and '.join(lacking)}: add {added}"
+            )
     for group in CODE_GROUPS:
         node = OmegaConf.to_container(config[group], resolve=False)
         assert isinstance(node, dict)
         checked(group, {str(key): value for key, value in node.items()})
+    early.check(config)
 
 
 def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:

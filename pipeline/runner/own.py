@@ -28,6 +28,15 @@ def absolute(config: dict[str, Any], typed: Path) -> None:
                 config[group][key] = str(typed / Path(path).expanduser())
 
 
+def named(config: dict[str, Any]) -> None:
+    """Call the user's own network what its file, or its class, is called."""
+    model = config["model"]
+    name = (
+        Path(str(model.get("path") or "")).stem or str(model.get(FACTORY) or "").rpartition(":")[2]
+    )
+    model["name"] = name or model["name"]
+
+
 def hashes(config: Mapping[str, Any], typed: Path) -> dict[str, str]:
     """A hash of the files that each group names, "" for none. What is missing has a hash too:
     the stage that needs it says so."""

@@ -13,6 +13,9 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
+BESIDES = ("layers", "memories", "random_weights")
+"""What a run also tells: cycles by layer, what the plan needs of each memory."""
+
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 ROW = ("name", "metric", "paper")
 
@@ -50,9 +53,11 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     for group in ("model", "data", "hardware", "strategy", "target"):
         result[group] = config[group]["name"]
     result |= {name: merged[name] for name in METRICS if name in merged}
-    result |= {name: merged[name] for name in ("layers", "random_weights") if name in merged}
+    result |= {name: merged[name] for name in BESIDES if name in merged}
     if merged:
         result["fits"] = status != "infeasible"
+    if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM
+        result.pop("sram_bytes", None)
     if status == "failed":  # it was measured, and is wrong
         result["error"] = merged["error"]
     if status == "infeasible":

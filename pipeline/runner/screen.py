@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.metrics import NO_LIMIT
 from pipeline.runner.stage import Outcome
 
 BAR = 30
@@ -73,6 +74,8 @@ class Screen:
         self, title: str, result: Mapping[str, Any], used: str, limit: str, needed: str
     ) -> None:
         has, of = result.get(used), result[limit]
+        if of >= NO_LIMIT:
+            return
         if has is None and result.get("resource", "").lower() == title.lower():
             has = result[needed]
         if has is None:
@@ -97,6 +100,8 @@ class Screen:
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The handful of numbers a person asks for first."""
     found: list[tuple[str, str]] = []
+    if result.get("fits") and "flash_bytes" not in result:  # no firmware yet, only its plan
+        found += [("fits", text) for text in planned(result)]
     if result.get("random_weights"):
         found.append(("accuracy", "none to speak of: random weights, which have learnt nothing"))
     elif "accuracy_int" in result:
@@ -133,6 +138,17 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     if result.get("energy_uj"):
         found.append(("energy", f"{result['energy_uj'] / 1000:.2f} mJ an inference (modelled)"))
     return found
+
+
+def planned(result: Mapping[str, Any]) -> Iterator[str]:
+    """What the plan needs of each memory, and what there is, in one line if anything is limited."""
+    parts = [
+        f"{each['name']} {number(each['needed_bytes'])} of {number(each['available_bytes'])} B"
+        for each in result.get("memories", ())
+        if each["available_bytes"] < NO_LIMIT
+    ]
+    if parts:
+        yield f"{', '.join(parts)}, planned (sram with its stack's reserve, flash without the code)"
 
 
 def published(result: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import TorchModel
@@ -141,7 +142,7 @@ IMAGE = torch.zeros(1, 3, 8, 8)
         (nn.ReflectionPad2d(1), "reflect"),
         (nn.LPPool2d(2, 2), "not supported"),
         (Of(lambda m, x: x.permute(0, 1, 3, 2).abs() + x), "moves elements"),
-        (Of(lambda m, x: x[:, :1]), "slice is not supported; supported are abs"),
+        (Of(lambda m, x: x[:, :1]), "slice is not supported; docs/importing.md lists"),
         (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
         (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
         (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),
@@ -253,6 +254,22 @@ def test_mistakes_are_one_line(folder: Path, fields: dict[str, object], said: st
     with pytest.raises(ThimbleError) as caught:
         model(**fields).build()
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_it_says_itself_how_many_classes_it_has(folder: Path) -> None:
+    data = Synthetic(shape=(6, 5, 2), classes=3, train=20, validation=5, test=5).arrays()
+    model(classes=1).check(data)
+    data["test_labels"][2] = 3
+    with pytest.raises(ThimbleError, match="label 3, the network 3 outputs: give it 4"):
+        model().check(data)
+    other = Synthetic(shape=(6, 5, 3), train=20, validation=5, test=5).arrays()
+    with pytest.raises(ThimbleError, match="images of 6x5x3, the network takes 6x5x2"):
+        model().check(other)
+    wrong = model(input_shape=(6, 5, 3))
+    with pytest.raises(
+        ThimbleError, match=r"own_net:Net with model.input_shape=\[6,5,3\]"
+    ):
+        wrong.check(other)
 
 
 def test_weights_of_another_network_and_code_in_a_file(folder: Path) -> None:

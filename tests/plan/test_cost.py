@@ -10,10 +10,10 @@ import pytest
 from pipeline.hardware import Hardware, Power, Toolchain
 from pipeline.plan.cost import cost
 from pipeline.plan.draw import gantt, pseudocode
-from pipeline.plan.fit import fit, roomy
+from pipeline.plan.fit import fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Move, PlanError
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Move, Plan, PlanError, Table
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
 
 BOARD = Hardware(
@@ -70,8 +70,34 @@ def test_fit_names_need_place_and_advice() -> None:
     assert short.where == (
         f"activations {result.pmu_bytes:g} B at their peak in h + 64 B kept for the stack"
     )
-    assert short.advice.startswith("another strategy")
+    assert short.advice == (
+        "another strategy such as partial, fewer channels or a larger board "
+        f"(with hardware.sram_bytes={needed} or more)"
+    )
+    tried = fit(replace(plan, strategy="partial"), result, replace(BOARD, sram_bytes=needed - 1))
+    assert tried.advice.startswith("another strategy, fewer channels or")
     assert not fit(plan, result, replace(BOARD, flash_bytes=100)).fits
+
+
+def test_pruning_is_advised_where_it_works() -> None:
+    """Networks of 4 bits are pruned here, others are not."""
+    plan, graph = channel_partial(np.random.default_rng(0))
+    tiny = replace(BOARD, sram_bytes=8)
+    assert "prune" not in fit(plan, cost(plan, graph, BOARD), tiny).advice
+    narrow = replace(plan, buffers=tuple(replace(b, bits=4) for b in plan.buffers))
+    found = fit(narrow, cost(plan, graph, BOARD), tiny)
+    assert "such as herringbone, fewer channels, prune=magnitude or a larger" in found.advice
+
+
+def test_every_memory_has_a_verdict() -> None:
+    plan, graph = channel_partial(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    verdicts = fits(plan, result, BOARD)
+    assert set(verdicts) == {"sram", "flash"} and all(each.fits for each in verdicts.values())
+    assert verdicts["sram"].needed_bytes == result.arena_bytes + BOARD.stack_reserve_bytes
+    assert verdicts["flash"].needed_bytes >= graph.weight_bytes
+    short = fits(plan, result, replace(BOARD, flash_bytes=100))["flash"]
+    assert short.advice.startswith("fewer channels or a larger board (with hardware.flash_bytes=")
 
 
 def test_a_plan_that_does_not_fit_can_still_be_verified() -> None:
@@ -87,7 +113,19 @@ def test_pseudocode_reads_like_a_program() -> None:
     text = pseudocode(plan)
     assert "  for k in 0…2:\n    h[0:+3, 0:+3, 2*k:+2] = h(" in text
     assert "acc[0:+3, 0:+3, 0:+3] += y(" in text
-    assert "h: 3x3x6 x 8 bit in sram at 100 + 12*i + 4*j + 2*(k mod 2)" in text
+    assert "h: 3x3x6 x 8 bit in sram at byte 50 + 6*i + 2*j + 1*(k mod 2)" in text
+
+
+def test_addresses_are_bytes_and_halves_of_them() -> None:
+    def shown(bits: int, place: Affine | Table) -> str:
+        buffer = Buffer("h", "h", "sram", (3,), bits, place)
+        plan = Plan("g", "s", (), (buffer,), (), (), "h")
+        return pseudocode(plan).splitlines()[-1]
+
+    assert shown(4, Affine(7, (1,))) == "h: 3 x 4 bit in sram at byte 3.5 + 0.5*i"
+    assert shown(4, Table((9, 4, 8))) == "h: 3 x 4 bit in sram at a table, bytes 2…4.5"
+    assert shown(8, Table((8, 4, 2))) == "h: 3 x 8 bit in sram at a table, bytes 1…4.5"
+    assert shown(8, Affine(3_000_000, (2,))) == "h: 3 x 8 bit in sram at byte 1500000 + 1*i"
 
 
 def test_gantt_overlaps_io_and_compute() -> None:

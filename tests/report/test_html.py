@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.plan.cost import cost
-from pipeline.report.html import bars, explain_peak, number, write
+from pipeline.report.html import bars, explain_peak, groups, number, write
 from tests.plan.fixtures import FIXTURES, herringbone
 from tests.plan.test_cost import BOARD
 
@@ -101,3 +101,29 @@ def test_bars_add_up_to_what_was_measured() -> None:
 def test_numbers_read_well() -> None:
     assert number(94928) == "94\u202f928" and number(434.5) == "434.5"
     assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
+
+
+def test_what_is_modelled_says_so() -> None:
+    measured = groups({**METRICS, "latency_us": 5.0, "energy_uj": 2.0})["Time and energy"]
+    assert set(measured) == {"latency_us", "cycles", "energy_uj (modelled)"}
+    band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0, "instructions": 9}
+    found = groups({**METRICS, **band})["Time and energy"]
+    assert {"cycles (modelled)", "latency_us (modelled)", "instructions"} < set(found)
+
+
+def test_there_is_a_card_where_something_is_on_it() -> None:
+    nothing = {"card_read_bytes": 0, "card_write_bytes": 0, "wear": 0}
+    assert "Card" not in groups({**METRICS, **nothing})
+    assert groups({**METRICS, **nothing, "card_read_bytes": 512})["Card"]["wear"] == 0
+
+
+def test_random_weights_have_no_accuracy() -> None:
+    assert groups({**METRICS, "agreement_float": 1.0})["Accuracy"]["accuracy_int"] == 0.9876
+    assert "Accuracy" not in groups({**METRICS, "random_weights": True})
+
+
+def test_a_computer_has_no_bars_and_no_limit() -> None:
+    native = {**METRICS, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
+    assert bars(native) == () and len(bars(METRICS)) == 2
+    assert "sram_limit_bytes" not in groups(native)["Memory"]
+    assert groups(METRICS)["Memory"]["sram_limit_bytes"] == 2048

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.runner.screen import summary
+import pytest
+
+from pipeline.runner.screen import Screen, summary
 from pipeline.runner.table import cell, meant
 
 RESULT = {
@@ -42,3 +44,31 @@ def test_random_weights_have_no_accuracy() -> None:
     job = {"status": "ok", "accuracy_int": 0.1, "run_dir": "x", "overrides": []}
     assert cell("accuracy_int", meant(job)["accuracy_int"]) == "10.00"
     assert "accuracy_int" not in meant({**job, "random_weights": True})
+
+
+MEMORIES = [
+    {"name": "sram", "needed_bytes": 18_048, "available_bytes": 655_360},
+    {"name": "flash", "needed_bytes": 24_368, "available_bytes": 2_097_152},
+]
+
+
+def test_a_plan_that_fits_says_needed_and_available() -> None:
+    found = dict(summary({"fits": True, "memories": MEMORIES}))
+    assert found["fits"].startswith(
+        "sram 18,048 of 655,360 B, flash 24,368 of 2,097,152 B, planned"
+    )
+    assert "fits" not in dict(summary({"fits": True, "memories": MEMORIES, "flash_bytes": 9}))
+    assert "fits" not in dict(summary({"fits": False, "memories": MEMORIES}))
+    unlimited = [{**each, "available_bytes": 1 << 30} for each in MEMORIES]
+    assert "fits" not in dict(summary({"fits": True, "memories": unlimited}))
+
+
+def test_a_computer_has_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is 0 % of a thousand million bytes."""
+    result = {"status": "ok", "sram_bytes": 99, "flash_bytes": 7_000, "run_dir": "x"}
+    limits = {"sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
+    Screen(False).result({**result, **limits})
+    assert "█" not in capsys.readouterr().out
+    Screen(False).result({**result, "sram_limit_bytes": 2048, "flash_limit_bytes": 32_256})
+    out = capsys.readouterr().out
+    assert "99 of 2,048 B (5 %)" in out and "7,000 of 32,256 B (22 %)" in out

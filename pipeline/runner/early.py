@@ -1,0 +1,57 @@
+"""Mistakes that a stage would find, perhaps after an hour of training: found before any runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline import home
+from pipeline.errors import ThimbleError
+from pipeline.runner.own import PATHS
+
+FILES = ("model.path", "model.state_dict")
+"""Keys that name a file, never a folder."""
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Raises ThimbleError for numbers without a meaning, files that are not there, and pruning of
+    a network that arrives with its weights."""
+    for key in ("sram_bytes", "flash_bytes"):
+        if config["hardware"][key] < 1:
+            raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
+    _images(config["target"])
+    for group, keys in PATHS.items():
+        for key in keys:
+            if path := config[group].get(key):
+                _exists(f"{group}.{key}", str(path))
+    _prunes(config)
+
+
+def _images(target: Mapping[str, Any]) -> None:
+    name = getattr(target["name"], "name", target["name"])
+    if target["images"] < 0:
+        raise ThimbleError(f"target.images={target['images']}: give 0 or more")
+    if target["images"] and name == "flash":
+        raise ThimbleError(
+            f"target.images={target['images']}: target=flash writes the firmware and runs no "
+            "images; leave out target.images"
+        )
+
+
+def _exists(key: str, path: str) -> None:
+    place = home.typed() / Path(path).expanduser()
+    if not place.exists():
+        raise ThimbleError(f"{key}={path}: there is no such file, looked for in {place.parent}")
+    if key in FILES and place.is_dir():
+        raise ThimbleError(f"{key}={path} is a folder: give the file in it")
+
+
+def _prunes(config: Mapping[str, Any]) -> None:
+    model, prune = config["model"], config["prune"]
+    enters = home.STAGES.index(model.get("enters") or home.STAGES[0])
+    if enters > home.STAGES.index("prune") and prune["name"] != "none":
+        raise ThimbleError(
+            f"prune={prune['name']}: model={model['name']} arrives with its weights and is not "
+            "pruned here; leave prune out, and prune the network before it is exported"
+        )

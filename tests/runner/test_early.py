@@ -1,0 +1,80 @@
+"""What a stage would find after minutes of training is said before any stage runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
+from pipeline.runner import options, own, schema
+from pipeline.runner.job import resolved
+
+
+def composed(*overrides: str) -> Any:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
+    (tmp_path / "net.tflite").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+TFLITE, TORCH = ("model=tflite", "model.path=net.tflite"), ("model=torch", "model.factory=a.b:Net")
+
+
+@pytest.mark.parametrize(
+    "words", [(), TFLITE, (*TORCH, "model.input_shape=[8,8,1]"), ("target=flash",)]
+)
+def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
+    options.check(composed(*words))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("hardware.sram_bytes=0",), "hardware.sram_bytes=0: give 1 or more"),
+        (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
+        (("target.images=-1",), "target.images=-1: give 0 or more"),
+        (("target=flash", "target.images=3"), "target=flash writes the firmware and runs no"),
+        (("model=tflite",), "model=tflite needs model.path: add model.path=FILE"),
+        (("model=onnx", "model.path=folder"), "model.path=folder is a folder: give the file in it"),
+        (("model=onnx", "model.path=no.onnx"), "model.path=no.onnx: there is no such file, looked"),
+        (("data=npz", "data.path=no.npz"), "data.path=no.npz: there is no such file, looked"),
+        ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
+        (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
+        (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
+        ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(here: Path, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ThimbleError) as caught:
+        options.check(composed(*words))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ((), "mnist_2kb"),
+        (TFLITE, "net"),
+        ((*TORCH, "model.input_shape=[8,8,1]"), "Net"),
+        (("model=resnet8",), "resnet8"),
+    ],
+)
+def test_a_network_is_called_by_its_own_name(here: Path, words: tuple[str, ...], name: str) -> None:
+    assert resolved(composed(*words))["model"]["name"] == name
+
+
+def test_a_name_does_not_depend_on_the_place() -> None:
+    found = {"model": {"name": "onnx", "path": "/some/where/my.net.onnx"}}
+    own.named(found)
+    assert found["model"]["name"] == "my.net"
