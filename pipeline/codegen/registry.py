@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.codegen.affine.generate import generate as affine
+from pipeline.codegen.cortex_m.generate import generate as cortex_m
 from pipeline.codegen.generate import generate as nibbles
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -13,7 +14,7 @@ from pipeline.plan.vocabulary import Plan
 
 Generator = Callable[[Graph, Plan, Hardware, Mapping[str, str]], dict[str, str]]
 
-GENERATORS: dict[str, Generator] = {"avr": nibbles, "cortex_m": affine, "host": affine}
+GENERATORS: dict[str, Generator] = {"avr": nibbles, "cortex_m": cortex_m, "host": affine}
 """By ``hardware.core``. The host's compiler takes the code of any of them."""
 
 

@@ -91,9 +91,12 @@ def beam(work: Work, width: int) -> tuple[int, ...]:
 
 
 def floor(work: Work) -> int:
-    """No order has less: each task holds its inputs, and its output unless it may overwrite one."""
+    """No order has less: each task holds its inputs, its scratch, and its output unless it may
+    overwrite an input."""
     alone = (
-        sum(work.sizes[t] for t in task.reads) + (0 if task.over else work.sizes[task.makes])
+        sum(work.sizes[t] for t in task.reads)
+        + (0 if task.over else work.sizes[task.makes])
+        + task.scratch
         for task in work.tasks
     )
     return max([work.sizes[work.start], *alone])

@@ -6,7 +6,7 @@ that need no more than that peak.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
@@ -17,11 +17,12 @@ from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import Box, Tensor
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Slice, Track, packed, whole
+from pipeline.scratch import scratch_bytes
 from pipeline.strategies.arrangement import WORD, round_up
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.in_place import ELEMENTWISE, overwritable
-from pipeline.strategies.placement import place
+from pipeline.strategies.placement import Placement, place
 from pipeline.strategies.prologue import Prologue
 from pipeline.strategies.skyline import Block
 from pipeline.strategies.work import Task, Work
@@ -29,9 +30,14 @@ from pipeline.strategies.work import Task, Work
 
 @dataclass(frozen=True)
 class Ordinary(Strategy):
-    """For any graph; ``layout`` is the chains' and means nothing here."""
+    """For any graph; ``layout`` is the chains' and means nothing here.
+
+    Attributes:
+        preserve_input: nothing is written over the input, so that it need not be given anew.
+    """
 
     name: ClassVar[str] = "ordinary"
+    preserve_input: bool = False
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         if graph.output == graph.input or graph.output in graph.constants:
@@ -40,18 +46,35 @@ class Ordinary(Strategy):
                 f"{'its input' if graph.output == graph.input else 'a constant'}"
             )
         prologue = Prologue.of(graph, hardware)
+        if self.preserve_input and prologue.streams:
+            raise ThimbleError(
+                f"strategy.preserve_input: on {hardware.title} the input streams in and is gone "
+                "once it is read; set hardware.streams_input=false, or leave preserve_input out"
+            )
         operators = [op for op in needed(graph) if op is not prologue.pool]
         names = [prologue.start.name, *(op.output for op in operators)]
         number = {name: n for n, name in enumerate(names)}
         tensors = [graph.tensors[name] for name in names]
-        tasks = tuple(_task(op, graph, number) for op in operators)
+        needs = [2 * scratch_bytes(op, graph.tensors, hardware) for op in operators]
         aligns = [_alignment(tensor, hardware) for tensor in tensors]
         sizes = tuple(
             round_up(t.size * t.dtype.bits // 4, align)
             for t, align in zip(tensors, aligns, strict=True)
         )
         sums = [Block(prologue.sum_nibbles, 0, 0, WORD)] if prologue.pool else []
-        placed = place(Work(sizes, tasks, 0, number[graph.output]), aligns, sums)
+
+        def arranged(scratch: list[int]) -> Placement:
+            tasks = tuple(
+                _task(op, graph, number, cells)
+                for op, cells in zip(operators, scratch, strict=True)
+            )
+            tasks = _keeping(tasks, 0) if self.preserve_input else tasks
+            return place(Work(sizes, tasks, 0, number[graph.output]), aligns, sums)
+
+        placed = arranged(needs)
+        if any(needs) and placed.cells > _room(graph, hardware):
+            needs = [0] * len(needs)  # slower kernels need none
+            placed = arranged(needs)
         held = {
             tensor.name: _buffer(tensor, hardware.activation_memory, address)
             for tensor, address in zip(tensors, placed.addresses, strict=False)
@@ -59,12 +82,19 @@ class Ordinary(Strategy):
         arriving = prologue.buffers(placed.addresses[-1] if sums else 0)
         fixed = constants(graph, hardware, placed.cells)
         frame = arriving[0] if arriving else held[names[0]]
-        steps = tuple(_compute(operators[task], graph, held) for task in placed.order.tasks)
+        scratch = {
+            task: _scratch(operators[task].name, hardware.activation_memory, address, needs[task])
+            for task, address in zip(placed.order.tasks, placed.scratch, strict=True)
+            if needs[task]
+        }
+        steps = tuple(
+            _compute(operators[task], graph, held, scratch.get(task)) for task in placed.order.tasks
+        )
         return Plan(
             graph.name,
             self.name,
             (*hardware.memories, *prologue.memories),
-            (*arriving, *held.values(), *fixed),
+            (*arriving, *held.values(), *scratch.values(), *fixed),
             (Track("cpu", (*prologue.steps(arriving, held[names[0]]), *steps)),),
             (frame.name, *(buffer.name for buffer in fixed)),
             graph.output,
@@ -82,10 +112,28 @@ def needed(graph: Graph) -> list[Operator]:
     return result[::-1]
 
 
-def _task(op: Operator, graph: Graph, number: dict[str, int]) -> Task:
+def _task(op: Operator, graph: Graph, number: dict[str, int], scratch: int) -> Task:
     reads = tuple(number[name] for name in dict.fromkeys(op.inputs))
     over = tuple(number[name] for name in overwritable(op, graph.tensors))
-    return Task(reads, number[op.output], over)
+    return Task(reads, number[op.output], over, scratch)
+
+
+def _room(graph: Graph, hardware: Hardware) -> int:
+    """Nibbles that the board leaves to the arena."""
+    weights = graph.weight_bytes if hardware.weight_memory == hardware.activation_memory else 0
+    return 2 * int(hardware.sram_bytes - hardware.stack_reserve_bytes - weights)
+
+
+def _scratch(op: str, memory: str, address: int, nibbles: int) -> Buffer:
+    shape = (nibbles // 2,)
+    return Buffer(f"{op}.scratch", "", memory, shape, 8, packed(shape, 8, address), "scratch")
+
+
+def _keeping(tasks: tuple[Task, ...], tensor: int) -> tuple[Task, ...]:
+    """``tensor`` is there until the end: the last task, which makes the output, reads it, too."""
+    *others, last = tasks
+    over = tuple(each for each in last.over if each != tensor)
+    return (*others, replace(last, reads=tuple({*last.reads, tensor}), over=over))
 
 
 def _alignment(tensor: Tensor, hardware: Hardware) -> int:
@@ -99,7 +147,9 @@ def _buffer(tensor: Tensor, memory: str, address: int) -> Buffer:
     return Buffer(tensor.name, tensor.name, memory, tensor.shape, bits, place)
 
 
-def _compute(op: Operator, graph: Graph, held: dict[str, Buffer]) -> Compute:
+def _compute(
+    op: Operator, graph: Graph, held: dict[str, Buffer], scratch: Buffer | None
+) -> Compute:
     """The whole output; of every operand the box that it reads."""
     target = graph.tensors[op.output]
     terms = [operand for term in op.terms(graph.tensors) for operand in term.operands]
@@ -111,7 +161,8 @@ def _compute(op: Operator, graph: Graph, held: dict[str, Buffer]) -> Compute:
         Slice(held[name].name if name in held else name, *_corner_and_size(box))
         for name, box in read.items()
     )
-    return Compute(op.name, whole(held[op.output]), ins, _unit(op, target.shape))
+    names = (scratch.name,) if scratch else ()
+    return Compute(op.name, whole(held[op.output]), ins, _unit(op, target.shape), scratch=names)
 
 
 def _region(operand: Operand, graph: Graph, target: Tensor) -> Box:

@@ -8,10 +8,11 @@ tried, until one can or all have been.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from pipeline.strategies.addresses import load, pack
+from pipeline.strategies.arrangement import WORD
 from pipeline.strategies.order import Order, least_peak
 from pipeline.strategies.skyline import Block
 from pipeline.strategies.work import State, Work
@@ -30,6 +31,7 @@ class Placement:
         order: of the tasks, and what is known about it.
         over: for each task in that order the tensor whose place its output takes, or None.
         addresses: of every tensor, then of every extra block.
+        scratch: for each task in that order the address of its scratch, 0 where it has none.
         cells: the size of the arena.
         bound: the least peak of any order, extra blocks included: no arena is smaller.
         proved: no order with this peak, whatever is done in place, has a smaller arena.
@@ -41,6 +43,7 @@ class Placement:
     cells: int
     bound: int
     proved: bool
+    scratch: tuple[int, ...] = ()
 
 
 def place(work: Work, aligns: Sequence[int], extra: Sequence[Block] = ()) -> Placement:
@@ -56,7 +59,8 @@ def place(work: Work, aligns: Sequence[int], extra: Sequence[Block] = ()) -> Pla
             complete = False
             break
         owner, blocks = _blocks(work, aligns, tasks, over)
-        blocks = [*blocks, *extra]
+        own, needs = len(blocks), _scratch(work, tasks)
+        blocks = [*blocks, *needs.values(), *extra]
         if load(blocks) > peak:
             continue
         packing = pack(blocks, effort // 2)
@@ -67,12 +71,23 @@ def place(work: Work, aligns: Sequence[int], extra: Sequence[Block] = ()) -> Pla
             found = Order(tasks, order.peak, order.bound)
             rest = packing.addresses[len(blocks) - len(extra) :]
             bound = max(order.bound, load(starts))
-            best = Placement(found, over, (*places, *rest), packing.cells, bound, False)
+            beside = dict(zip(needs, packing.addresses[own:], strict=False))
+            scratch = tuple(beside.get(number, 0) for number in tasks)
+            best = Placement(found, over, (*places, *rest), packing.cells, bound, False, scratch)
         if best.cells == peak:
             break
     assert best is not None
     proved = order.proved and (complete or best.cells == peak)
-    return Placement(best.order, best.over, best.addresses, best.cells, best.bound, proved)
+    return replace(best, proved=proved)
+
+
+def _scratch(work: Work, tasks: tuple[int, ...]) -> dict[int, Block]:
+    """The block of each task that has scratch."""
+    return {
+        number: Block(work.tasks[number].scratch, step, step, WORD)
+        for step, number in enumerate(tasks, 1)
+        if work.tasks[number].scratch
+    }
 
 
 def _variants(work: Work, order: Order, peak: int) -> Iterator[tuple[tuple[int, ...], Choice]]:

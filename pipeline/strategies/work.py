@@ -16,11 +16,13 @@ class Task:
         reads: the activations it reads, each once.
         makes: its output.
         over: those of ``reads`` whose place the output may take if they die here.
+        scratch: cells that its kernel needs beside them while it runs.
     """
 
     reads: tuple[int, ...]
     makes: int
     over: tuple[int, ...] = ()
+    scratch: int = 0
 
 
 class State(NamedTuple):
@@ -103,7 +105,7 @@ class Work:
         for reader in self.reader_numbers[task.makes]:
             if not self.needs[reader] & ~held:  # an input of a task to come is held once it exists
                 open_ |= 1 << reader
-        return during, State(done, held, open_, cells)
+        return during + task.scratch, State(done, held, open_, cells)
 
     def peak(self, order: tuple[int, ...]) -> int:
         """The most cells held at once when the tasks run in ``order``."""

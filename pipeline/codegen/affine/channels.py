@@ -48,7 +48,7 @@ def call(
         most, even = (divisors[-1], True) if divisors else (most, False)
     job.program.call(
         job.op.name,
-        "channels",
+        "portable/int8/channels",
         about,
         {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
         {

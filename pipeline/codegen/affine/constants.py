@@ -18,17 +18,24 @@ TEXT_BYTES = 24
 
 @dataclass(frozen=True)
 class Table:
-    """One C array."""
+    """One C array.
+
+    Attributes:
+        align: bytes that its address is a multiple of, where words of it are read.
+    """
 
     name: str
     type: str
     values: IntArray
     about: str
     in_flash: bool
+    align: int = 1
 
     @property
     def definition(self) -> str:
         qualifier = "const " if self.in_flash else ""
+        if self.align > 1:
+            qualifier += f"__attribute__((aligned({self.align}))) "
         length = "" if self.is_text else len(self.values)
         return f"static {qualifier}{self.type} {self.name}[{length}] ={self._initializer};"
 
@@ -86,13 +93,20 @@ class Constants:
     tables: dict[str, Table] = field(default_factory=dict)
 
     def add(
-        self, name: str, kind: str, type_: str, values: IntArray, about: str, in_flash: bool = True
+        self,
+        name: str,
+        kind: str,
+        type_: str,
+        values: IntArray,
+        about: str,
+        in_flash: bool = True,
+        align: int = 1,
     ) -> str:
         """The C name of an array that holds ``values``; the same array for the same name."""
         found = self.names(name, kind)
         if found not in self.tables:
             flat = np.asarray(values).reshape(-1)
-            self.tables[found] = Table(found, type_, flat, comment(about), in_flash)
+            self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align)
         return found
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil, prod
 
 from pipeline.codegen.affine import nest
 from pipeline.codegen.affine.constants import comment
-from pipeline.codegen.affine.job import arena_view
+from pipeline.codegen.affine.job import Job, arena_view
 from pipeline.codegen.affine.program import Program
 from pipeline.codegen.affine.values import whole
 from pipeline.codegen.affine.views import View, extent_bytes
@@ -15,6 +15,7 @@ from pipeline.codegen.affine.walker import emit
 from pipeline.codegen.render import render, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.hardware import Hardware
@@ -23,12 +24,19 @@ from pipeline.plan.vocabulary import Buffer, Compute, Finish, Loop, Move, Plan, 
 
 
 def generate(
-    graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str]
+    graph: Graph,
+    plan: Plan,
+    hardware: Hardware,
+    provenance: Mapping[str, str],
+    fast: Mapping[type[Operator], Callable[[Job], bool]] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """``model.h``, ``model.c`` and ``nn_int8.h``: self-contained, a function of the arguments.
 
     Args:
         provenance: what the code was made of, as (name, hash) for a comment.
+        fast: kernels of a core's own: each writes a step's call, or says that it cannot.
+        headers: what those include, text by file name.
 
     Raises:
         ThimbleError: for a plan, an operator or a type that this code cannot express.
@@ -36,7 +44,7 @@ def generate(
     _check(graph, plan)
     arena = _arena_memory(plan)
     arena_bytes = ceil(high_water_nibbles(plan, arena, constants=False) / 2)
-    program = Program(graph, plan)
+    program = Program(graph, plan, fast or {})
     steps = next((track.steps for track in plan.tracks if track.steps), ())
     image, result = (
         _end(program, _resident_input(graph, plan)),
@@ -57,6 +65,7 @@ def generate(
         tables=list(program.constants.tables.values()),
         kernels=kernels,
         statements=statements,
+        headers=sorted(headers or {}),
         input=image,
         output=result,
         total=nest.total,
@@ -77,7 +86,8 @@ def generate(
         macs=graph.macs,
     )
     files = {"model.h": header, "model.c": source}
-    return files | {"nn_int8.h": static_source("portable/int8/nn_int8.h")}
+    shared = {"nn_int8.h": static_source("portable/int8/nn_int8.h")}
+    return files | shared | dict(headers or {})
 
 
 def _check(graph: Graph, plan: Plan) -> None:

@@ -14,7 +14,10 @@ from pipeline.codegen.affine.views import View
 from pipeline.codegen.render import render
 
 WRITTEN = "out"
-"""The name of the one view that a kernel writes to."""
+"""The name of the view that a kernel writes its result to."""
+
+SCRATCH = "scratch"
+"""Of the one that it may destroy."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Kernel:
     """A template with the shapes that all calls share; what varies between them is an argument.
 
     Attributes:
+        template: its file below firmware/kernels, without ``.c.j2``.
         about: of the comment above it.
         shared: what the template knows besides views and values.
     """
@@ -62,7 +66,7 @@ class Kernel:
     def code(self) -> str:
         restrict = "restrict " if all(call.apart for call in self.calls) else ""
         views = (
-            f"{'' if name == WRITTEN else 'const '}{view.type} *{restrict}{name}"
+            f"{'' if name in (WRITTEN, SCRATCH) else 'const '}{view.type} *{restrict}{name}"
             for name, view in self.calls[0].views.items()
         )
         values = (f"int32_t {name}" for name in self.arguments)
@@ -72,7 +76,7 @@ class Kernel:
         first = self.calls[0]
         values = {n: n if n in arguments else str(value) for n, value in first.values.items()}
         return render(
-            f"portable/int8/{self.template}.c.j2",
+            f"{self.template}.c.j2",
             name=self.name,
             about=self.about,
             signature=signature,

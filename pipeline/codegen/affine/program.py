@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline.codegen.affine.views import View, extent_bytes
 from pipeline.codegen.render import static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
@@ -26,8 +27,14 @@ ARENA = "nn_arena"
 
 @dataclass
 class Program:
+    """
+    Attributes:
+        fast: for some operators what generates a core's own kernel for a step, if it has one.
+    """
+
     graph: Graph
     plan: Plan
+    fast: Mapping[type[Operator], Callable[[Any], bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}
@@ -113,6 +120,7 @@ class Program:
 @cache
 def _reserved() -> frozenset[str]:
     """Names that no operator's function or table may take."""
-    files = ("nn_int8.h", "model.h.j2", "model.c.j2")
-    texts = (static_source(f"portable/int8/{file}") for file in files)
+    plain = ("nn_int8.h", "model.h.j2", "model.c.j2")
+    files = (*(f"portable/int8/{file}" for file in plain), "cortex_m/nn_dsp.h")
+    texts = (static_source(file) for file in files)
     return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

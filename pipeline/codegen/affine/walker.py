@@ -76,4 +76,7 @@ def compute(program: Program, step: Compute) -> None:
     acc = program.buffer(step.out)
     if acc.step == 0:
         raise ThimbleError(f"{acc.name}: the step of its sums is not chosen; calibrate the plan")
-    kernel(Job(program, op, step))
+    job = Job(program, op, step)
+    fast = program.fast.get(type(op))
+    if fast is None or not fast(job):
+        kernel(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,10 +90,19 @@ def constants(graph: Graph) -> list[Buffer]:
 class Native:
     """``graph`` as generated for ``plan``, compiled natively; a crash is an error."""
 
-    def __init__(self, folder: Path, graph: Graph, plan: Plan, *, sanitize: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        graph: Graph,
+        plan: Plan,
+        *,
+        sanitize: bool = True,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
+        """``files``: what was generated, if not by ``affine``."""
         self.graph = graph
         folder.mkdir(parents=True, exist_ok=True)
-        self.files = affine.generate(graph, plan, host(), {})
+        self.files = files or affine.generate(graph, plan, host(), {})
         for name, content in {**self.files, "main.c": MAIN}.items():
             (folder / name).write_text(content)
         self.program = folder / "program"

@@ -44,7 +44,7 @@ def compute(job: Job) -> None:
         raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
     job.program.call(
         op.name,
-        "conv2d",
+        "portable/int8/conv2d",
         f"{about(job, op)}{', partial' if job.partial else ''}",
         {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
         {

@@ -114,7 +114,7 @@ def _copy(program: Program, owner: str, about: str, view: View, out: View, apart
         )
     program.call(
         owner,
-        "elements",
+        "portable/int8/elements",
         about,
         {"in": view, "out": out},
         counts,
@@ -138,7 +138,15 @@ def fill(program: Program, owner: str, about: str, out: View, number: int, kind:
     loops, counts = nest.nest([part.extent for part in out.box], [out.strides])
     line = out.store(loops.at(0), str(number))
     program.call(
-        owner, "elements", about, {"out": out}, counts, True, kind, nest=loops, lines=(line,)
+        owner,
+        "portable/int8/elements",
+        about,
+        {"out": out},
+        counts,
+        True,
+        kind,
+        nest=loops,
+        lines=(line,),
     )
 
 

@@ -39,7 +39,7 @@ def compute(job: Job) -> None:
     whole = not job.apart and job.unit()[0] > 1
     job.program.call(
         op.name,
-        "dense",
+        "portable/int8/dense",
         f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
         + (", partial" if job.partial else ""),
         {"in": view, "out": job.out((outs,))},

@@ -104,7 +104,7 @@ def _call(
     shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
     job.program.call(
         op.name,
-        "elements",
+        "portable/int8/elements",
         f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}",
         {**views, "out": out},
         counts,
@@ -135,7 +135,7 @@ def lookup(job: Job) -> None:
     loops, counts = nest.nest([part.extent for part in job.box], [out.strides, view.strides])
     job.program.call(
         op.name,
-        "elements",
+        "portable/int8/elements",
         f"{op.name}: look-up, {shape_text(source.shape)}",
         {"in": view, "out": out},
         counts,

@@ -37,7 +37,7 @@ def compute(job: Job) -> None:
     )
     job.program.call(
         op.name,
-        "softmax",
+        "portable/int8/softmax",
         f"{op.name}: softmax {shape_text(source.shape)}",
         {"in": view, "out": out},
         counts,

@@ -46,7 +46,7 @@ def finish(program: Program, step: Finish) -> None:
         count = prod(op.kernel)
     program.call(
         op.name,
-        "finish",
+        "portable/int8/finish",
         f"{op.name}: complete sums to {program.graph.tensors[op.output].dtype}",
         {"in": view, "out": out},
         {**counts, "channel": box[-1].start if end.per_channel else Value(0)},

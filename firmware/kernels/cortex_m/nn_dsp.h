@@ -1,0 +1,160 @@
+/* Instructions of Arm's DSP extension (Armv7E-M, Armv8-M), and the same in C for all other machines.
+ * Words hold two numbers of 16 bits. Sums wrap around: what wraps is taken apart again, or unused. */
+#ifndef NN_DSP_H
+#define NN_DSP_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+#define NN_DSP 1
+#else
+#define NN_DSP 0
+#endif
+
+typedef uint32_t __attribute__((may_alias)) nn_word_t;
+typedef int16_t __attribute__((may_alias)) nn_half_t;
+
+/* Four bytes at any address. */
+static inline uint32_t nn_load_word(const void *from) {
+    uint32_t word;
+    memcpy(&word, from, sizeof word);
+    return word;
+}
+
+static inline int32_t nn_low(uint32_t word) { return (int16_t)(word & 0xFFFF); }
+static inline int32_t nn_high(uint32_t word) { return (int16_t)(word >> 16); }
+
+#if NN_DSP
+#define NN_UNARY(name, code)                                  \
+    static inline uint32_t name(uint32_t word) {              \
+        uint32_t result;                                      \
+        __asm__(code : "=r"(result) : "r"(word));             \
+        return result;                                        \
+    }
+#define NN_PACK(name, code)                                   \
+    static inline uint32_t name(uint32_t a, uint32_t b) {     \
+        uint32_t result;                                      \
+        __asm__(code : "=r"(result) : "r"(a), "r"(b));        \
+        return result;                                        \
+    }
+#define NN_ADD(name, code)                                             \
+    static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) {  \
+        int32_t result;                                                \
+        __asm__(code : "=r"(result) : "r"(a), "r"(b), "r"(sum));       \
+        return result;                                                 \
+    }
+NN_UNARY(nn_even_s8, "sxtb16 %0, %1")
+NN_UNARY(nn_odd_s8, "sxtb16 %0, %1, ror #8")
+NN_UNARY(nn_even_u8, "uxtb16 %0, %1")
+NN_UNARY(nn_odd_u8, "uxtb16 %0, %1, ror #8")
+NN_PACK(nn_lows, "pkhbt %0, %1, %2, lsl #16")
+NN_PACK(nn_highs, "pkhtb %0, %2, %1, asr #16")
+NN_ADD(nn_add_pair, "smlad %0, %1, %2, %3")
+NN_ADD(nn_add_low_high, "smlabt %0, %1, %2, %3")
+NN_ADD(nn_add_high_low, "smlatb %0, %1, %2, %3")
+NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
+#undef NN_UNARY
+#undef NN_PACK
+#undef NN_ADD
+
+static inline int32_t nn_saturated_s8(int32_t value) {
+    int32_t result;
+    __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value));
+    return result;
+}
+
+static inline int32_t nn_saturated_u8(int32_t value) {
+    int32_t result;
+    __asm__("usat %0, #8, %1" : "=r"(result) : "r"(value));
+    return result;
+}
+#else
+static inline uint32_t nn_halves(int32_t low, int32_t high) {
+    return ((uint32_t)low & 0xFFFF) | (uint32_t)high << 16;
+}
+
+/* Bytes 0 and 2, and bytes 1 and 3, widened. */
+static inline uint32_t nn_even_s8(uint32_t word) {
+    return nn_halves((int8_t)(word & 255), (int8_t)(word >> 16 & 255));
+}
+static inline uint32_t nn_odd_s8(uint32_t word) { return nn_even_s8(word >> 8); }
+static inline uint32_t nn_even_u8(uint32_t word) { return word & 0xFF00FF; }
+static inline uint32_t nn_odd_u8(uint32_t word) { return word >> 8 & 0xFF00FF; }
+
+/* The low halves of two words, and their high halves. */
+static inline uint32_t nn_lows(uint32_t a, uint32_t b) { return (a & 0xFFFF) | b << 16; }
+static inline uint32_t nn_highs(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xFFFF0000); }
+
+/* sum + a's low * b's low + a's high * b's high */
+static inline int32_t nn_add_pair(uint32_t a, uint32_t b, int32_t sum) {
+    const uint32_t low = (uint32_t)(nn_low(a) * nn_low(b));
+    return (int32_t)((uint32_t)sum + low + (uint32_t)(nn_high(a) * nn_high(b)));
+}
+static inline int32_t nn_add_low_high(uint32_t a, uint32_t b, int32_t sum) {
+    return (int32_t)((uint32_t)sum + (uint32_t)(nn_low(a) * nn_high(b)));
+}
+static inline int32_t nn_add_high_low(uint32_t a, uint32_t b, int32_t sum) {
+    return (int32_t)((uint32_t)sum + (uint32_t)(nn_high(a) * nn_low(b)));
+}
+
+/* sum + a * b / 2**32 to nearest, halves towards +infinity */
+static inline int32_t nn_add_product(uint32_t a, uint32_t b, int32_t sum) {
+    const int64_t product = (int64_t)(int32_t)a * (int32_t)b;
+    return (int32_t)((uint32_t)sum + (uint32_t)((product + ((int64_t)1 << 31)) >> 32));
+}
+
+static inline int32_t nn_saturated_s8(int32_t value) {
+    return value < -128 ? -128 : value > 127 ? 127 : value;
+}
+static inline int32_t nn_saturated_u8(int32_t value) {
+    return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+#endif
+
+/* Bytes as pairs of 16 bits: of every four, those with an even number in one word, the others in the
+ * next, which is `step` words further. */
+static inline __attribute__((always_inline)) nn_word_t *nn_widen_s8(
+    nn_word_t *to, const void *from, int32_t words, int32_t step) {
+    const uint8_t *byte = (const uint8_t *)from;
+#pragma GCC unroll 4
+    for (int32_t n = 0; n < words; n++) {
+        const uint32_t word = nn_load_word(byte);
+        byte += 4;
+        to[0] = nn_even_s8(word);
+        to[step] = nn_odd_s8(word);
+        to += 2 * step;
+    }
+    return to;
+}
+
+static inline __attribute__((always_inline)) nn_word_t *nn_widen_u8(
+    nn_word_t *to, const void *from, int32_t words, int32_t step) {
+    const uint8_t *byte = (const uint8_t *)from;
+#pragma GCC unroll 4
+    for (int32_t n = 0; n < words; n++) {
+        const uint32_t word = nn_load_word(byte);
+        byte += 4;
+        to[0] = nn_even_u8(word);
+        to[step] = nn_odd_u8(word);
+        to += 2 * step;
+    }
+    return to;
+}
+
+/* TFLite's requantization of a sum, given twice: times multiplier * 2**(-32 - shift), rounded at bit
+ * 32 and then half away from zero. `offset` is half of 2**shift and the zero point times 2**shift;
+ * `toward` is 0, or `twice` where negative results matter. */
+static inline int32_t nn_requantized(
+    int32_t twice, int32_t multiplier, int32_t offset, int32_t shift, int32_t toward) {
+    const int32_t sum = nn_add_product((uint32_t)twice, (uint32_t)multiplier, offset);
+    return (int32_t)((uint32_t)sum + (uint32_t)(toward >> 31)) >> shift;
+}
+
+/* Sums of two channels come as b, and as s = b + 256 * a; twice of each. */
+static inline int32_t nn_twice(int32_t b) { return (int32_t)((uint32_t)b << 1); }
+static inline int32_t nn_twice_upper(int32_t s, int32_t b) {
+    return (int32_t)((uint32_t)s - (uint32_t)b) >> 7;
+}
+
+#endif

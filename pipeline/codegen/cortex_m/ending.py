@@ -1,0 +1,141 @@
+"""What ends a fast kernel's sums: TFLite's requantization in four instructions, where it is exact.
+
+With a multiplier m < 2**31 and a right shift e >= 1 TFLite computes, of a sum v,
+
+    x = (v * m + 2**30) >> 31           SMMLAR of 2v and m
+    y = (x + 2**(e - 1) - [x < 0]) >> e     halves away from zero
+
+and y plus the zero point is clipped. Half and zero point, times 2**e, are one addend of the SMMLAR.
+The sign of x is that of v wherever it matters; where the clip cuts off all below the zero point,
+it never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.codegen.affine.ending import Ending, ending
+from pipeline.codegen.affine.job import Job
+from pipeline.graph.operator import Clip, limits
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.requant import FixedPoint, Requant
+from pipeline.graph.tensor import IntArray, Tensor
+
+REACH = 1 << 31
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Of each channel: ``constants`` (channels, 3) are multiplier, offset and shift.
+
+    Attributes:
+        signed: results below the zero point are seen.
+        low, high: what is stored is clipped to them, where its type alone does not do it.
+    """
+
+    constants: IntArray
+    signed: bool
+    kind: str
+    low: int | None
+    high: int | None
+
+    def saturated(self, value: str) -> str:
+        text = f"nn_saturated_{self.kind}({value})"
+        text = f"nn_max({text}, {self.low})" if self.low is not None else text
+        return f"nn_min({text}, {self.high})" if self.high is not None else text
+
+
+def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick | None:
+    """
+    Args:
+        sums: (channels, 2): the least and greatest sum of each channel, bias included.
+    """
+    if not isinstance(requant, FixedPoint) or target.dtype.bits != 8:
+        return None
+    count, zero = len(sums), target.zero_point
+    multipliers = np.broadcast_to(np.array(requant.multipliers, dtype=np.int64), count)
+    exponents = -np.broadcast_to(np.array(requant.shifts, dtype=np.int64), count)
+    exponents = np.where(multipliers == 0, 1, exponents)
+    if exponents.min() < 1 or exponents.max() > 30:
+        return None
+    largest = np.abs(sums).max(axis=1)
+    offsets = (1 << (exponents - 1)) + zero * (1 << exponents)
+    reached = (largest * multipliers >> 31) + np.abs(offsets) + 2
+    if (2 * largest).max() >= REACH or reached.max() >= REACH:
+        return None
+    low, high = limits(target, clip)
+    return Quick(
+        np.stack([multipliers, offsets, exponents], axis=1),
+        signed=low < zero,
+        kind="s8" if target.dtype.signed else "u8",
+        low=low if low > target.dtype.minimum else None,
+        high=high if high < target.dtype.maximum else None,
+    )
+
+
+@dataclass(frozen=True)
+class End:
+    """How a convolution's or a dense layer's sums end, and what they begin with.
+
+    Attributes:
+        starts: (channels,): what stored inputs, their zero point still in them, are added to.
+    """
+
+    starts: IntArray
+    quick: Quick | None
+    ending: Ending | None
+
+    @property
+    def signed(self) -> bool:
+        return self.quick is not None and self.quick.signed
+
+    @property
+    def words(self) -> int:
+        """Of the table's row for two channels: two starts, then the constants of each."""
+        return 8 if self.quick else 2
+
+    def saturated(self, value: str) -> str:
+        assert self.quick is not None
+        return self.quick.saturated(value)
+
+    def rows(self, groups: IntArray, packed: bool) -> IntArray:
+        """(groups, channels) of channel numbers, pairs side by side -> words of the table."""
+        starts = self.starts[groups]
+        if packed:  # the second sum of a pair is 256 times itself, plus the first
+            starts = starts.copy()
+            starts[:, 1::2] = starts[:, 1::2] * 256 + starts[:, ::2]
+            starts = (starts + REACH) % (2 * REACH) - REACH
+        if self.quick is None:
+            return starts
+        constants = self.quick.constants[groups].reshape(len(groups), -1)
+        return np.concatenate([starts, constants], axis=1)
+
+
+def end(job: Job, sums: IntArray) -> End:
+    """
+    Args:
+        sums: (channels, 2): the least and greatest sum of each channel, without the bias.
+    """
+    op, graph = job.op, job.program.graph
+    assert isinstance(op, Conv2d | Dense)
+    weights, bias = (graph.constants[name] for name in op.parameters)
+    flat = weights.reshape(len(weights), -1).astype(np.int64)
+    less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point
+    found = quick(job.target, op.clip, op.requant, sums + bias[:, None])
+    if found:
+        return End(bias - less, found, None)
+    return End(-less, None, ending(job.program, op))
+
+
+def channel_sums(job: Job) -> IntArray:
+    """(channels, 2): the least and greatest sum of any part of a channel's products."""
+    op, graph = job.op, job.program.graph
+    weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
+    flat = weights.reshape(len(weights), -1).astype(np.int64)
+    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
+    products = flat[..., None] * ends
+    low, high = np.minimum(products.min(-1), 0), np.maximum(products.max(-1), 0)
+    return np.stack([low.sum(axis=1), high.sum(axis=1)], axis=1)

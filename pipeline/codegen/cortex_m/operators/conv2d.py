@@ -1,0 +1,146 @@
+"""Convolution of whole tensors: windows of some pixels are widened once, for all channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pipeline.codegen.affine.job import Job
+from pipeline.codegen.affine.operators.conv2d import about
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.ending import channel_sums, end
+from pipeline.codegen.cortex_m.operators import depthwise
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
+
+
+@dataclass(frozen=True)
+class Window:
+    """
+    Attributes:
+        flat: each pixel's window is its own channels, side by side with the next pixel's.
+        rows: of elements in one piece, ``row`` of them: all taps and channels.
+        height, columns, channels: of the input.
+        row_edges, column_edges: some windows reach beyond the input's rows, or columns.
+        rests: see ``weights.rests``.
+    """
+
+    rows: int
+    row: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    height: int
+    columns: int
+    channels: int
+    out_columns: int
+    row_edges: bool
+    column_edges: bool
+    flat: bool
+    rests: list[list[tuple[int, int]]]
+
+    @property
+    def row_words(self) -> int:
+        return self.row // 4
+
+    @property
+    def rest(self) -> int:
+        return self.row % 4
+
+    @property
+    def by_tap(self) -> bool:
+        """A tap's channels are whole words."""
+        return self.channels % 4 == 0
+
+    @property
+    def origin(self) -> str:
+        """Of a window's row in the input."""
+        return f"(row * {self.columns} + left) * {self.channels}"
+
+
+def window(job: Job, op: Conv2d, pixels: int) -> Window:
+    height, columns, channels = job.tensor(op.inputs[0]).shape
+    _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
+    out_rows, out_columns, _ = job.target.shape
+    top, _, left, _ = op.padding
+    row = kernel_w * channels
+    flat = (kernel_h, kernel_w, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
+    return Window(
+        kernel_h,
+        row,
+        (kernel_h, kernel_w),
+        op.stride,
+        (top, left),
+        height,
+        columns,
+        channels,
+        out_columns,
+        top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,
+        left > 0 or (out_columns - 1) * op.stride[1] - left + kernel_w > columns,
+        flat,
+        weights.rests(kernel_h, row, pixels),
+    )
+
+
+def compute(job: Job) -> bool:
+    op, tensors = job.op, job.program.graph.tensors
+    assert isinstance(op, Conv2d)
+    if is_depthwise(op, tensors):
+        return depthwise.compute(job)
+    if not (is_plain(op, tensors) and step.is_whole(job)):
+        return False
+    scratch = step.scratch(job, convolution_bytes(op, tensors))
+    if scratch is None:
+        return False
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    total, channels = prod(job.target.shape[:2]), job.target.shape[2]
+    pixels = pixels_together(total)
+    shape = window(job, op, pixels)
+    values = job.program.graph.constants[name].reshape(channels, -1)
+    places = weights.order(shape.rows, shape.row)
+    pairs = weights.pairs(channels, 2)
+    sums = channel_sums(job)
+    finish = end(job, sums)
+    packed = weights.can_pack(values, sums + job.program.graph.constants[op.parameters[1]][:, None])
+    stream = weights.interleaved(values, places, pairs, packed)
+    constants = job.program.constants
+    edges = shape.row_edges or (shape.column_edges and shape.by_tap)
+    job.program.call(
+        op.name,
+        "cortex_m/conv2d",
+        about(job, op),
+        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {},
+        True,
+        window=shape,
+        pixels=pixels,
+        count=total,
+        channels=channels,
+        groups=len(places),
+        unroll=unrolled(len(places)),
+        packed=packed,
+        zero=source.zero_point,
+        pad_row=shape.row if edges else 0,
+        widen="s8" if source.dtype.signed else "u8",
+        weights=constants.add(
+            op.name, "weights", "int8_t", stream, f"{op.name}: two channels by two elements",
+            job.in_flash(name), 4,
+        ),
+        table=constants.add(
+            op.name, "ends", "int32_t", finish.rows(pairs, packed),
+            f"{op.name}: for two channels what sums begin with, and how they end",
+        ),
+        end=finish,
+    )  # fmt: skip
+    return True
+
+
+STRAIGHT = 4
+"""Words of a window that are multiplied without a loop."""
+
+
+def unrolled(words: int) -> int:
+    """How many words one round of the innermost loop takes."""
+    if words <= STRAIGHT:
+        return words
+    return next((n for n in (4, 3) if words % n == 0), 4)

@@ -1,0 +1,56 @@
+"""Dense layers of whole tensors: the input is widened once, for all output channels."""
+
+from __future__ import annotations
+
+from pipeline.codegen.affine.job import Job, shape_text
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.ending import channel_sums, end
+from pipeline.graph.operators.dense import Dense
+from pipeline.scratch import DENSE_CHANNELS, dense_bytes
+
+LARGEST_UNROLL = 4
+
+
+def compute(job: Job) -> bool:
+    op = job.op
+    assert isinstance(op, Dense)
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    (channels,) = job.target.shape
+    if channels < DENSE_CHANNELS or not step.is_whole(job):
+        return False
+    scratch = step.scratch(job, dense_bytes(op, job.program.graph.tensors))
+    if scratch is None:
+        return False
+    values = job.program.graph.constants[name].reshape(channels, -1)
+    places = weights.order(1, source.size)
+    quads = weights.pairs(channels, DENSE_CHANNELS)
+    sums = channel_sums(job)
+    packed = weights.can_pack(values, sums + job.program.graph.constants[op.parameters[1]][:, None])
+    finish, constants = end(job, sums), job.program.constants
+    stream = weights.interleaved(values, places, quads, packed)
+    rounds = len(places)
+    job.program.call(
+        op.name,
+        "cortex_m/dense",
+        f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
+        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {},
+        True,
+        inputs=source.size,
+        channels=channels,
+        groups=rounds,
+        unroll=min(rounds, LARGEST_UNROLL),
+        packed=packed,
+        rests=weights.rests(1, source.size, 1)[0],
+        widen="s8" if source.dtype.signed else "u8",
+        weights=constants.add(
+            op.name, "weights", "int8_t", stream, f"{op.name}: four channels by two elements",
+            job.in_flash(name), 4,
+        ),
+        table=constants.add(
+            op.name, "ends", "int32_t", finish.rows(quads.reshape(-1, 2), packed),
+            f"{op.name}: for two channels what sums begin with, and how they end",
+        ),
+        end=finish,
+    )  # fmt: skip
+    return True

@@ -1,0 +1,103 @@
+"""Depthwise convolution: rows of four channels are taken apart, so that neighbours are pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.codegen.affine.job import Job
+from pipeline.codegen.affine.operators.conv2d import about
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.ending import End, channel_sums, end
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
+from pipeline.scratch import LANES, depthwise_bytes, depthwise_columns, odd_kernel
+
+OUTS = {1: 4, 2: 4}
+"""Outputs computed together, by stride: their sums and inputs fill the registers."""
+
+
+def compute(job: Job) -> bool:
+    op, tensors = job.op, job.program.graph.tensors
+    assert isinstance(op, Conv2d)
+    scratch = step.scratch(job, depthwise_bytes(op, tensors))
+    if scratch is None or not step.is_whole(job):
+        return False
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    height, width, channels = source.shape
+    _, kernel_h, kernel_w, _ = job.tensor(name).shape
+    out_rows, out_columns, _ = job.target.shape
+    top, _, left, _ = op.padding
+    stride, zero = op.stride[1], source.zero_point
+    finish = end(job, channel_sums(job))
+    values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
+    rows = table(values, finish, stride)
+    outs = OUTS[stride]
+    job.program.call(
+        op.name,
+        "cortex_m/depthwise",
+        about(job, op),
+        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {},
+        rows=kernel_h,
+        half=odd_kernel(kernel_w) // 2,
+        row_weights=row_weights(kernel_w, stride),
+        first_weight=4 if finish.quick else 1,
+        channel_words=rows.shape[1],
+        stride=stride,
+        row_stride=op.stride[0],
+        outs=outs,
+        last=last(out_columns % outs, stride),
+        pad=(top, left),
+        height=height,
+        width=width,
+        channels=channels,
+        out_rows=out_rows,
+        out_columns=out_columns,
+        columns=depthwise_columns(op, tensors),
+        row_edges=top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,
+        column_edges=left > 0 or (out_columns - 1) * stride - left + kernel_w > width,
+        outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
+        widen="s8" if source.dtype.signed else "u8",
+        table=job.program.constants.add(
+            op.name,
+            "weights",
+            "int32_t",
+            rows[weights.pairs(channels, LANES)],
+            f"{op.name}: for each channel what sums begin with, how they end, pairs of weights",
+            job.in_flash(name),
+        ),
+        end=finish,
+    )
+    return True
+
+
+def last(left: int, stride: int) -> int:
+    """How many outputs the last ones of a row are computed with; pairs of them share words."""
+    return left + left % 2 if stride == 1 else left
+
+
+def row_weights(kernel_w: int, stride: int) -> int:
+    """Words of a kernel's row: pairs from the first weight on; then those from the second on,
+    of which every second output of stride 1 needs all and others the last."""
+    half = odd_kernel(kernel_w) // 2
+    return 2 * half if stride == 1 else half + 1
+
+
+def table(values: IntArray, finish: End, stride: int) -> IntArray:
+    """(channels, words). ``values``: (channels, kh, kw). Where sums end quickly they are had twice,
+    so that nothing has to double them."""
+    channels, kernel_h, kernel_w = values.shape
+    padded = np.zeros((channels, kernel_h, odd_kernel(kernel_w)), np.int64)
+    padded[..., :kernel_w] = values * (2 if finish.quick else 1)
+    even, odd = _words(padded[..., :-1]), _words(padded[..., 1:])
+    odd = odd if stride == 1 else odd[..., -1:]
+    pairs = np.concatenate([even, odd], axis=-1).reshape(channels, -1)
+    head = finish.starts[:, None]
+    if finish.quick:
+        head = np.concatenate([2 * head, finish.quick.constants], axis=1)
+    return np.concatenate([head, pairs], axis=1)
+
+
+def _words(values: IntArray) -> IntArray:
+    """(…, 2n) numbers of 16 bits -> (…, n) words of 32, as C has them signed."""
+    return values[..., 1::2] * 65536 + (values[..., ::2] & 0xFFFF)

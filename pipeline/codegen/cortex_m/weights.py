@@ -1,0 +1,71 @@
+"""Weights in the order in which the kernels meet them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+
+PACKED_REACH = 1 << 23
+"""A sum that is had as the upper 24 bits of another must be smaller."""
+
+
+def order(rows: int, row: int) -> IntArray:
+    """(words, 4): which of ``rows * row`` elements each byte of a widened window is; -1: none.
+
+    Whole words of each row come first, then what is left of all of them.
+    """
+    whole = row - row % 4
+    numbers = np.arange(rows * row).reshape(rows, row)
+    first, rest = numbers[:, :whole].reshape(-1), numbers[:, whole:].reshape(-1)
+    filled = np.full(-(-len(rest) // 4) * 4, -1)
+    filled[: len(rest)] = rest
+    return np.concatenate([first, filled]).reshape(-1, 4)
+
+
+def rests(rows: int, row: int, pixels: int) -> list[list[tuple[int, int]]]:
+    """For each row where its last ``row % 4`` elements go, in halves of words from the first whole
+    word of them on, and which elements of the row they are."""
+    left = row % 4
+    places = []
+    for ky in range(rows):
+        here = []
+        for n in range(left):
+            word, byte = divmod(ky * left + n, 4)
+            half = 2 * (2 * word + byte % 2) * pixels + byte // 2
+            here.append((half, row - left + n))
+        places.append(here)
+    return places
+
+
+def pairs(count: int, step: int) -> IntArray:
+    """(groups, step): channels computed together; the last group begins early enough."""
+    first = np.minimum(np.arange(0, count, step), count - step)
+    return first[:, None] + np.arange(step)
+
+
+def can_pack(weights: IntArray, sums: IntArray) -> bool:
+    """Whether two channels' weights may share a half of a word, whichever channels they are.
+
+    Args:
+        weights: (channels, …); sums: (channels, 2), all that a channel's sum can reach.
+    """
+    return bool(weights.min(initial=0) > -128 and np.abs(sums).max() < PACKED_REACH)
+
+
+def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
+    """Bytes of the stream: for each group of channels, each word of the window, its even and then
+    its odd elements: for each pair of channels two halves, the second channel's byte above.
+
+    Args:
+        weights: (channels, elements); places: see ``order``; groups: see ``pairs``.
+        packed: halves are 256 * second + first, as numbers.
+    """
+    padded = np.concatenate([weights, np.zeros((len(weights), 1), weights.dtype)], axis=1)
+    chosen = padded[groups][:, :, places].astype(np.int64)  # (groups, step, words, 4)
+    halves = np.stack([chosen[..., [0, 2]], chosen[..., [1, 3]]], axis=3)
+    first, second = halves[:, ::2], halves[:, 1::2]  # (groups, pairs, words, even or odd, 2)
+    value = 256 * second + (first if packed else first & 255)
+    value = value.transpose(0, 2, 3, 1, 4)
+    both = np.stack([value & 255, value >> 8 & 255], axis=-1)
+    return np.where(both > 127, both - 256, both).reshape(-1)

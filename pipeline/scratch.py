@@ -1,0 +1,107 @@
+"""What fast kernels need while they run: the companion of ``codegen/cortex_m``, for planners.
+
+Kernels for cores with the DSP extension multiply pairs of 16 bits: inputs are widened into a buffer
+of the plan's own before they are multiplied, as often as they are used.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.graph.operator import Operator, Tensors
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.hardware import Hardware
+
+DSP_CPUS = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
+"""Those of our boards that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP)."""
+
+MOST_PIXELS = 4
+"""Of a convolution that are computed together: their sums fill the registers."""
+
+DENSE_CHANNELS = 4
+"""Of a dense layer that are computed together."""
+
+LANES = 4
+"""Channels of a depthwise convolution that one word holds."""
+
+STEP_BYTES = 4
+"""Scratch is a multiple of these, and at one."""
+
+
+def has_dsp(hardware: Hardware) -> bool:
+    return hardware.core == "cortex_m" and hardware.cpu in DSP_CPUS
+
+
+def scratch_bytes(op: Operator, tensors: Tensors, hardware: Hardware) -> int:
+    """For all of ``op``'s output; 0 where its kernel needs none, or is the portable one."""
+    if not has_dsp(hardware):
+        return 0
+    if isinstance(op, Dense):
+        return dense_bytes(op, tensors)
+    if not isinstance(op, Conv2d):
+        return 0
+    if is_depthwise(op, tensors):
+        return depthwise_bytes(op, tensors)
+    return convolution_bytes(op, tensors) if is_plain(op, tensors) else 0
+
+
+def is_plain(op: Conv2d, tensors: Tensors) -> bool:
+    """A convolution whose windows' rows lie in one piece, for two channels at a time."""
+    return op.groups == 1 and op.dilation == (1, 1) and tensors[op.output].shape[2] > 1
+
+
+def is_depthwise(op: Conv2d, tensors: Tensors) -> bool:
+    """Each channel is computed from itself, with the strides that there is code for."""
+    channels = tensors[op.output].shape[2]
+    return (
+        op.groups == channels == tensors[op.inputs[0]].shape[2]
+        and channels >= LANES
+        and op.dilation == (1, 1)
+        and op.stride[1] in (1, 2)
+    )
+
+
+def words(elements: int) -> int:
+    """That ``elements`` bytes fill."""
+    return -(-elements // 4)
+
+
+def dense_bytes(op: Dense, tensors: Tensors) -> int:
+    """The input, 16 bits an element."""
+    if tensors[op.output].size < DENSE_CHANNELS:
+        return 0
+    return words(tensors[op.inputs[0]].size) * 8
+
+
+def convolution_bytes(op: Conv2d, tensors: Tensors) -> int:
+    """The windows of some pixels, 16 bits an element."""
+    out = tensors[op.output].shape
+    taps = prod(tensors[op.parameters[0]].shape[1:])
+    return pixels_together(out[0] * out[1]) * words(taps) * 8
+
+
+def pixels_together(pixels: int) -> int:
+    """How many of ``pixels`` to compute together: each block of p costs 3 + 3p instructions for
+    two channels and two taps, and the last block is as large as the others."""
+    costs = {p: -(-pixels // p) * (3 + 3 * p) for p in range(1, min(MOST_PIXELS, pixels) + 1)}
+    return min(costs, key=lambda p: (costs[p], -p))
+
+
+def depthwise_bytes(op: Conv2d, tensors: Tensors) -> int:
+    """As many rows as the kernel has, of four channels, each channel by itself."""
+    return tensors[op.parameters[0]].shape[1] * LANES * depthwise_columns(op, tensors) * 2
+
+
+def depthwise_columns(op: Conv2d, tensors: Tensors) -> int:
+    """Elements in a row of one channel, padding included; pairs are read whole."""
+    kernel = odd_kernel(tensors[op.parameters[0]].shape[2])
+    width_in, width_out = tensors[op.inputs[0]].shape[1], tensors[op.output].shape[1]
+    computed = 2 * width_out if op.stride[1] == 2 else width_out + width_out % 2
+    needed = max(computed + kernel - 1, op.padding[2] + width_in)
+    return needed + needed % 2
+
+
+def odd_kernel(columns: int) -> int:
+    """A kernel's columns with a column of zeros where that makes pairs and one more."""
+    return max(3, columns | 1)

@@ -1,0 +1,102 @@
+"""Single layers at random: what the fast kernels have code for, and what they leave to others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.requant import FixedPoint, PowerOfTwo
+from tests.graphs import Net
+
+
+def _net(rng: np.random.Generator, shape: tuple[int, ...]) -> Net:
+    return Net(shape, rng, "uint8" if rng.random() < 0.25 else "int8", "layer")
+
+
+def _requant(rng: np.random.Generator, channels: int, atoms: int) -> FixedPoint | PowerOfTwo | None:
+    """Mostly TFLite's; sometimes scales of a half and more, nothing, or a shift."""
+    typical = 40 / (np.sqrt(atoms) * 74 * 74)
+    kind = rng.random()
+    if kind < 0.7:
+        return None
+    if kind < 0.8:
+        return FixedPoint.of(rng.uniform(0.4, 1.5, channels))
+    if kind < 0.9:
+        scales = typical * rng.uniform(0.5, 2.0, channels)
+        scales[rng.integers(channels)] = 0
+        return FixedPoint.of(scales)
+    return PowerOfTwo(right_shift=int(rng.integers(6, 12)))
+
+
+def _relu(net: Net) -> None:
+    """Sometimes the clip is that of a fused ReLU."""
+    if net.rng.random() < 0.5:
+        op = net.operators[-1]
+        zero = net.tensors[op.output].zero_point
+        object.__setattr__(op, "clip", (zero, 127))
+
+
+def _extremes(net: Net) -> None:
+    """Sometimes a weight that two channels cannot share a half with, or sums beyond 24 bits."""
+    name = net.operators[-1].parameters
+    kind = net.rng.random()
+    if kind < 0.15:
+        net.constants[name[0]].reshape(-1)[-1] = -128
+    elif kind < 0.3:
+        net.constants[name[1]][:] = net.rng.integers(
+            -(1 << 26), 1 << 26, net.constants[name[1]].shape
+        )
+
+
+def convolution(rng: np.random.Generator) -> Graph:
+    height, width, depth = (int(rng.integers(1, n)) for n in (10, 10, 14))
+    net = _net(rng, (height, width, depth))
+    kernel = (int(rng.integers(1, min(5, height) + 1)), int(rng.integers(1, min(5, width) + 1)))
+    padding = tuple(int(rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1]))
+    channels = int(rng.integers(2, 12))
+    net.conv(
+        channels, kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 4))),
+        padding=padding, requant=_requant(rng, channels, depth * kernel[0] * kernel[1]),
+    )  # fmt: skip
+    _relu(net)
+    _extremes(net)
+    return net.graph()
+
+
+def pointwise(rng: np.random.Generator) -> Graph:
+    net = _net(rng, (int(rng.integers(1, 8)), int(rng.integers(1, 8)), int(rng.integers(1, 70))))
+    net.conv(int(rng.integers(2, 20)), (1, 1))
+    _relu(net)
+    _extremes(net)
+    return net.graph()
+
+
+def depthwise(rng: np.random.Generator) -> Graph:
+    height, width, channels = (
+        int(rng.integers(1, 12)),
+        int(rng.integers(1, 14)),
+        rng.integers(4, 14),
+    )
+    net = _net(rng, (height, width, int(channels)))
+    kernel = (int(rng.integers(1, min(7, height) + 1)), int(rng.integers(1, min(7, width) + 1)))
+    padding = tuple(int(rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1]))
+    net.depthwise(
+        kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 3))), padding=padding,
+        requant=_requant(rng, int(channels), kernel[0] * kernel[1]),
+    )  # fmt: skip
+    _relu(net)
+    _extremes(net)
+    return net.graph()
+
+
+def dense(rng: np.random.Generator) -> Graph:
+    shape = tuple(int(n) for n in rng.integers(1, 9, int(rng.integers(1, 4))))
+    net = _net(rng, shape)
+    outputs = int(rng.integers(4, 20))
+    net.dense(outputs, requant=_requant(rng, outputs, int(np.prod(shape))))
+    _relu(net)
+    _extremes(net)
+    return net.graph()
+
+
+KINDS = {"conv2d": convolution, "pointwise": pointwise, "depthwise": depthwise, "dense": dense}

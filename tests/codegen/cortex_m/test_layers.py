@@ -1,0 +1,61 @@
+"""Fast kernels, one random layer at a time: their portable twin gives the graph's outputs, and with
+ASan and UBSan touches nothing that the plan did not grant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.plan.verify import verify
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.affine.support import frames
+from tests.codegen.cortex_m.layers import KINDS
+from tests.codegen.cortex_m.support import core, fast, twin
+from tests.graphs import random_graph
+
+QUICK = 9
+
+
+def check(kind: str, seed: int, folder: Path) -> int:
+    graph = KINDS[kind](np.random.default_rng(seed))
+    plan = Ordinary().plan(graph, core())
+    verify(plan, graph)
+    native = twin(folder / f"{kind} {seed}", graph, plan)
+    given = frames(graph, 4, seed)
+    assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
+    return fast(native, "conv2d" if kind == "pointwise" else kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_layers(kind: str, tmp_path: Path) -> None:
+    used = sum(check(kind, seed, tmp_path) for seed in range(QUICK))
+    assert used > QUICK * 2 // 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", range(100, 500, 100))
+def test_many_random_layers(kind: str, first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check(kind, seed, tmp_path)
+
+
+def check_network(seed: int, folder: Path) -> None:
+    graph = random_graph(seed)
+    given = frames(graph, 4, seed)
+    native = twin(folder / f"{seed}", graph)
+    assert np.array_equal(native(given), graph.outputs(given)), seed
+
+
+def test_random_networks(tmp_path: Path) -> None:
+    for seed in range(2000, 2005):
+        check_network(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2008, 2308, 100))
+def test_many_random_networks(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check_network(seed, tmp_path)
