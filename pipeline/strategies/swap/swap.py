@@ -1,0 +1,67 @@
+"""Strategy ``swap``: tiles move between SRAM and a card while others are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.rates import Rates
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.swap import swapnn
+
+
+@dataclass(frozen=True)
+class Swap(Strategy):
+    """For chains of convolutions, pooling and dense layers in 8 bits, on a board with a card.
+
+    Attributes:
+        scheduler: ``best`` searches; ``swapnn`` is the published one (Miao and Lin 2021).
+        objective: what ``best`` makes small: the time of one frame, or that of ``frames``.
+        frames: in flight together; 0: 1 for latency, 10 for throughput.
+        buffer_bytes: ``swapnn``'s; all its buffers are of this size.
+        pools: ``swapnn``'s shares of the buffers for input, weight and output tiles.
+    """
+
+    name: ClassVar[str] = "swap"
+    scheduler: Literal["best", "swapnn"] = "best"
+    objective: Literal["latency", "throughput"] = "latency"
+    frames: int = 0
+    buffer_bytes: int = 131072
+    pools: tuple[int, int, int] = (1, 2, 1)
+
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        """
+        Raises:
+            ThimbleError: for settings that make no sense, a board without a card, or a network
+                that is no such chain.
+        """
+        self.check(hardware)
+        frames = self.frames or {"latency": 1, "throughput": 10}[self.objective]
+        rates = Rates.of(hardware)
+        return swapnn.plan(graph, hardware, self.name, self.buffer_bytes, self.pools, frames, rates)
+
+    def check(self, hardware: Hardware) -> None:
+        allowed = {
+            "scheduler": ("best", "swapnn"),
+            "objective": ("latency", "throughput"),
+        }
+        for key, values in allowed.items():
+            if getattr(self, key) not in values:
+                raise ThimbleError(
+                    f"strategy.{key}={getattr(self, key)}: choose {' or '.join(values)}"
+                )
+        if self.frames < 0:
+            raise ThimbleError(f"strategy.frames={self.frames}: a number of frames, 0 for as usual")
+        if self.buffer_bytes < 16:
+            raise ThimbleError(f"strategy.buffer_bytes={self.buffer_bytes}: at least 16")
+        if len(self.pools) != 3:
+            raise ThimbleError(f"strategy.pools={list(self.pools)}: three shares, such as [1,2,1]")
+        if not any(memory.kind == "block" for memory in hardware.memories):
+            raise ThimbleError(
+                f"strategy swap needs a card and {hardware.name} has none; try "
+                "hardware=stm32f746g_sd or strategy=partial"
+            )
