@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
-from pipeline import artifacts, board, config, schedule
+from pipeline import artifacts, board, config, schedule, study
 from pipeline.graph.graph import Graph
 from pipeline.plan import serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
+from pipeline.plan.profile import profile
+from pipeline.report import plan_page
 from stages._calibration import calibration_frames
 from stages._main import run
 
@@ -18,8 +20,11 @@ def main() -> None:
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))
-    report = schedule.check(plan, graph, hardware)
+    report = schedule.check(plan, graph, hardware) | {"profile": profile(plan)}
+    if cfg["study"]:
+        report["study"] = study.study(cfg, graph)
     serialize.save(plan, Path("plan.json"))
+    plan_page.write(Path("plan.html"), graph, plan, hardware, report)
     artifacts.write_json(Path("schedule.json"), report)
 
 

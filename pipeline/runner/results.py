@@ -17,7 +17,13 @@ BESIDES = ("layers", "memories", "random_weights")
 """What a run also tells: cycles by layer, what the plan needs of each memory."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
-ROW = ("name", "metric", "paper")
+ROW = ("name", "metric", "paper", "layer", "of")
+
+TIMED = (
+    *("frames", "makespan_us", "bound_us", "card_timing", "states_us", "energy_by_state_uj"),
+    *("wear_bytes_a_day", "io_tasks", "compute_tasks", "traffic", "study"),
+)
+"""What the simulation of a plan with a card tells besides its metrics."""
 
 EXIT = {"ok": 0, "failed": 1, "infeasible": 3}
 INTERRUPTED = "interrupted"
@@ -54,6 +60,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         result[group] = config[group]["name"]
     result |= {name: merged[name] for name in METRICS if name in merged}
     result |= {name: merged[name] for name in BESIDES if name in merged}
+    result |= {name: merged[name] for name in TIMED if name in merged}
     if merged:
         result["fits"] = status != "infeasible"
     if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM
@@ -63,7 +70,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     if status == "infeasible":
         result |= {name: merged.get(name) for name in INFEASIBLE}
     if config.get("paper"):
-        result["rows"] = rows(config["paper"], result, config)
+        result["rows"] = rows(config["paper"], merged | result, config) + studied(merged, config)
         if unknown := unpublished(config["paper"]):
             result["unpublished"] = unknown
     return result
@@ -76,18 +83,41 @@ def rows(
 
     ``paper`` is None for a figure of ours that has no published one beside it. Any other key of a
     row is one of the config, such as ``strategy`` or ``model.input_shape``: the row is for the jobs
-    that have its value. A row without a metric is of a network that nobody else can build.
+    that have its value. A row without a metric is of a network that nobody else can build. With
+    ``layer`` the figure is that layer's; with ``of`` it follows from other published figures.
     """
     return [
         {
             "name": row.get("name", result["strategy"]),
             "metric": row["metric"],
             "paper": row.get("paper"),
-            "ours": result.get(row["metric"]),
+            "ours": _figure(row, result),
         }
         for row in paper
         if "metric" in row and all(_value(config, k) == row[k] for k in row if k not in ROW)
     ]
+
+
+def studied(merged: Mapping[str, Any], config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows for the other values of keys that the run has also planned for."""
+    found = []
+    for variant in merged.get("study", ()):
+        from pipeline.study import changed  # with it comes numpy, which a cached run does without
+
+        other = changed(config, variant["set"])
+        found += rows(config["paper"], {"strategy": config["strategy"]["name"], **variant}, other)
+    return found
+
+
+def _figure(row: Mapping[str, Any], result: Mapping[str, Any]) -> Any:
+    if "of" in row:
+        from pipeline.timing.claims import claim
+
+        return claim(row["metric"], row["of"])
+    if "layer" in row:
+        layers = {layer["layer"]: layer for layer in result.get("traffic", ())}
+        return layers.get(row["layer"], {}).get(row["metric"])
+    return result.get(row["metric"])
 
 
 def unpublished(paper: list[Mapping[str, Any]]) -> list[str]:

@@ -42,6 +42,7 @@ class Region:
     kind: RegionKind = RegionKind.ram
     reach: list[str] = field(default_factory=lambda: ["cpu", "dma"])
     external: bool = False
+    read_cycles: int = 0
 
 
 @dataclass
@@ -51,6 +52,9 @@ class FlashTiming:
     line_bytes: int = 0
     instruction_lines: int = 0
     data_lines: int = 0
+    instruction_ways: int = 0
+    data_ways: int = 0
+    unified: bool = False
 
 
 @dataclass
@@ -144,7 +148,8 @@ class Cache:
 @dataclass
 class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
-    published table that an experiment is compared with: {name, metric, paper}."""
+    published table that an experiment is compared with: {name, metric, paper}; ``study`` other
+    values of keys that are planned for, too; ``figure`` what is drawn of an experiment."""
 
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
@@ -162,6 +167,8 @@ class Config:
     tracking: Tracking = Tracking.background
     cache: Cache = field(default_factory=Cache)
     paper: list[Any] = field(default_factory=list)
+    study: list[Any] = field(default_factory=list)
+    figure: dict[str, Any] = field(default_factory=dict)
 
 
 def register() -> None:

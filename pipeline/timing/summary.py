@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.graph.graph import Graph
@@ -9,7 +10,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.energy import energy
-from pipeline.timing.layers import by_layer
+from pipeline.timing.layers import Layer, by_layer
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
 from pipeline.timing.wear import wear
@@ -47,6 +48,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     )
     read = sum(float(task.bytes.sum()) for task in timeline.tasks if task.kind == "read")
     stored = sum(float(task.stored.sum()) for task in timeline.tasks if task.kind == "write")
+    layers = by_layer(timeline, graph, Rates.of(hardware))
     lasts = wear(stored * card.write_amplification, makespan_us, card)
     found: dict[str, Any] = {
         "frames": frames,
@@ -65,17 +67,36 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
             "compute": busy.compute_us, "io": busy.io_us, "both": busy.both_us,
             "idle": busy.idle_us,
         },
-        "traffic": [layer.content() for layer in by_layer(timeline, graph, Rates.of(hardware))],
+        "traffic": [layer.content() for layer in layers],
     }  # fmt: skip
+    found |= network(graph, layers)
     if computing_us:
         found["overhead_pct"] = 100 * (makespan_us / computing_us - 1)
         found["throughput_loss_pct"] = 100 * (1 - computing_us / makespan_us)
     if frames == 1:
         found["latency_us"] = makespan_us
     if spent.total_uj:
+        alone_uj = hardware.power.active_uj(computing_us)
+        found["energy_overhead_pct"] = 100 * (spent.total_uj / alone_uj - 1) if alone_uj else None
         found["energy_uj"] = spent.total_uj / frames
         found["energy_by_state_uj"] = {
             "compute": spent.compute_uj / frames, "io": spent.io_uj / frames,
             "both": spent.both_uj / frames, "idle": spent.idle_uj / frames,
         }  # fmt: skip
     return found
+
+
+def network(graph: Graph, layers: Sequence[Layer]) -> dict[str, Any]:
+    """Table 2 of SwapNN: how many layers are bound by what when all is moved once, pooling left
+    out, and the sizes of feature maps (all outputs) and weights, in MB."""
+    weighted = {op.name for op in graph.operators if op.parameters}
+    bounds = [layer.bound_once for layer in layers if layer.layer in weighted]
+    maps = sum(graph.tensors[op.output].bytes for op in graph.operators) / 1e6
+    weights = graph.weight_bytes / 1e6
+    return {
+        "layers_compute_bound": bounds.count("compute"),
+        "layers_io_bound": bounds.count("io"),
+        "feature_map_mb": maps,
+        "weight_mb": weights,
+        "footprint_mb": maps + weights,
+    }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Card, Hardware, Memory
 from pipeline.plan.vocabulary import (
+    Affine,
     Buffer,
     Compute,
     Lin,
@@ -45,20 +48,22 @@ def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
     """Row by row: in from the card, computed, out to the card, with so many buffers a side."""
     (op,) = graph.operators
     source, target = graph.tensors[graph.input], graph.tensors[graph.output]
-    weight = graph.tensors[op.parameters[0]]
+    constants = {name: graph.tensors[name] for name in op.parameters}
 
-    def held(name: str, tensor: str, memory: str, shape: tuple[int, ...], ring: int) -> Buffer:
-        place = packed(shape, 8)
+    def held(
+        name: str, tensor: str, memory: str, shape: tuple[int, ...], ring: int, base: int = 0
+    ) -> Buffer:
+        place = packed(shape, 8, base)
         wrapped = replace(place, wrap=(ring, 0, 0) if ring else ())
         return Buffer(name, tensor, memory, shape, 8, wrapped)
 
     held_in = held("in", source.name, "sram", source.shape, buffers)
-    held_out = held("out", target.name, "sram", target.shape, buffers)
+    held_out = held("out", target.name, "sram", target.shape, buffers, 2 * source.size)
     row = Lin(0, (("r", 1),))
     one = (1, *source.shape[1:]), (1, *target.shape[1:])
     piece_in = [Slice(name, (row, 0, 0), one[0]) for name in ("image", "in")]
     piece_out = [Slice(name, (row, 0, 0), one[1]) for name in ("out", "result")]
-    weights = Slice("weights", (0,) * len(weight.shape), weight.shape)
+    weights = [Slice(n, (0,) * len(t.shape), t.shape) for n, t in constants.items()]
     before = Lin(1 - buffers, (("r", 1),))
     io: tuple[Step, ...] = (
         Wait("computed", before),
@@ -68,7 +73,7 @@ def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
     cpu: list[Step] = [Wait("loaded", Lin(1, (("r", 1),)))]
     if write_back:
         cpu.append(Wait("stored", before))
-    cpu += [Compute(op.name, piece_out[0], (piece_in[1], weights)), Signal("computed")]
+    cpu += [Compute(op.name, piece_out[0], (piece_in[1], *weights)), Signal("computed")]
     tracks = [Track("cpu", (Loop("r", ROWS, tuple(cpu)),)), Track("io", (Loop("r", ROWS, io),))]
     if write_back:
         back = (
@@ -79,14 +84,23 @@ def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
         tracks.append(Track("back", (Loop("r", ROWS, back),)))
     buffers_ = (
         held("image", source.name, "card", source.shape, 0),
-        held("result", target.name, "card", target.shape, 0),
+        held("result", target.name, "card", target.shape, 0, 8 * 1024),
         held_in,
         held_out,
-        Buffer(
-            "weights", weight.name, "flash", weight.shape, 8, packed(weight.shape, 8), "constant"
+        *(
+            Buffer(name, name, "flash", each.shape, each.dtype.bits, place, "constant")
+            for name, each, place in flash(constants)
         ),
     )
     memories = (Memory("sram", 1024), Memory("flash", 1024, "rom"), CARD)
     return Plan(
-        graph.name, "toy", memories, buffers_, tuple(tracks), ("image", "weights"), "result"
+        graph.name, "toy", memories, buffers_, tuple(tracks), ("image", *constants), "result"
     )
+
+
+def flash(constants: dict[str, Tensor]) -> Iterator[tuple[str, Tensor, Affine]]:
+    """Where each constant lies in the flash: one behind the other."""
+    base = 0
+    for name, each in constants.items():
+        yield name, each, packed(each.shape, each.dtype.bits, base)
+        base += each.size * each.dtype.bits // 4

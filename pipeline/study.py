@@ -1,0 +1,51 @@
+"""Other values of a config's keys, planned and timed, but neither proved nor tried: for curves."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import board, config
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.timing.summary import summary
+
+LONG = ("traffic", "states_us", "energy_by_state_uj")
+"""Of a summary, what a curve does not show."""
+
+
+def study(cfg: Mapping[str, Any], graph: Graph) -> list[dict[str, Any]]:
+    """For each of ``cfg["study"]``, a mapping of dotted keys to values: these, the plan's notes and
+    its times; or an ``error`` where nothing can be planned."""
+    return [_variant(cfg, overrides, graph) for overrides in cfg["study"]]
+
+
+def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+    values = changed(cfg, overrides)
+    found: dict[str, Any] = {"set": dict(overrides)}
+    try:
+        hardware = board.hardware(values["hardware"])
+        plan = config.instantiate(values["strategy"]).plan(graph, hardware)
+        timed = summary(plan, graph, hardware)
+    except ThimbleError as error:
+        return found | {"error": str(error)}
+    return found | dict(plan.notes) | {n: v for n, v in timed.items() if n not in LONG}
+
+
+def changed(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``cfg`` with other values of dotted keys.
+
+    Raises:
+        ThimbleError: for a key that it does not have.
+    """
+    values = copy.deepcopy(dict(cfg))
+    for key, value in overrides.items():
+        *groups, last = key.split(".")
+        place: Any = values
+        for group in groups:
+            place = place.get(group, {})
+        if last not in place:
+            raise ThimbleError(f"study: there is no key {key}: see --cfg job")
+        place[last] = value
+    return values
