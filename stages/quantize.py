@@ -18,12 +18,12 @@ Float = Any
 def main() -> None:
     cfg = config.load()
     model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
-    method = config.instantiate(cfg["quantize"])
     weights: Arrays = {}
     if isinstance(model, Imported):
-        graph, before = imported(model, method, data)
+        method, before, graph = imported(cfg, model, data)
     else:
         weights, before = read_npz(Path("pruned.npz")), model
+        method = config.instantiate(cfg["quantize"])
         graph = method.graph(cfg["model"]["name"], model, weights, data)
     graph = passes.applied(graph, cfg["passes"])
     check(graph, data)
@@ -34,12 +34,13 @@ def main() -> None:
     write_npz(Path("float_labels.npz"), found)
 
 
-def imported(model: Imported, method: Any, data: Arrays) -> tuple[Graph, Float]:
-    """What is in the user's file, quantized here where that is still to be done."""
+def imported(cfg: dict[str, Any], model: Imported, data: Arrays) -> tuple[Any, Float, Graph]:
+    """What is in the user's file, quantized here where that is still to be done, and by what."""
     network = model.float_graph()
-    if network is None:
-        return model.graph(), None
-    return method.from_float(network, data), network
+    if network is None:  # then PyTorch, whose import takes a second, is not needed
+        return None, None, model.graph()
+    method = config.instantiate(cfg["quantize"])
+    return method, network, method.from_float(network, data)
 
 
 if __name__ == "__main__":

@@ -78,13 +78,17 @@ def touched(step: Step) -> tuple[Slice, ...]:
     return ()
 
 
+KEPT = "input_kept"
+"""The note of a plan that leaves the input, its first resident buffer, as it was."""
+
 ACTIVATIONS = ("activation", "accumulator")
 
 
 def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ...]:
     """Live buffers of ``roles`` over the walk; a buffer lives from its first to its last use.
 
-    The input and the output are live from the first, and to the last, step.
+    The input and the output are live from the first, and to the last, step; so is, to the last, an
+    input that is kept.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -98,6 +102,8 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
     for name in plan.resident:
         first[name] = 0
     last[plan.output] = len(labels) - 1
+    if dict(plan.notes).get(KEPT):
+        last[plan.resident[0]] = len(labels) - 1
     held = {
         buffer.name: intervals(buffer)
         for buffer in plan.buffers

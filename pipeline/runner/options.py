@@ -70,6 +70,11 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
     keys = [f"{group}.{key}" for key in (*FOR_PEOPLE, *types)]
     for key in node:
         if key not in (*FOR_PEOPLE, *types):
+            if others := _having(group, key):
+                does = f"{' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
+                raise ThimbleError(
+                    f"unknown key {group}.{key}: {group}={node['name']} does not have it, {does}"
+                )
             raise ThimbleError(messages.did_you_mean(f"{group}.{key}", keys))
     # each may be left out: its class has a default, or says what is missing
     shape = make_dataclass(group, [(name, kind | None, None) for name, kind in types.items()])
@@ -81,6 +86,13 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
     typed = OmegaConf.to_container(merged, resolve=False, enum_to_str=True)
     assert isinstance(typed, dict)
     return {key: typed[group].get(key, node[key]) for key in node if node[key] is not None}
+
+
+def _having(group: str, key: str) -> list[str]:
+    """The options of ``group`` whose YAML gives ``key``, each as it is typed."""
+    files = sorted((home.ROOT / "conf" / group).glob("*.yaml"))
+    found = {file.stem: OmegaConf.load(file) for file in files}
+    return [f"{group}={name}" for name, node in found.items() if key in node]
 
 
 def _fields(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -141,14 +141,15 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def planned(result: Mapping[str, Any]) -> Iterator[str]:
-    """What the plan needs of each memory, and what there is, in one line if anything is limited."""
+    """What the plan needs of each memory, the stack's reserve included, and what there is, in one
+    line if anything is limited."""
     parts = [
         f"{each['name']} {number(each['needed_bytes'])} of {number(each['available_bytes'])} B"
         for each in result.get("memories", ())
         if each["available_bytes"] < NO_LIMIT
     ]
     if parts:
-        yield f"{', '.join(parts)}, planned (sram with its stack's reserve, flash without the code)"
+        yield f"{', '.join(parts)} (planned, flash without the code)"
 
 
 def published(result: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import Box, Tensor
 from pipeline.hardware import Hardware
+from pipeline.plan.cost import KEPT
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Slice, Track, packed, whole
 from pipeline.scratch import scratch_bytes
 from pipeline.strategies.arrangement import WORD, round_up
@@ -98,7 +99,11 @@ class Ordinary(Strategy):
             (Track("cpu", (*prologue.steps(arriving, held[names[0]]), *steps)),),
             (frame.name, *(buffer.name for buffer in fixed)),
             graph.output,
-            notes=(("order_proved", placed.order.proved), ("arena_proved", placed.proved)),
+            notes=(
+                ("order_proved", placed.order.proved),
+                ("arena_proved", placed.proved),
+                *(((KEPT, True),) if self.preserve_input else ()),
+            ),
         )
 
 
@@ -133,7 +138,7 @@ def _keeping(tasks: tuple[Task, ...], tensor: int) -> tuple[Task, ...]:
     """``tensor`` is there until the end: the last task, which makes the output, reads it, too."""
     *others, last = tasks
     over = tuple(each for each in last.over if each != tensor)
-    return (*others, replace(last, reads=tuple({*last.reads, tensor}), over=over))
+    return (*others, replace(last, reads=tuple(sorted({*last.reads, tensor})), over=over))
 
 
 def _alignment(tensor: Tensor, hardware: Hardware) -> int:

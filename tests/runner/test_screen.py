@@ -54,9 +54,7 @@ MEMORIES = [
 
 def test_a_plan_that_fits_says_needed_and_available() -> None:
     found = dict(summary({"fits": True, "memories": MEMORIES}))
-    assert found["fits"].startswith(
-        "sram 18,048 of 655,360 B, flash 24,368 of 2,097,152 B, planned"
-    )
+    assert found["fits"].startswith("sram 18,048 of 655,360 B, flash 24,368 of 2,097,152 B (")
     assert "fits" not in dict(summary({"fits": True, "memories": MEMORIES, "flash_bytes": 9}))
     assert "fits" not in dict(summary({"fits": False, "memories": MEMORIES}))
     unlimited = [{**each, "available_bytes": 1 << 30} for each in MEMORIES]

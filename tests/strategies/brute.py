@@ -52,7 +52,9 @@ def places(graph: Graph, order: list[Operator], step: int) -> list[str | None]:
     return [None]
 
 
-def lives(graph: Graph, order: list[Operator], taken: tuple[str | None, ...]) -> list[Life]:
+def lives(
+    graph: Graph, order: list[Operator], taken: tuple[str | None, ...], keep_input: bool
+) -> list[Life]:
     """Tensors that share a place are one; step 0 is before the first operator."""
     home = {graph.input: graph.input}
     first, last = {graph.input: 0}, {graph.input: 0}
@@ -64,6 +66,8 @@ def lives(graph: Graph, order: list[Operator], taken: tuple[str | None, ...]) ->
         first.setdefault(place, step)
         last[place] = step
     last[home[graph.output]] = len(order)
+    if keep_input:
+        last[graph.input] = len(order)
     return [(graph.tensors[place].size, first[place], last[place]) for place in first]
 
 
@@ -101,12 +105,16 @@ def fits(blocks: list[Life], limit: int) -> bool:
     return put({n: list(range(limit - size + 1)) for n, (size, _, _) in enumerate(blocks)})
 
 
-def optimum(graph: Graph) -> tuple[int, int]:
-    """The least peak, and the smallest arena that any plan with that peak has."""
+def optimum(graph: Graph, keep_input: bool = False) -> tuple[int, int]:
+    """The least peak, and the smallest arena that any plan with that peak has.
+
+    With ``keep_input`` among the plans whose input is there, untouched, at the end.
+    """
     variants = {
-        tuple(sorted(lives(graph, order, taken)))
+        tuple(sorted(lives(graph, order, taken, keep_input)))
         for order in orders(graph)
         for taken in product(*(places(graph, order, n) for n in range(len(order))))
+        if not (keep_input and graph.input in taken)
     }
     peaks = {variant: peak(list(variant)) for variant in variants}
     least = min(peaks.values())

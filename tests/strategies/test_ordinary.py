@@ -23,16 +23,20 @@ from tests.strategies.brute import optimum
 from tests.strategies.chains import board
 from tests.strategies.nets import Net
 
+ORDINARY = Ordinary()
 BOARD = replace(board(streams=False, weights_in="flash", sram_bytes=1 << 24), flash_bytes=1 << 28)
 
 
-def proved(graph: Graph, hardware: Hardware = BOARD, seed: int = 0) -> tuple[Plan, Cost]:
+def proved(
+    graph: Graph, hardware: Hardware = BOARD, seed: int = 0, strategy: Ordinary = ORDINARY
+) -> tuple[Plan, Cost]:
     """The plan and its cost, after it has been verified and run on a random frame."""
-    plan = Ordinary().plan(graph, hardware)
+    plan = strategy.plan(graph, hardware)
     found = cost(plan, graph, hardware)
     frame = np.random.default_rng(seed).integers(-128, 128, graph.tensors[graph.input].shape)
     assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
-    assert dict(plan.notes) == {"order_proved": True, "arena_proved": True}
+    kept = {"input_kept": True} if strategy.preserve_input else {}
+    assert dict(plan.notes) == {"order_proved": True, "arena_proved": True, **kept}
     return plan, found
 
 
@@ -95,6 +99,27 @@ def equals_brute_force(seed: int) -> None:
 def test_equals_brute_force(block: int) -> None:
     for seed in range(block * 10, block * 10 + 10):
         equals_brute_force(seed)
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_an_input_that_is_kept_costs_no_more_than_it_must(block: int) -> None:
+    more = 0
+    for seed in range(block * 10, block * 10 + 10):
+        graph = random_graph(seed)
+        plan, found = proved(graph, seed=seed, strategy=Ordinary(preserve_input=True))
+        least, arena = optimum(graph, keep_input=True)
+        assert (found.pmu_bytes, found.arena_bytes) == (least, arena), seed
+        assert found.over_bound_bytes == arena - least
+        low, high = plan.buffer[graph.input].extent
+        written = [plan.buffer[step.out.buffer].extent for step in plan.tracks[0].steps]
+        assert all(stop <= low or high <= start for start, stop in written), seed
+        more += least > optimum(graph)[0]
+    assert more, "it never mattered"
+
+
+def test_an_input_that_streams_in_cannot_be_kept() -> None:
+    with pytest.raises(ThimbleError, match=r"preserve_input.*hardware\.streams_input=false"):
+        Ordinary(preserve_input=True).plan(random_graph(0), replace(BOARD, streams_input=True))
 
 
 @pytest.mark.slow

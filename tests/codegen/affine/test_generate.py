@@ -103,6 +103,15 @@ def test_the_input_is_said_to_be_kept_or_not() -> None:
     assert "#define NN_INPUT_KEPT 0" in lost and "The input is not kept" in lost
 
 
+def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
+    """The program compares it after each frame."""
+    graph = network()
+    plan = Ordinary(preserve_input=True).plan(graph, host())
+    native = Native(tmp_path, graph, plan)
+    assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
+    assert agrees(native)
+
+
 def test_c_is_plain() -> None:
     """C99 but for attributes and assertions: no heap, no files, nothing of this machine."""
     for name in CONFIGURATIONS:
