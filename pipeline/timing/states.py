@@ -17,13 +17,14 @@ class States:
     Attributes:
         compute_us, io_us: only the core, or only the card, is busy.
         both_us, idle_us: both are, or neither is.
-        read_us, write_us: of the card's time, in any state.
+        computing_us, read_us, write_us: of steps of these kinds, in any state.
     """
 
     compute_us: float
     io_us: float
     both_us: float
     idle_us: float
+    computing_us: float
     read_us: float
     write_us: float
 
@@ -50,6 +51,7 @@ def states(timeline: Timeline, dma: bool = True) -> States:
         io_us=busy[1] - both,
         both_us=both,
         idle_us=timeline.makespan_us - busy[2],
+        computing_us=float(took[~card].sum()),
         read_us=float(took[reads].sum()),
         write_us=float(took[writes].sum()),
     )

@@ -41,11 +41,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     frames, makespan_us, card = timeline.frames, timeline.makespan_us, hardware.card
     busy = states(timeline, card.dma)
     spent = energy(busy, hardware)
-    computing_us = sum(
-        float((timeline.stop - timeline.start)[timeline.task == n].sum())
-        for n, task in enumerate(timeline.tasks)
-        if task.kind == "compute"
-    )
+    computing_us = busy.computing_us
     read = sum(float(task.bytes.sum()) for task in timeline.tasks if task.kind == "read")
     stored = sum(float(task.stored.sum()) for task in timeline.tasks if task.kind == "write")
     layers = by_layer(timeline, graph, Rates.of(hardware))

@@ -57,6 +57,7 @@ class Costs:
     measured: Mapping[str, float] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     _parts: list[Task] = field(default_factory=list)
+    _element_us: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}
@@ -97,11 +98,11 @@ class Costs:
 
     def element_us(self, name: str) -> float:
         """Time of one output element of an operator."""
-        op = self.operators[name]
-        size = self.graph.tensors[op.output].size
-        if name in self.measured:
-            return self.measured[name] / size
-        return self.rates.compute_us(work(op, self.graph)) / size
+        if name not in self._element_us:
+            op = self.operators[name]
+            whole_us = self.measured.get(name, self.rates.compute_us(work(op, self.graph)))
+            self._element_us[name] = whole_us / self.graph.tensors[op.output].size
+        return self._element_us[name]
 
     def _compute(self, step: Compute, runs: Runs) -> Times:
         """Durations; of a part, its share: outputs times the part of the sum that is there."""

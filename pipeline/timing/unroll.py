@@ -32,8 +32,9 @@ class Runs:
 
     def values(self, index: Index) -> IntArray:
         """``index`` in each run: (count,)."""
-        if isinstance(index, int):
-            return np.full(self.count, index, dtype=np.int64)
+        if isinstance(index, int) or not index.coef:
+            only = index if isinstance(index, int) else index.const
+            return np.full(self.count, only, dtype=np.int64)
         total = np.full(self.count, index.const, dtype=np.int64)
         for name, factor in index.coef:
             total += factor * self.variables[name]
@@ -70,8 +71,18 @@ def _steps(
 ) -> tuple[IntArray, IntArray]:
     """(leaf, run) of the events, each (runs.count, events of one run of ``steps``)."""
     found: list[tuple[IntArray, IntArray]] = []
+    row = np.arange(runs.count).reshape(-1, 1)
+    first = len(leaves)  # of the leaves since the last loop
+
+    def flush() -> None:
+        shape = (runs.count, len(leaves) - first)
+        if shape[1]:
+            numbers = np.arange(first, len(leaves))
+            found.append((np.broadcast_to(numbers, shape), np.broadcast_to(row, shape)))
+
     for step in steps:
         if isinstance(step, Loop):
+            flush()
             inside = {
                 name: np.repeat(values, step.count) for name, values in runs.variables.items()
             }
@@ -79,11 +90,11 @@ def _steps(
             many = Runs(runs.count * step.count, inside)
             leaf, run = _steps(step.body, many, leaves, visit)
             found.append((leaf.reshape(runs.count, -1), run.reshape(runs.count, -1)))
+            first = len(leaves)
         else:
             visit(step, runs)
-            number = np.full((runs.count, 1), len(leaves), dtype=np.int64)
-            found.append((number, np.arange(runs.count).reshape(-1, 1)))
             leaves.append(step)
+    flush()
     if not found:
         none = np.zeros((runs.count, 0), dtype=np.int64)
         return none, none

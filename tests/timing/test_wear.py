@@ -46,7 +46,9 @@ def test_nothing_written_lasts() -> None:
 def test_energy_by_state() -> None:
     card = Card(bytes=1, read_ma=10.0, write_ma=30.0, idle_ma=1.0)
     board = replace(slow(), power=Power(2.0, 100.0, 20.0, "test"), card=card)
-    found = energy(States(1000, 2000, 3000, 4000, read_us=2500, write_us=2500), board)
+    found = energy(
+        States(1000, 2000, 3000, 4000, computing_us=4000, read_us=2500, write_us=2500), board
+    )
     assert found.compute_uj == pytest.approx(2.0 * 101 * 1)  # V * mA * ms
     assert found.io_uj == pytest.approx(2.0 * (20 + 20) * 2)
     assert found.both_uj == pytest.approx(2.0 * (100 + 20) * 3)
@@ -56,4 +58,4 @@ def test_energy_by_state() -> None:
 
 def test_unknown_currents_give_no_energy() -> None:
     unknown = replace(slow(), power=Power(3.3, 0, 0, "none"))
-    assert energy(States(1, 1, 1, 1, 1, 1), unknown).total_uj == 0
+    assert energy(States(1, 1, 1, 1, 1, 1, 1), unknown).total_uj == 0
