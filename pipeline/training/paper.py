@@ -3,8 +3,10 @@
 A teacher is trained; it filters and labels distorted copies of the training images; many trials of
 the small network are trained on them, float, then quantized with trained thresholds, then with
 frozen ones, and after each phase only the best go on: successive halving (Jamieson & Talwalkar
-2016). They are judged on the validation images and on distorted copies of these, which have finer
-steps than 10,000 images alone. The test set decides nothing.
+2016). Before these come probes: short trainings, float and quantized, for how much quantization
+costs depends on the initial weights, and a float network's score does not tell. Trials are judged
+on the validation images and on distorted copies of these, which have finer steps than 10,000
+images alone. The test set decides nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""
+SCORE = "score_validation"
+"""In ``weights.npz``: what the trial was chosen by, on validation images and distorted copies."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Paper(Recipe):
 
     Attributes:
         trials: how many start each phase; a single one is left at the end.
+        probes: how many are probed, each by ``probe_float_epochs`` and ``probe_quantized_epochs``;
+            the best of them start the phases, from where they were before quantization. 0: none.
         copies, strengths: distorted copies of the training set; ``strengths`` are taken in turn
             and multiply the bounds that follow below.
         last_strength: the strongest distortion in the last phase. Weak ones helped with clothes;
@@ -54,6 +60,9 @@ class Paper(Recipe):
     float_epochs: int
     quantized_epochs: int
     frozen_epochs: int
+    probes: int = 0
+    probe_float_epochs: int = 20
+    probe_quantized_epochs: int = 15
     float_rate: float = 0.01
     quantized_rate: float = 0.003
     frozen_rate: float = 0.001
@@ -77,6 +86,10 @@ class Paper(Recipe):
             raise ThimbleError(
                 f"train.trials={list(self.trials)}: three numbers, of the trials in each phase"
             )
+        if 0 < self.probes < self.trials[0]:
+            raise ThimbleError(
+                f"train.probes={self.probes}: at least the {self.trials[0]} trials that go on, or 0"
+            )
 
     @property
     def distortion(self) -> Distortion:
@@ -88,6 +101,21 @@ class Paper(Recipe):
             self.elastic_pixels,
             self.flip,
         )
+
+    @property
+    def phases(self) -> list[tuple[str, int, int, float]]:
+        """Name, trials, epochs and learning rate of each."""
+        float_trials, quantized, frozen = self.trials
+        probes = [
+            ("float_probe", self.probes, self.probe_float_epochs, self.float_rate),
+            ("quantized_probe", self.probes, self.probe_quantized_epochs, self.quantized_rate),
+        ]
+        return [
+            *(probes if self.probes else []),
+            ("float", float_trials, self.float_epochs, self.float_rate),
+            ("quantized", quantized, self.quantized_epochs, self.quantized_rate),
+            ("frozen", frozen, self.frozen_epochs, self.frozen_rate),
+        ]
 
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)
@@ -102,13 +130,9 @@ class Paper(Recipe):
                 np.flatnonzero(strengths <= most).astype(np.uint32)
                 for most in (np.inf, self.last_strength)
             )
-            phases = (
-                ("float", self.float_epochs, self.float_rate, every),
-                ("quantized", self.quantized_epochs, self.quantized_rate, every),
-                ("frozen", self.frozen_epochs, self.frozen_rate, some),
-            )
             key = fingerprint(key, self.label_share, self.batch, model)
-            for count, (name, epochs, rate, images) in zip(self.trials, phases, strict=True):
+            for name, count, epochs, rate in self.phases:
+                images = some if name == "frozen" else every
                 trials.contenders = trials.contenders[:count]
                 key = fingerprint(key, name, count, epochs, rate, images)
                 keep = Checkpoint(run.checkpoints, key)
@@ -119,7 +143,8 @@ class Paper(Recipe):
             found = kernel.logits(best.float_row, paper_kernel.FLOAT, pooled).argmax(1)
             reached = float((found == test.labels.numpy()).mean())
             weights = to_arrays(to_network(model, best.row))
-        return Trained(weights | {ACCURACY_FLOAT: np.array(reached)}, trials.rows)
+        figures = {ACCURACY_FLOAT: np.array(reached), SCORE: np.array(best.score)}
+        return Trained(weights | figures, trials.rows)
 
     def _trials(
         self, model: Model, pool: PixelPool, kernel: paper_kernel.Kernel, data: Arrays, run: Run
@@ -149,7 +174,8 @@ class Paper(Recipe):
         batches = paper_kernel.Batches(
             seen.images, seen.labels, seen.shares, self.label_share, self.temperature
         )
-        contenders = [fresh(model, run, number) for number in range(self.trials[0])]
+        count = self.probes or self.trials[0]
+        contenders = [fresh(model, run, number) for number in range(count)]
         images = len(train.labels)
         trials = Trials(
             model, kernel, run, batches, images, validation, len(held.labels), steps, contenders

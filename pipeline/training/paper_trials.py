@@ -21,12 +21,21 @@ from pipeline.training.paper_images import Judged
 from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches, Kernel
 from pipeline.training.paper_progress import Steps
 
-MODES = {"float": FLOAT, "quantized": QUANTIZED, "frozen": FROZEN}
+MODES = {
+    "float_probe": FLOAT,
+    "quantized_probe": QUANTIZED,
+    "float": FLOAT,
+    "quantized": QUANTIZED,
+    "frozen": FROZEN,
+}
+JUDGED_EVERY = 5
+"""Epochs; the first and the last of a phase are judged too. Judging is as long as half an epoch."""
 
 
 @dataclass
 class Trial:
-    """``number`` names its random numbers; ``score`` is what it is kept or given up by."""
+    """``number`` names its random numbers; ``score`` is what it is kept or given up by;
+    ``float_row`` is the row before it was last quantized."""
 
     number: int
     row: F32
@@ -118,7 +127,8 @@ class Trials:
                 epoch = partial(self._epoch, phase, done, images)
                 losses = list(pool.map(epoch, self.contenders, moments))
                 done += 1
-                list(pool.map(partial(self._judge, MODES[name]), self.contenders))
+                if done in (1, epochs) or done % JUDGED_EVERY == 0:
+                    list(pool.map(partial(self._judge, MODES[name]), self.contenders))
                 best = max(self.contenders, key=lambda trial: trial.score)
                 self.rows.append(
                     Row(phase.first + done, name, float(np.mean(losses)), best.validation_accuracy)
@@ -133,7 +143,7 @@ class Trials:
         if mode == QUANTIZED:
             images = torch.from_numpy(self.batches.images[:2_000]).permute(0, 3, 1, 2) / 16
         for trial in self.contenders:
-            network = to_network(self.model, trial.row)
+            network = to_network(self.model, trial.float_row if mode == FLOAT else trial.row)
             if mode == QUANTIZED:
                 trial.float_row = trial.row.copy()
                 network.calibrate(images)

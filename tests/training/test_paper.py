@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
-from pipeline.training.paper import Paper
+from pipeline.training.paper import SCORE, Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
 
 MODEL = Mnist2kb(channels=(3, 4))
@@ -65,7 +65,8 @@ def test_validation_images_choose_and_are_not_trained_on() -> None:
     """With a single trial there is nothing to choose."""
     single = replace(SHORT, trials=[1, 1, 1], float_epochs=2, quantized_epochs=1, frozen_epochs=1)
     other = DATA | {"validation_images": 255 - DATA["validation_images"]}
-    first, second = (single.train(MODEL, data, Run(1)).weights for data in (DATA, other))
+    first, second = (dict(single.train(MODEL, each, Run(1)).weights) for each in (DATA, other))
+    assert first.pop(SCORE) > second.pop(SCORE)
     assert equal(first, second)
 
 
@@ -88,9 +89,28 @@ def test_the_last_phase_sees_weaker_distortions(tmp_path: Path) -> None:
     assert equal(each[1].weights, each[2].weights)  # there are none between 0.5 and 1
 
 
+def test_probes_choose_who_goes_on_from_before_quantization(tmp_path: Path) -> None:
+    run = Run(1, checkpoints=tmp_path)
+    lengths = {"probe_float_epochs": 4, "probe_quantized_epochs": 3}
+    probed = replace(SHORT, trials=[1, 1, 1], probes=3, **lengths)
+    rows = probed.train(MODEL, DATA, run).rows
+    counts = {"float_probe": 4, "quantized_probe": 3, "float": 12, "quantized": 6, "frozen": 4}
+    assert [row.phase for row in rows] == [name for name, n in counts.items() for _ in range(n)]
+    assert [row.epoch for row in rows] == list(range(1, 30))
+    assert rows[7].loss < rows[0].loss / 2  # not from the beginning again
+    shorter = replace(probed, quantized_epochs=1, frozen_epochs=1).train(MODEL, DATA, run).rows
+    assert shorter[:19] == rows[:19]
+
+
+def test_the_score_is_kept(plain: Arrays) -> None:
+    assert 0.5 < float(plain[SCORE]) <= 1
+
+
 def test_other_networks_and_settings_are_one_line() -> None:
     with pytest.raises(ThimbleError, match="three numbers"):
         Paper([4, 2], 1, 1, 1)
+    with pytest.raises(ThimbleError, match=r"train\.probes=3: at least the 4 trials"):
+        replace(SHORT, probes=3)
     with pytest.raises(ThimbleError, match="even sides"):
         SHORT.train(Mnist2kb(channels=(3, 4), kernel=2), DATA, Run(1))
 
@@ -99,7 +119,7 @@ def test_the_option_is_the_whole_recipe() -> None:
     node = yaml.safe_load(Path("conf/train/paper.yaml").read_text())
     made = config.instantiate(node)
     assert isinstance(made, Paper)
-    assert made.images == 0 and made.trials[0] > made.trials[1] > made.trials[2] > 1
+    assert made.images == 0 and made.probes > made.trials[0] > made.trials[2] > 1
 
 
 PROGRAM = """
