@@ -4,9 +4,9 @@ A teacher is trained; it filters and labels distorted copies of the training ima
 the small network are trained on them, float, then quantized with trained thresholds, then with
 frozen ones, and after each phase only the best go on: successive halving (Jamieson & Talwalkar
 2016). Before these come probes: short trainings, float and quantized, for how much quantization
-costs depends on the initial weights, and a float network's score does not tell. Trials are judged
-on the validation images and on distorted copies of these, which have finer steps than 10,000
-images alone. The test set decides nothing.
+costs depends on the initial weights, and a float network's loss does not tell. Trials are judged
+on the validation images and on distorted copies of these: by their loss until the last phase, then
+by their accuracy, which is the score. The test set decides nothing.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def test_initial_weights_leave_the_global_generator_alone() -> None:
 def test_phases_learn_and_the_best_come_first() -> None:
     made = trials(4)
     made.phase("float", 6, 0.02, 16, EVERY, NONE)
-    scores = [trial.score for trial in made.contenders]
-    assert scores == sorted(scores, reverse=True) and scores[0] > 0.9
+    losses = [trial.loss for trial in made.contenders]
+    assert losses == sorted(losses) and made.contenders[0].score > 0.9
     made.contenders = made.contenders[:2]
     made.phase("quantized", 4, 0.005, 16, EVERY, NONE)
     made.phase("frozen", 3, 0.002, 16, EVERY, NONE)
