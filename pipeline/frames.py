@@ -14,7 +14,10 @@ from pipeline.graph.tensor import Tensor
 
 RAW_ZERO = 128
 """What is taken off raw values 0…255 for a signed input, as TFLite converters and ``quantize=int8``
-do: the same byte but for its highest bit."""
+do: the same byte but for its highest bit. Where the input has ``raw``, its scale decides."""
+
+FEWEST_VALUES = 32
+"""That the 256 values of the data become: with fewer, ``model.input_range`` is a mistake."""
 
 
 def check(graph: Graph, data: Arrays) -> None:
@@ -23,12 +26,30 @@ def check(graph: Graph, data: Arrays) -> None:
     takes, gives = graph.tensors[graph.input], graph.tensors[graph.output].size
     if len(images) and images[0].size != takes.size:
         raise other_images(images, takes)
+    if len(images) and takes.raw and (values := len(set(integers(takes)))) < FEWEST_VALUES:
+        low, high = (takes.scale[0] * (each - takes.zero_point)
+                     for each in (takes.dtype.minimum, takes.dtype.maximum))  # fmt: skip
+        raise ThimbleError(
+            f"model.input_range={list(takes.raw)} makes {values} different values of 0…255: the "
+            f"input's scale and zero point mean {low:.3g}…{high:.3g}; set model.input_range to "
+            "what the network takes for 0 and 255 of the data"
+        )
     if len(labels) and (highest := int(labels.max())) >= gives:
         raise ThimbleError(
             f"the data set has label {highest}, {graph.name} gives {gives} "
             f"output{'s' * (gives > 1)}, for labels below {gives}: choose data with such labels, "
             "or a network with more outputs"
         )
+
+
+def integers(tensor: Tensor) -> npt.NDArray[np.int64]:
+    """What ``tensor`` stores for each of the raw values 0…255."""
+    values = np.arange(256)
+    if tensor.raw is None:
+        return values - RAW_ZERO if tensor.dtype.signed else values
+    low, high = tensor.raw
+    real = low + values * (high - low) / 255
+    return tensor.dtype.clip(np.rint(real / tensor.scale[0]).astype(np.int64) + tensor.zero_point)
 
 
 def other_images(images: npt.NDArray[np.uint8], takes: Tensor) -> ThimbleError:
@@ -48,7 +69,5 @@ def stored(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[Any]:
         raise ThimbleError(f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 bits")
     if int(np.prod(images.shape[1:])) != tensor.size:
         raise other_images(images, tensor)
-    shaped = images.reshape(len(images), *tensor.shape)
-    if not tensor.dtype.signed:
-        return shaped
-    return (shaped.astype(np.int16) - RAW_ZERO).astype(np.int8)
+    kind = np.dtype(str(tensor.dtype))
+    return integers(tensor).astype(kind)[images.reshape(len(images), *tensor.shape)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,5 +26,6 @@ def calibration_frames(graph: Graph, data: Arrays) -> Iterator[IntArray]:
     if images is None or not len(images):
         image = (1,) * (3 - len(tensor.shape)) + tensor.shape
         images = pictures(number, (image[0], image[1], image[2]), 0)
+        tensor = replace(tensor, raw=None)
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
     yield from stored(images[chosen], tensor).astype(np.int64)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.frames import check
+from pipeline.frames import check, stored
+from pipeline.graph.tensor import DType, Tensor
 from tests.codegen.affine.configurations import network
 
+INT8 = DType.parse("int8")
 GRAPH = network()  # 8x8x3 to 3 outputs
 
 
@@ -20,6 +24,18 @@ def data(shape: tuple[int, ...], *labels: int) -> dict[str, np.ndarray]:
 def test_what_fits_is_taken() -> None:
     check(GRAPH, data((8, 8, 3), 0, 2, 1))
     check(GRAPH, data((1, 1, 1)))
+
+
+def test_known_units_go_through_the_scale() -> None:
+    """0…255 mean -1…1; what the input cannot hold is the nearest it can."""
+    tensor = Tensor("x", (1, 1, 5), INT8, (0.01,), 7, (-1.0, 1.0))
+    raw = np.array([0, 64, 128, 191, 255], np.uint8).reshape(1, 1, 1, 5)
+    assert stored(raw, tensor).tolist() == [[[[-93, -43, 7, 57, 107]]]]
+    assert stored(raw, replace(tensor, scale=(0.005,))).ravel().tolist() == [-128, -93, 8, 107, 127]
+    assert stored(raw, replace(tensor, raw=None)).ravel().tolist() == [-128, -64, 0, 63, 127]
+    unsigned = replace(tensor, raw=None, dtype=DType.parse("uint8"))
+    assert stored(raw, unsigned).ravel().tolist() == raw.ravel().tolist()
+    assert repr(tensor) == repr(replace(tensor, raw=None))  # hashes are of what code depends on
 
 
 def test_labels_beyond_the_outputs_are_one_line() -> None:

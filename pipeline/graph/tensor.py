@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -51,6 +51,10 @@ class Tensor:
 
     The real value of a stored integer ``q`` is ``scale * (q - zero_point)``; ``scale`` has one
     entry, or one for each channel of the last axis.
+
+    Attributes:
+        raw: of an input: the real values that 0 and 255 of the data mean; None: the data's value
+            is the stored one, 128 less where that is signed. No code depends on it.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Tensor:
     dtype: DType
     scale: tuple[float, ...] = (1.0,)
     zero_point: int = 0
+    raw: tuple[float, float] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,15 @@ class Imported(ABC):
         None where ``graph`` has it."""
         return None
 
+    def ranged(self, graph: Graph, limits: tuple[float, ...]) -> Graph:
+        """``graph``, whose data's raw values 0 and 255 mean the real ``limits`` (low, high).
+
+        Raises:
+            ThimbleError: these are no range.
+        """
+        source = replace(graph.tensors[graph.input], raw=increasing(limits))
+        return replace(graph, tensors={**graph.tensors, graph.input: source})
+
     def content(self) -> bytes:
         """The file's bytes."""
         file = Path(self.path)
@@ -50,3 +59,10 @@ class Imported(ABC):
             raise ThimbleError(f"model.path={self.path} cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise ThimbleError(f"model.path={self.path!r} is no path: {error}") from None
+
+
+def increasing(limits: tuple[float, ...]) -> tuple[float, float]:
+    """``model.input_range``, if it is a range."""
+    if len(limits) != 2 or not limits[0] < limits[1]:
+        raise ThimbleError(f"model.input_range={list(limits)}: give [low,high]")
+    return limits[0], limits[1]

@@ -23,7 +23,7 @@ from pipeline.importers import (
     onnx_shapes,
     onnx_weighted,
 )
-from pipeline.importers.base import Imported
+from pipeline.importers.base import Imported, increasing
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
@@ -52,31 +52,32 @@ class Onnx(Imported):
     """The network in the .onnx file ``path``.
 
     Attributes:
-        input_range: what a float network takes for the raw values 0 and 255 of the data.
+        input_range: what the network takes for the raw values 0 and 255 of the data; of an input
+            of integers, these are the data's values themselves, 128 less for int8.
     """
 
-    input_range: tuple[float, float] = (0.0, 1.0)
+    input_range: tuple[float, ...] = (0.0, 1.0)
 
     def graph(self) -> Graph:
-        network = self._read()
+        network, kind = self._read()
         if not network.given:
             raise ThimbleError(f"{self.path}: a float network: it has to be quantized")
         try:
-            return lower(network, completed(network))
+            graph = lower(network, completed(network))
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
+        return self.ranged(graph, self.input_range) if kind == "float32" else graph
 
     def float_graph(self) -> FloatGraph | None:
-        network = self._read()
+        network, _ = self._read()
         return None if network.given else network
 
-    def _read(self) -> FloatGraph:
-        content = self.content()
+    def _read(self) -> tuple[FloatGraph, str]:
+        """The network, and the type of its input."""
+        content, limits = self.content(), increasing(self.input_range)
         try:
-            low, high = self.input_range if len(self.input_range) == 2 else (0.0, 0.0)
-            if not low < high:
-                raise ThimbleError("model.input_range: give [low, high]")
-            return imported(Path(self.path).stem, read(content), (low, high))
+            file = read(content)
+            return imported(Path(self.path).stem, file, limits), file.kind
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
 

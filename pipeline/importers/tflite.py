@@ -38,13 +38,21 @@ ENTRIES: Mapping[str, Entry] = {
 
 @dataclass(frozen=True)
 class TFLite(Imported):
-    """An int8 network of one input and one output in the .tflite file ``path``."""
+    """An int8 network of one input and one output in the .tflite file ``path``.
+
+    Attributes:
+        input_range: the real values that 0 and 255 of the data mean; empty: the data's values are
+            the input's integers, 128 less for int8.
+    """
+
+    input_range: tuple[float, ...] = ()
 
     def graph(self) -> Graph:
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
-            return _graph(printable(Path(self.path).stem), content)
+            graph = _graph(printable(Path(self.path).stem), content)
+            return self.ranged(graph, self.input_range) if self.input_range else graph
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
 

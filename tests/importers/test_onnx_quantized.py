@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from onnxruntime.quantization import (
 )
 
 from pipeline.errors import ThimbleError
+from pipeline.frames import check, stored
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.onnx import Onnx
@@ -210,6 +212,53 @@ def test_what_onnxruntime_quantizes(
     assert (found.argmax(1) == expected.argmax(1))[sure].mean() >= 0.99
 
 
+@pytest.mark.parametrize("symmetric", [False, True], ids=["affine", "symmetric"])
+@pytest.mark.parametrize("limits", [(0.0, 1.0), (-2.1, 2.6)], ids=str)
+def test_raw_images_mean_what_the_float_input_does(
+    tmp_path: Path, symmetric: bool, limits: tuple[float, float]
+) -> None:
+    """Whatever scale and zero point the file has for its input."""
+    raw = np.random.default_rng(2).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
+    raw[0], raw[1] = 0, 255
+    low, high = limits
+    x = first(low + raw * (high - low) / 255).astype(np.float32)
+    onnx.save(small_network(), tmp_path / "float.onnx")
+    quantize_static(
+        tmp_path / "float.onnx", tmp_path / "net.onnx", Frames(x), quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
+        extra_options={"ActivationSymmetric": symmetric},
+    )  # fmt: skip
+    graph = Onnx(str(tmp_path / "net.onnx"), input_range=limits).graph()
+    source = graph.tensors[graph.input]
+    assert (source.zero_point == 0) == symmetric
+    found = stored(raw, source)
+    plain = np.abs(found.astype(int) - stored(raw, replace(source, raw=None)))
+    assert plain.max() <= 1 if not symmetric else plain.max() > 10
+    expected = np.rint(last(x) / np.float32(source.scale[0])) + source.zero_point
+    assert (np.abs(found - np.clip(expected, -128, 127)) <= 1).all()
+    assert (found == np.clip(expected, -128, 127)).mean() > 0.99
+    run = session(tmp_path / "net.onnx")
+    answers = np.concatenate([run.run(None, {"x": each[None]})[0] for each in x])
+    ours = real(graph, graph.output, graph.outputs(found.astype(np.int64)))
+    assert np.abs(ours - answers).max() / graph.tensors[graph.output].scale[0] < 4.5
+    graph.save(tmp_path)
+    assert Graph.load(tmp_path).tensors[graph.input].raw == limits
+
+
+def test_a_range_that_is_not_the_inputs_is_one_line(tmp_path: Path) -> None:
+    """The network takes 0…255, and the data are said to be 0…1."""
+    onnx.save(around(N("Relu", ["a"], ["o"]), scales=(1.0, 1.0, 1.0)), tmp_path / "net.onnx")
+    graph = Onnx(str(tmp_path / "net.onnx")).graph()
+    count = graph.tensors[graph.input].size
+    data = {"test_images": np.zeros((1, 1, 1, count), np.uint8), "test_labels": np.zeros(1, int)}
+    with pytest.raises(ThimbleError, match=r"input_range=\[0.0, 1.0\] makes 2 .* mean -119…136"):
+        check(graph, data)
+    check(graph, {name: values[:0] for name, values in data.items()})
+    check(Onnx(str(tmp_path / "net.onnx"), input_range=(0.0, 120.0)).graph(), data)
+    with pytest.raises(ThimbleError, match=r"model.input_range=\[1.0, 0.0\]: give \[low,high\]"):
+        Onnx(str(tmp_path / "net.onnx"), input_range=(1.0, 0.0)).graph()
+
+
 def test_integers_at_both_ends(tmp_path: Path) -> None:
     """uint8 in, uint8 out, without Q at the start nor DQ at the end."""
     held = {"s": np.float32(0.02), "z": np.array(128, np.uint8), "t": np.float32(0.05),
@@ -221,6 +270,7 @@ def test_integers_at_both_ends(tmp_path: Path) -> None:
     onnx.save(model(nodes, IMAGE, held, kinds=(TensorProto.UINT8, TensorProto.UINT8)),
               tmp_path / "net.onnx")  # fmt: skip
     graph = Onnx(str(tmp_path / "net.onnx")).graph()
+    assert graph.tensors[graph.input].raw is None  # the data's values themselves
     stored = np.random.default_rng(0).integers(-128, 128, (20, 9, 8, 4))
     run = session(tmp_path / "net.onnx")
     given = first(stored + 128).astype(np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.frames import stored
 from pipeline.graph.graph import Graph
 from pipeline.home import ROOT
 from pipeline.importers.tflite import TFLite, supported
@@ -40,6 +41,22 @@ def test_every_supported_operator_has_a_case() -> None:
     # DEQUANTIZE ends some of the networks; tflite-micro has no RELU_N1_TO_1 that stands alone
     assert {*CASES, "DEQUANTIZE", "RELU_N1_TO_1"} == set(supported())
     assert all(supported().values())
+
+
+def test_data_may_be_in_known_units(tmp_path: Path) -> None:
+    net = Writer()
+    x, y = net.tensor((1, 4), 0.1, 3), net.tensor((1, 4), 0.1, 0)
+    net.operator("RELU", [x], [y])
+    (tmp_path / "net.tflite").write_bytes(net.content([x], [y]))
+    path = str(tmp_path / "net.tflite")
+    graph, plain = TFLite(path, input_range=(-5.0, 5.0)).graph(), TFLite(path).graph()
+    raw = np.array([[[[0, 127, 128, 255]]]], np.uint8)
+    source = graph.tensors[graph.input]
+    assert stored(raw, source).tolist() == [[-47, 3, 3, 53]]
+    assert stored(raw, plain.tensors[plain.input]).tolist() == [[-128, -1, 0, 127]]
+    assert graph.hash == plain.hash
+    with pytest.raises(ThimbleError, match="give \\[low,high\\]"):
+        TFLite(path, input_range=(1.0,)).graph()
 
 
 @pytest.mark.parametrize("kind", CASES)
