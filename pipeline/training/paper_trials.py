@@ -39,7 +39,7 @@ class Trial:
     """``number`` names its random numbers; ``float_row`` is the row before it was last quantized.
 
     ``score`` and ``loss`` are accuracy and mean cross-entropy on all validation images: a trial is
-    kept or given up by its loss, which tells two networks apart sooner, and in the end by its score.
+    kept or given up by its loss, which tells two networks apart sooner, in the end by its score.
     """
 
     number: int
