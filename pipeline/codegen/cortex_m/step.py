@@ -18,10 +18,14 @@ def is_whole(job: Job) -> bool:
     source = job.tensor(job.op.inputs[0])
     if source.dtype.bits != 8 or job.target.dtype.bits != 8:
         return False
-    covered = all(
+    return covers(job) and in_one_piece(job.out()) and in_one_piece(source_view(job))
+
+
+def covers(job: Job) -> bool:
+    """All of the output is computed."""
+    return all(
         part.covers(whole(extent)) for part, extent in zip(job.box, job.target.shape, strict=True)
     )
-    return covered and in_one_piece(job.out()) and in_one_piece(source_view(job))
 
 
 def source_view(job: Job) -> View:

@@ -69,3 +69,12 @@ def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: b
     value = value.transpose(0, 2, 3, 1, 4)
     both = np.stack([value & 255, value >> 8 & 255], axis=-1)
     return np.where(both > 127, both - 256, both).reshape(-1)
+
+
+def unrolled(words: int, most: int) -> int:
+    """How many of ``words`` one round of a loop takes so that rounds are fewest, where a round and
+    what is left after the last are together at most ``most``."""
+    if words <= most:
+        return words
+    fitting = (n for n in range(1, most + 1) if n + words % n <= most)
+    return min(fitting, key=lambda n: (words // n, n))

@@ -99,4 +99,23 @@ def dense(rng: np.random.Generator) -> Graph:
     return net.graph()
 
 
-KINDS = {"conv2d": convolution, "pointwise": pointwise, "depthwise": depthwise, "dense": dense}
+def addition(rng: np.random.Generator) -> Graph:
+    """Of two tensors that a layer each made; where the scale of one is the common one, too."""
+    net = _net(rng, tuple(int(n) for n in rng.integers(1, 7, 3)))
+    left, right = (net.conv(int(net.shape[2]), (1, 1), "image") for _ in range(2))
+    net.plus(left, right)
+    if rng.random() < 0.5:
+        op = net.operators[-1]
+        half = FixedPoint.of([0.5])
+        object.__setattr__(op, "operand_requants", (half, FixedPoint.of([0.3])))
+    _relu(net)
+    return net.graph()
+
+
+KINDS = {
+    "conv2d": convolution,
+    "pointwise": pointwise,
+    "depthwise": depthwise,
+    "dense": dense,
+    "sum": addition,
+}

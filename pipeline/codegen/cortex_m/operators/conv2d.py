@@ -13,6 +13,10 @@ from pipeline.codegen.cortex_m.operators import depthwise
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
 
+MOST_WORDS = 4
+"""Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
+cache holds no more."""
+
 
 @dataclass(frozen=True)
 class Window:
@@ -117,7 +121,7 @@ def compute(job: Job) -> bool:
         count=total,
         channels=channels,
         groups=len(places),
-        unroll=unrolled(len(places)),
+        unroll=weights.unrolled(len(places), MOST_WORDS),
         packed=packed,
         zero=source.zero_point,
         pad_row=shape.row if edges else 0,
@@ -133,14 +137,3 @@ def compute(job: Job) -> bool:
         end=finish,
     )  # fmt: skip
     return True
-
-
-STRAIGHT = 4
-"""Words of a window that are multiplied without a loop."""
-
-
-def unrolled(words: int) -> int:
-    """How many words one round of the innermost loop takes."""
-    if words <= STRAIGHT:
-        return words
-    return next((n for n in (4, 3) if words % n == 0), 4)

@@ -8,7 +8,8 @@ from pipeline.codegen.cortex_m.ending import channel_sums, end
 from pipeline.graph.operators.dense import Dense
 from pipeline.scratch import DENSE_CHANNELS, dense_bytes
 
-LARGEST_UNROLL = 4
+MOST_WORDS = 8
+"""Of the input in the code of the innermost loop."""
 
 
 def compute(job: Job) -> bool:
@@ -28,7 +29,6 @@ def compute(job: Job) -> bool:
     packed = weights.can_pack(values, sums + job.program.graph.constants[op.parameters[1]][:, None])
     finish, constants = end(job, sums), job.program.constants
     stream = weights.interleaved(values, places, quads, packed)
-    rounds = len(places)
     job.program.call(
         op.name,
         "cortex_m/dense",
@@ -38,8 +38,8 @@ def compute(job: Job) -> bool:
         True,
         inputs=source.size,
         channels=channels,
-        groups=rounds,
-        unroll=min(rounds, LARGEST_UNROLL),
+        groups=len(places),
+        unroll=weights.unrolled(len(places), MOST_WORDS),
         packed=packed,
         rests=weights.rests(1, source.size, 1)[0],
         widen="s8" if source.dtype.signed else "u8",

@@ -8,12 +8,10 @@ from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, channel_sums, end
+from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.scratch import LANES, depthwise_bytes, depthwise_columns, odd_kernel
-
-OUTS = {1: 4, 2: 4}
-"""Outputs computed together, by stride: their sums and inputs fill the registers."""
 
 
 def compute(job: Job) -> bool:
@@ -31,7 +29,9 @@ def compute(job: Job) -> bool:
     finish = end(job, channel_sums(job))
     values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
     rows = table(values, finish, stride)
-    outs = OUTS[stride]
+    half = odd_kernel(kernel_w) // 2
+    outs = together(out_columns, kernel_h, half, stride)
+    ending = last(out_columns % outs, stride)
     job.program.call(
         op.name,
         "cortex_m/depthwise",
@@ -39,14 +39,13 @@ def compute(job: Job) -> bool:
         {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
         {},
         rows=kernel_h,
-        half=odd_kernel(kernel_w) // 2,
-        row_weights=row_weights(kernel_w, stride),
         first_weight=4 if finish.quick else 1,
         channel_words=rows.shape[1],
         stride=stride,
         row_stride=op.stride[0],
         outs=outs,
-        last=last(out_columns % outs, stride),
+        full=Row(outs, half, stride),
+        tail=Row(ending, half, stride) if ending else None,
         pad=(top, left),
         height=height,
         width=width,
@@ -69,18 +68,6 @@ def compute(job: Job) -> bool:
         end=finish,
     )
     return True
-
-
-def last(left: int, stride: int) -> int:
-    """How many outputs the last ones of a row are computed with; pairs of them share words."""
-    return left + left % 2 if stride == 1 else left
-
-
-def row_weights(kernel_w: int, stride: int) -> int:
-    """Words of a kernel's row: pairs from the first weight on; then those from the second on,
-    of which every second output of stride 1 needs all and others the last."""
-    half = odd_kernel(kernel_w) // 2
-    return 2 * half if stride == 1 else half + 1
 
 
 def table(values: IntArray, finish: End, stride: int) -> IntArray:

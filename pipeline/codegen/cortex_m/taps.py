@@ -1,0 +1,102 @@
+"""Which instruction multiplies what, for some neighbouring outputs of a row of one channel.
+
+Inputs come as words of two neighbours, from an even column on; so do weights: a0, a1, … are pairs
+from the first weight on, b0, b1, … from the second on. An output that begins in the lower half of
+a word takes the a's and, of the last b, the upper half; one that begins in an upper half takes the
+lower half of a0 and all b's. With stride 2 all outputs begin in lower halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+REGISTERS = 14
+POINTERS = 2
+"""Registers there are, and those that point to inputs and weights."""
+
+
+class Product(NamedTuple):
+    """Of input word ``word`` and weights' word ``weight``, added to output ``out``: both halves, or
+    the lower one with the weights' upper, or the other way round."""
+
+    word: int
+    kind: Literal["smlad", "smlabt", "smlatb"]
+    out: int
+    weight: int
+
+    @property
+    def function(self) -> str:
+        names = {"smlad": "pair", "smlabt": "low_high", "smlatb": "high_low"}
+        return f"nn_add_{names[self.kind]}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """``outs`` outputs of a kernel's row with ``half`` pairs of weights and one weight more."""
+
+    outs: int
+    half: int
+    stride: int
+
+    @property
+    def weights(self) -> int:
+        """Words of weights: with stride 2 only the last b is needed."""
+        return 2 * self.half if self.stride == 1 else self.half + 1
+
+    @property
+    def words(self) -> int:
+        return self.outs * self.stride // 2 + self.half
+
+    @property
+    def fits(self) -> bool:
+        return self.inputs > 0
+
+    @property
+    def inputs(self) -> int:
+        """Registers for inputs."""
+        return min(self.words, REGISTERS - POINTERS - self.outs - self.weights)
+
+    @property
+    def loads(self) -> list[list[int]]:
+        """Words of inputs, those that are loaded together."""
+        numbers = list(range(self.words))
+        return [numbers[n : n + self.inputs] for n in range(0, self.words, self.inputs)]
+
+    def products(self, word: int) -> list[Product]:
+        """All that are made of an input word."""
+        found = []
+        for out in range(self.outs):
+            place = word - out * self.stride // 2
+            if self.stride == 1 and out % 2:
+                if place == 0:
+                    found.append(Product(word, "smlatb", out, 0))
+                elif 0 < place <= self.half:
+                    found.append(Product(word, "smlad", out, self.half + place - 1))
+            elif 0 <= place < self.half:
+                found.append(Product(word, "smlad", out, place))
+            elif place == self.half:
+                found.append(Product(word, "smlabt", out, self.weights - 1))
+        return found
+
+    def instructions(self, rows: int) -> int:
+        """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""
+        products = sum(len(self.products(word)) for word in range(self.words))
+        return rows * (self.weights + self.words + products) + 5 * self.outs + 15
+
+
+def last(left: int, stride: int) -> int:
+    """How many outputs the last ``left`` of a row are computed with: of stride 1, pairs."""
+    return left + left % 2 if stride == 1 else left
+
+
+def together(columns: int, rows: int, half: int, stride: int) -> int:
+    """How many outputs of ``columns`` to compute at a time."""
+
+    def cost(outs: int) -> int:
+        full, left = divmod(columns, outs)
+        ending = Row(last(left, stride), half, stride).instructions(rows) if left else 0
+        return full * Row(outs, half, stride).instructions(rows) + ending
+
+    choices = [outs for outs in (2, 4, 6) if Row(outs, half, stride).fits]
+    return min(choices, key=cost)
