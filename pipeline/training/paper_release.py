@@ -15,6 +15,7 @@ import numpy as np
 from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
 from pipeline.graph.graph import Graph
+from pipeline.training.paper import SCORE
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, integers
 
@@ -53,6 +54,7 @@ def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any
         "commit": done.stdout.strip(),
         "wall_seconds": round(read_json(run / ".stages" / "train.json")["seconds"]),
         "accuracy_float": float(weights[ACCURACY_FLOAT]),
+        "score_validation": float(weights[SCORE]),
     }
 
 

@@ -17,6 +17,7 @@ from pipeline.quantize.parameters import to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import paper_release, released
 from pipeline.training.environment import Run
+from pipeline.training.paper import SCORE
 from pipeline.training.paper_release import accuracy
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
@@ -103,7 +104,7 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """From a workspace to the weights that ``train=released`` loads."""
     run, folder = tmp_path / "run", tmp_path / "released"
     data = Synthetic(train=30).arrays()
-    weights = to_arrays(trained(Mnist2kb())) | {ACCURACY_FLOAT: np.array(0.5)}
+    weights = to_arrays(trained(Mnist2kb())) | {ACCURACY_FLOAT: np.array(0.5), SCORE: np.array(0.25)}
     cfg = yaml.safe_load(Path("params.yaml").read_text())
     cfg["train"] = {"_target_": "pipeline.training.paper.Paper", "name": "paper", "trials": [1]}
     cfg["seed"] = 7
@@ -116,6 +117,7 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     told = provenance("mnist_2kb-mnist")
     assert told["seed"] == 7 and "seed=7" in told["command"] and told["wall_seconds"] == 61
     assert told["train"] == {"name": "paper", "trials": [1]}
+    assert told["score_validation"] == 0.25
     again = Released("mnist_2kb-mnist").train(Mnist2kb(), {}, Run()).weights
     assert float(again[ACCURACY_FLOAT]) == 0.5
     graph = Int4().graph("net", Mnist2kb(), again)
