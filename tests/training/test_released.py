@@ -104,7 +104,8 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """From a workspace to the weights that ``train=released`` loads."""
     run, folder = tmp_path / "run", tmp_path / "released"
     data = Synthetic(train=30).arrays()
-    weights = to_arrays(trained(Mnist2kb())) | {ACCURACY_FLOAT: np.array(0.5), SCORE: np.array(0.25)}
+    figures = {ACCURACY_FLOAT: np.array(0.5), SCORE: np.array(0.25)}
+    weights = to_arrays(trained(Mnist2kb())) | figures
     cfg = yaml.safe_load(Path("params.yaml").read_text())
     cfg["train"] = {"_target_": "pipeline.training.paper.Paper", "name": "paper", "trials": [1]}
     cfg["seed"] = 7
