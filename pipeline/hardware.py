@@ -35,6 +35,7 @@ class Region:
         kind: ``ram`` or ``rom``.
         reach: who reads and writes it without the core's help, e.g. ``dma``.
         external: on the board, not in the chip.
+        read_cycles: of the core, for a read that no cache holds; 0: not known, not counted.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Region:
     kind: Literal["ram", "rom"] = "ram"
     reach: tuple[str, ...] = ("cpu", "dma")
     external: bool = False
+    read_cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class FlashTiming:
         wait_states: cycles of a read that no cache holds.
         read_bytes: of one read; 0: not known.
         line_bytes: of a line of either cache, which holds several reads.
-        instruction_lines, data_lines: lines of the caches.
+        instruction_lines, data_lines: lines of the caches; 0: none.
+        instruction_ways, data_ways: lines among which one is chosen; 0: all.
+        unified: the instructions' cache holds data too.
     """
 
     wait_states: int = 0
@@ -61,6 +65,9 @@ class FlashTiming:
     line_bytes: int = 0
     instruction_lines: int = 0
     data_lines: int = 0
+    instruction_ways: int = 0
+    data_ways: int = 0
+    unified: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,14 +86,21 @@ def metrics(
         found |= {"status": "failed", "error": wrong}
     for name in ("pmu_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed"):
         found[name] = schedule[name]
-    found["weight_sram_bytes"] = (
-        graph.weight_bytes if hardware.weight_memory == hardware.activation_memory else 0
-    )
+    found["liveness_bytes"] = schedule["arena_bytes"] - schedule["arena_over_bound_bytes"]
+    in_ram = hardware.weight_memory == hardware.stack_memory
+    found["weight_sram_bytes"] = graph.weight_bytes if in_ram else 0
     for name in ("flash_bytes", "flash_limit_bytes", "sram_limit_bytes"):
         found[name] = size[name]
     if size["stack_bound_bytes"]:  # natively no stack is bounded
         found["stack_bytes"] = device.get("stack_bytes", size["stack_bound_bytes"])
         found["sram_bytes"] = device.get("sram_bytes", size["sram_bytes"])
+        found["linked_bytes"] = size["sram_bytes"]
+        found["statics_bytes"] = size["statics_bytes"]
+        found["arena_in_sram"] = hardware.activation_memory == hardware.stack_memory
+        if "stack_bytes" in device:
+            found["stack_measured_bytes"] = device["stack_bytes"]
+    if size.get("outside"):  # of memories outside of the chip: used, available
+        found["outside"] = size["outside"]
     if "instructions" in device:  # of nn_invoke alone, in the median inference
         found["instructions"] = device["instructions"]["median"]
     return found | timing(device, hardware) | modelled(device, hardware) | by_layer(device, graph)
@@ -170,7 +177,7 @@ def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
 
 def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
     """``cycles`` and times of a core whose cycles are modelled, feeding left out, with the model's
-    band; nothing where they are not."""
+    band and its error where that is known; nothing where they are not."""
     if "modelled_cycles" not in device:
         return {}
     counts = device["modelled_cycles"]
@@ -183,6 +190,9 @@ def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
         "latency_low_us": low,
         "latency_high_us": high,
     }
+    for name, key in (("latency_error_pct", "error_pct"), ("latency_evidence", "evidence")):
+        if key in counts:
+            found[name] = counts[key]
     known = hardware.power.active_ma
     return found | ({"energy_uj": hardware.power.active_uj(middle)} if known else {})
 

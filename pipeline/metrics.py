@@ -12,7 +12,9 @@ METRICS = (
     "images_host",
     "mismatches_host",
     "pmu_bytes",
+    "liveness_bytes",
     "arena_bytes",
+    "linked_bytes",
     "accumulate_layers",
     "stack_bytes",
     "sram_bytes",
@@ -28,6 +30,7 @@ METRICS = (
     "latency_max_us",
     "latency_low_us",
     "latency_high_us",
+    "latency_error_pct",
     "compute_us",
     "energy_uj",
     "io_us",
@@ -47,6 +50,10 @@ generated C gives the label that the float network gives before it is quantized 
 
 ``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``; and where the
 network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything.
+
+``liveness_bytes``, ``arena_bytes``, ``linked_bytes`` and ``sram_bytes`` are four numbers for one
+RAM, see ``pipeline.report.ram``. ``latency_error_pct`` is the largest error of a modelled latency
+where its model was compared with measurements; a modelled latency without it was not.
 
 ``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
 years to last.

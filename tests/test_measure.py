@@ -23,10 +23,11 @@ BOARD = replace(board(), clock_hz=16_000_000)
 PLAN = Herringbone("slots").plan(GRAPH, BOARD)
 SCHEDULE = {
     "pmu_bytes": 430.5, "arena_bytes": 431, "weight_bytes": 1512.5, "macs": 9, "macs_executed": 10,
+    "arena_over_bound_bytes": 1,
 }  # fmt: skip
 SIZE = {
     "status": "ok", "flash_bytes": 9000, "flash_limit_bytes": 32256, "sram_bytes": 2010,
-    "sram_limit_bytes": 2048, "stack_bound_bytes": 60,
+    "sram_limit_bytes": 2048, "stack_bound_bytes": 60, "statics_bytes": 1950,
 }  # fmt: skip
 DEVICE = {
     "stack_bytes": 44,
@@ -57,7 +58,8 @@ def measured(device: dict[str, Any], wrong_device: int = 0, wrong_host: int = 0)
 def test_names_are_the_contract() -> None:
     found = measured(DEVICE)
     extra = set(found) - set(METRICS)
-    assert extra == {"status", "fits", "weight_sram_bytes", "layers"}
+    linked = {"statics_bytes", "arena_in_sram", "stack_measured_bytes"}
+    assert extra == {"status", "fits", "weight_sram_bytes", "layers", *linked}
     assert found["images_reference"] == 20
 
 
@@ -122,9 +124,21 @@ def test_cycles_by_layer_have_the_layers_macs() -> None:
 def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
     found = measured(DEVICE)
     assert (found["stack_bytes"], found["sram_bytes"]) == (44, 1994)
+    four = ("liveness_bytes", "arena_bytes", "linked_bytes", "sram_bytes")
+    assert [found[name] for name in four] == [430, 431, 2010, 1994]
     found = measured({})
     assert (found["stack_bytes"], found["sram_bytes"]) == (60, 2010)
+    assert "stack_measured_bytes" not in found
     assert "cycles" not in found and "energy_uj" not in found
+
+
+def test_a_modelled_latency_has_its_band_and_its_error() -> None:
+    counts = {"low": 16_000, "median": 32_000, "high": 48_000, "instructions": 9}
+    unknown = measured({"modelled_cycles": counts})
+    assert unknown["latency_us"] == 2000 and unknown["latency_high_us"] == 3000
+    assert "latency_error_pct" not in unknown
+    checked = measured({"modelled_cycles": {**counts, "error_pct": 5.0, "evidence": "silicon"}})
+    assert (checked["latency_error_pct"], checked["latency_evidence"]) == (5.0, "silicon")
 
 
 def test_agreement_is_with_the_float_networks_labels() -> None:

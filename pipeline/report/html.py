@@ -15,6 +15,7 @@ from pipeline.metrics import NO_LIMIT
 from pipeline.plan.cost import Cost
 from pipeline.plan.draw import gantt, pseudocode
 from pipeline.plan.vocabulary import Plan
+from pipeline.report import ram
 from pipeline.report.charts import gantt_chart, memory_over_time
 
 
@@ -119,6 +120,9 @@ def write(
         metrics=metrics,
         groups=groups(metrics),
         bars=bars(metrics),
+        ram=ram.rows(metrics),
+        ram_scale=ram.scale(ram.rows(metrics), metrics.get("sram_limit_bytes") or 0),
+        ram_kinds=ram.COUNTED,
         layers=layers(graph, cost),
         cycles=metrics.get("layers", ()),
         peak=explain_peak(plan, cost),
@@ -141,11 +145,13 @@ GROUPS = {
         "images_reference",
     ),
     MEMORY: (
-        *("pmu_bytes", "arena_bytes", "stack_bytes", "sram_bytes", "sram_limit_bytes"),
+        *("pmu_bytes", "liveness_bytes", "arena_bytes", "linked_bytes", "stack_bytes"),
+        *("sram_bytes", "sram_limit_bytes"),
         *("weight_bytes", "flash_bytes"),
     ),
     TIME: (
         *("latency_us", "latency_max_us", "latency_low_us", "latency_high_us"),
+        "latency_error_pct",
         *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
     ),
     CARD: ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),

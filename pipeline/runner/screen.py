@@ -128,7 +128,9 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         text = f"{result['latency_us'] / 1000:.1f} ms after the last input byte"
         if "latency_low_us" in result:
             low, high = (result[f"latency_{end}_us"] / 1000 for end in ("low", "high"))
-            text += f" (modelled, {low:.1f} to {high:.1f})"
+            error = result.get("latency_error_pct")
+            known = f"±{error:g} %" if error else "unvalidated"
+            text += f" (modelled, {known}, {low:.1f} to {high:.1f})"
         if result.get("latency_max_us", 0) > result["latency_us"]:
             text += f", {result['latency_max_us'] / 1000:.1f} ms for the slowest image"
         found.append(("latency", text))

@@ -110,13 +110,13 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
     )
 
 
-def _modelled(core: Core, who: Identity, loaded: bytes, images: Images) -> dict[str, int] | None:
+def _modelled(core: Core, who: Identity, loaded: bytes, images: Images) -> dict[str, Any] | None:
     """None where there is no cycle model."""
     version = tools.run([PROGRAM, "--version"], Path.cwd(), PROGRAM)
     if not len(images) or not qemu_cycles.models(core.hardware, version):
         return None
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
-        plugin, out = qemu_cycles.compile_plugin(Path(name)), Path(name) / "counts"
+        plugin, out = qemu_cycles.compile_plugin(Path(name), core.hardware), Path(name) / "counts"
         _infer(core, who, loaded, images, qemu_cycles.options(plugin, out, core.hardware))
         return qemu_cycles.cycles(out.read_text(), core.hardware)
 

@@ -44,7 +44,7 @@ class Runs:
     stack_bytes: int | None = None
     painted_stack_bytes: int | None = None
     instructions: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    modelled_cycles: dict[str, int] | None = None
+    modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from pipeline.plan.cost import cost
 from pipeline.report.html import bars, explain_peak, groups, number, write
 from tests.plan.fixtures import FIXTURES, herringbone
 from tests.plan.test_cost import BOARD
+from tests.report.test_ram import METRICS as RAM
 
 METRICS = {
     "status": "ok",
@@ -109,6 +111,28 @@ def test_what_is_modelled_says_so() -> None:
     band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0, "instructions": 9}
     found = groups({**METRICS, **band})["Time and energy"]
     assert {"cycles (modelled)", "latency_us (modelled)", "instructions"} < set(found)
+
+
+def page(folder: Path, metrics: dict[str, Any]) -> str:
+    plan, graph = herringbone(np.random.default_rng(0))
+    found = {"status": "ok", "sram_bytes": 0, **metrics}
+    write(folder / "a.html", graph, plan, cost(plan, graph, BOARD), found, PROVENANCE)
+    return (folder / "a.html").read_text()
+
+
+def test_a_modelled_latency_says_whether_it_was_checked(tmp_path: Path) -> None:
+    band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0}
+    assert "not validated" in page(tmp_path, band)
+    checked = page(tmp_path, band | {"latency_error_pct": 5.0, "latency_evidence": "four networks"})
+    assert "within 5 % of four networks" in checked and "not validated" not in checked
+
+
+def test_four_numbers_for_one_ram_are_drawn(tmp_path: Path) -> None:
+    found = page(tmp_path, RAM)
+    assert found.count('<div class="picture">') == 4
+    for name in ("liveness_bytes", "arena_bytes", "linked_bytes", "sram_bytes"):
+        assert f"{number(RAM[name])} B" in found
+    assert 'class="picture"' not in page(tmp_path, {})
 
 
 def test_there_is_a_card_where_something_is_on_it() -> None:

@@ -30,6 +30,13 @@ def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
     assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
 
 
+def test_a_modelled_latency_has_its_error_beside_it() -> None:
+    band = {"latency_us": 95_400.0, "latency_low_us": 93_820.0, "latency_high_us": 96_980.0}
+    said = "95.4 ms after the last input byte (modelled, {}, 93.8 to 97.0)"
+    assert dict(summary({**band, "latency_error_pct": 5.0}))["latency"] == said.format("±5 %")
+    assert dict(summary(band))["latency"] == said.format("unvalidated")
+
+
 def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
     known = {"accuracy_int": 0.87, "accuracy_float": 0.875, "agreement_float": 0.999}
     found = dict(summary({**known, "images_float": 10_000}))

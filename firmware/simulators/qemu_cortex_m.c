@@ -1,30 +1,35 @@
-/* A plugin for QEMU that counts what an inference on a Cortex-M4 takes time for. The firmware's port
- * marks its begin and end by two hints that do nothing (0xBF70, 0xBF80). A line for each inference:
+/* A plugin for QEMU that counts what an inference on a Cortex-M takes time for. The firmware's port marks
+ * its begin and end by two hints that do nothing (0xBF70, 0xBF80). A line for each inference:
  *
- *     instructions cycles taken unaligned instruction_misses data_misses
+ *     instructions cycles paired taken unaligned jump_misses next_misses data_misses rom_misses ram_misses
  *
- * cycles are those of cortex_m4_timing.h; taken are branches, calls and returns; unaligned are the
- * cycles that accesses across words add; misses are reads of flash that neither of its two caches holds. A cache has lines
- * of several reads, each of them there or not, and gives up the line unused for longest.
+ * cycles are those of the core's own header (-DTIMING); paired are instructions issued together with
+ * another, which have no cycles; taken are branches, calls and returns; unaligned are the cycles that
+ * accesses across words add; misses are reads that no cache holds: of flash for an instruction where
+ * a branch went, for one that follows, and for data; rom and ram: of memory outside of the chip. A cache has
+ * lines of several reads, each of them there or not, in sets of which each gives up the line unused for
+ * longest. Without lines every read is a miss.
  *
- * Options: out=FILE flash_bytes=N read_log2=N line_log2=N instruction_lines=N data_lines=N.
+ * Options, numbers: flash_start flash_bytes rom_start ram_start outside_bytes read_log2 line_log2
+ * instruction_lines instruction_ways data_lines data_ways unified; out=FILE.
  * pipeline/targets/qemu_cycles.py compiles it and makes cycles of the counts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cortex_m4_timing.h"
 #include "qemu_plugin_v1.h"
+#include TIMING
 
 #define BEGIN_HINT 0xBF70
 #define END_HINT 0xBF80
-#define MOST_LINES 64
+#define MOST_LINES 1024
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 typedef struct {
-    uint64_t instructions, cycles, taken, unaligned, instruction_misses, data_misses;
+    uint64_t instructions, cycles, paired, taken, unaligned;
+    uint64_t jump_misses, next_misses, data_misses, rom_misses, ram_misses;
 } counts_t;
 
 typedef struct {
@@ -33,25 +38,26 @@ typedef struct {
 
 typedef struct {
     line_t lines[MOST_LINES];
-    uint32_t count, clock;
+    uint32_t count, ways, clock; /* ways: lines of a set */
 } cache_t;
 
 /* A block of instructions that QEMU translates at once. */
 typedef struct {
-    uint32_t start, end, instructions, cycles;
+    uint32_t start, end, instructions, cycles, paired;
 } block_t;
 
 /* A hint, and how much of its block comes before it. */
 typedef struct {
     const block_t *block;
-    uint32_t instructions, cycles;
+    uint32_t instructions, cycles, paired;
     bool begins;
 } mark_t;
 
 static struct {
     FILE *out;
-    uint32_t flash_bytes, read_log2, line_log2;
-} options = {NULL, 0, 3, 5};
+    uint32_t flash_start, flash_bytes, rom_start, ram_start, outside_bytes;
+    uint32_t read_log2, line_log2, unified;
+} options = {.read_log2 = 3, .line_log2 = 5};
 static counts_t counts, begun;
 static cache_t instruction_cache, data_cache;
 static uint32_t expected; /* where execution goes on without a branch */
@@ -60,9 +66,12 @@ static bool misses(cache_t *cache, uint32_t address) {
     const uint32_t tag = address >> options.line_log2;
     const uint32_t reads = 1u << (options.line_log2 - options.read_log2);
     const uint32_t bit = 1u << (address >> options.read_log2 & (reads - 1));
-    line_t *oldest = cache->lines;
+    if (cache->count == 0) {
+        return true;
+    }
+    line_t *set = cache->lines + tag % (cache->count / cache->ways) * cache->ways, *oldest = set;
     cache->clock++;
-    for (line_t *line = cache->lines; line < cache->lines + cache->count; line++) {
+    for (line_t *line = set; line < set + cache->ways; line++) {
         if (line->held && line->tag == tag) {
             const bool missing = !(line->held & bit);
             line->held |= bit;
@@ -82,11 +91,15 @@ static void executed(unsigned cpu, void *data) {
     (void)cpu;
     counts.instructions += block->instructions;
     counts.cycles += block->cycles;
-    counts.taken += block->start != expected;
+    counts.paired += block->paired;
+    bool jumped = block->start != expected;
+    counts.taken += jumped;
     expected = block->end;
     const uint32_t read_bytes = 1u << options.read_log2;
     for (uint32_t at = block->start & -read_bytes; at < block->end; at += read_bytes) {
-        counts.instruction_misses += misses(&instruction_cache, at);
+        const bool missing = misses(&instruction_cache, at);
+        *(jumped ? &counts.jump_misses : &counts.next_misses) += missing;
+        jumped = false;
     }
 }
 
@@ -100,11 +113,16 @@ static void accessed(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t place, v
     if (bytes == 2 || bytes == 4) {
         counts.unaligned += address & 1 ? bytes / 2 : (address & (bytes - 1)) != 0;
     }
-    if (address < options.flash_bytes) {
-        counts.data_misses += misses(&data_cache, address);
+    uint64_t *missing = address - options.flash_start < options.flash_bytes  ? &counts.data_misses
+                        : address - options.rom_start < options.outside_bytes ? &counts.rom_misses
+                        : address - options.ram_start < options.outside_bytes ? &counts.ram_misses
+                                                                              : NULL;
+    if (missing) {
+        cache_t *cache = options.unified ? &instruction_cache : &data_cache;
+        *missing += misses(cache, address);
         const uint32_t last = address + bytes - 1;
         if (last >> options.read_log2 != address >> options.read_log2) {
-            counts.data_misses += misses(&data_cache, last);
+            *missing += misses(cache, last);
         }
     }
 }
@@ -115,14 +133,22 @@ static void marked(unsigned cpu, void *data) {
     (void)cpu;
     now.instructions -= mark->block->instructions - mark->instructions;
     now.cycles -= mark->block->cycles - mark->cycles;
+    now.paired -= mark->block->paired - mark->paired;
     if (mark->begins) {
         begun = now;
         return;
     }
-    fprintf(options.out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-            now.instructions - begun.instructions, now.cycles - begun.cycles,
-            now.taken - begun.taken, now.unaligned - begun.unaligned,
-            now.instruction_misses - begun.instruction_misses, now.data_misses - begun.data_misses);
+    const uint64_t counted[] = {
+        now.instructions - begun.instructions, now.cycles - begun.cycles,
+        now.paired - begun.paired,             now.taken - begun.taken,
+        now.unaligned - begun.unaligned,       now.jump_misses - begun.jump_misses,
+        now.next_misses - begun.next_misses,   now.data_misses - begun.data_misses,
+        now.rom_misses - begun.rom_misses,     now.ram_misses - begun.ram_misses,
+    };
+    for (size_t n = 0; n < sizeof counted / sizeof counted[0]; n++) {
+        fprintf(options.out, "%s%" PRIu64, n ? " " : "", counted[n]);
+    }
+    fputc('\n', options.out);
 }
 
 /* Blocks and marks live as long as QEMU: it may run them at any time. */
@@ -148,14 +174,16 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         before = timing_of(halves[0], halves[1], before);
         block->end += wide ? 4 : 2; /* QEMU's own size is wrong at the end of a page */
         block->instructions++;
-        block->cycles += before.cycles;
+        block->cycles += before.pairs ? 0 : before.cycles;
+        block->paired += before.pairs;
         if (before.kind != TIMING_DATA) {
             qemu_plugin_register_vcpu_mem_cb(instruction, accessed, QEMU_PLUGIN_CB_NO_REGS,
                                              QEMU_PLUGIN_MEM_RW, NULL);
         }
         if (halves[0] == BEGIN_HINT || halves[0] == END_HINT) {
             mark_t *mark = made(sizeof *mark);
-            *mark = (mark_t){block, block->instructions, block->cycles, halves[0] == BEGIN_HINT};
+            *mark = (mark_t){block, block->instructions, block->cycles, block->paired,
+                             halves[0] == BEGIN_HINT};
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, QEMU_PLUGIN_CB_NO_REGS, mark);
         }
     }
@@ -170,18 +198,45 @@ static void ended(qemu_plugin_id_t id, void *data) {
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count,
                                            char **words) {
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } known[] = {
+        {"flash_start", &options.flash_start},
+        {"flash_bytes", &options.flash_bytes},
+        {"rom_start", &options.rom_start},
+        {"ram_start", &options.ram_start},
+        {"outside_bytes", &options.outside_bytes},
+        {"read_log2", &options.read_log2},
+        {"line_log2", &options.line_log2},
+        {"unified", &options.unified},
+        {"instruction_lines", &instruction_cache.count},
+        {"instruction_ways", &instruction_cache.ways},
+        {"data_lines", &data_cache.count},
+        {"data_ways", &data_cache.ways},
+    };
     (void)info;
     for (int n = 0; n < count; n++) {
+        const char *equals = strchr(words[n], '=');
         if (strncmp(words[n], "out=", 4) == 0) {
             options.out = fopen(words[n] + 4, "w");
         }
-        (void)sscanf(words[n], "flash_bytes=%" SCNu32, &options.flash_bytes);
-        (void)sscanf(words[n], "read_log2=%" SCNu32, &options.read_log2);
-        (void)sscanf(words[n], "line_log2=%" SCNu32, &options.line_log2);
-        (void)sscanf(words[n], "instruction_lines=%" SCNu32, &instruction_cache.count);
-        (void)sscanf(words[n], "data_lines=%" SCNu32, &data_cache.count);
+        for (size_t k = 0; equals && k < sizeof known / sizeof known[0]; k++) {
+            if (strncmp(words[n], known[k].name, strlen(known[k].name)) == 0 &&
+                strlen(known[k].name) == (size_t)(equals - words[n])) {
+                *known[k].value = (uint32_t)strtoul(equals + 1, NULL, 0);
+            }
+        }
     }
-    if (options.out == NULL || instruction_cache.count > MOST_LINES || data_cache.count > MOST_LINES) {
+    for (cache_t *cache = &instruction_cache; cache; cache = cache == &data_cache ? NULL : &data_cache) {
+        if (cache->ways == 0) { /* any line anywhere */
+            cache->ways = cache->count;
+        }
+        if (cache->count > MOST_LINES || (cache->count && cache->count % cache->ways)) {
+            return -1;
+        }
+    }
+    if (options.out == NULL) {
         return -1;
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
