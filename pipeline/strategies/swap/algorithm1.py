@@ -40,10 +40,8 @@ class Task(NamedTuple):
 
 @dataclass
 class Tile:
-    """What Algorithm 1 knows of an input tile while it runs: its ``in-degree counters``.
-
-    ``buffers``: (turn, place) of those allocated; a buffer's turns number its pool's allocations.
-    """
+    """An input tile while Algorithm 1 runs: its compute tasks to come (the in-degree counter of its
+    write), and the turns of the buffers that it holds."""
 
     row: int
     column: int
@@ -98,7 +96,7 @@ class Algorithm1:
     ) -> None:
         self.cuts, self.frames, self.times = cuts, frames, times
         self.pools = dict(zip(POOLS, map(Pool, pools), strict=True))
-        self.ready: dict[str, list[Task]] = {"io": [], "cpu": []}
+        self.ready: dict[Kind, list[Task]] = {"input": [], "weight": [], "compute": [], "write": []}
         self.orders: dict[str, list[Chosen]] = {"io": [], "cpu": []}
         self.tiles: dict[tuple[int, int], list[Tile]] = {}
         self.writes: dict[tuple[int, int], int] = {}
@@ -123,7 +121,7 @@ class Algorithm1:
             self.push(Task(frame, layer, number, "input"))
 
     def push(self, task: Task) -> None:
-        heapq.heappush(self.ready["cpu" if task.kind == "compute" else "io"], task)
+        heapq.heappush(self.ready[task.kind], task)
 
     def run(self) -> float:
         """Microseconds until all is done; the orders are in ``orders``."""
@@ -150,39 +148,45 @@ class Algorithm1:
 
     def select(self, track: str) -> Task | None:
         """The first READY task that gets its buffer, which is SELECTED."""
-        ready, passed, found = self.ready[track], list[Task](), None
-        while ready:
+        if track == "cpu":
+            return self.select_compute()
+        able = [
+            ready[0]
+            for kind, ready in self.ready.items()
+            if ready and (kind == "write" or (kind != "compute" and self.pools[kind].free))
+        ]
+        if not able:
+            return None
+        task = min(able)
+        heapq.heappop(self.ready[task.kind])
+        tile, weight = self.tile(task), -1
+        if task.kind == "input":
+            tile.input = self.pools["input"].take()
+        elif task.kind == "weight":
+            weight = self.inside[*task[:3], task.weight] = self.pools["weight"].take()
+        self.choose("io", task, tile, weight)
+        return task
+
+    def select_compute(self) -> Task | None:
+        ready, passed, found = self.ready["compute"], list[Task](), None
+        while ready and found is None:
             task = heapq.heappop(ready)
-            if self.allocate(task):
-                found = task
-                break
-            passed.append(task)
+            owner = self.owner(task)
+            if owner.output < 0 and self.pools["write"].free:
+                owner.output = self.pools["write"].take()
+            if owner.output < 0:
+                passed.append(task)
+                continue
+            found, tile = task, self.tile(task)
+            tile.output = owner.output
+            self.choose("cpu", task, tile, self.inside.get((*task[:3], task.weight), -1))
         for task in passed:
             heapq.heappush(ready, task)
         return found
 
-    def allocate(self, task: Task) -> bool:
-        tile, weight = self.tile(task), -1
-        if task.kind == "input":
-            if not self.pools["input"].free:
-                return False
-            tile.input = self.pools["input"].take()
-        elif task.kind == "weight":
-            if not self.pools["weight"].free:
-                return False
-            weight = self.inside[*task[:3], task.weight] = self.pools["weight"].take()
-        elif task.kind == "compute":
-            owner = self.owner(task)
-            if owner.output < 0:
-                if not self.pools["write"].free:
-                    return False
-                owner.output = self.pools["write"].take()
-            tile.output = owner.output
-            weight = self.inside.get((*task[:3], task.weight), -1)
-        track = "cpu" if task.kind == "compute" else "io"
+    def choose(self, track: str, task: Task, tile: Tile, weight: int) -> None:
         place = tile.row, tile.column, tile.part
         self.orders[track].append(Chosen(task, *place, tile.input, weight, tile.output))
-        return True
 
     def owner(self, task: Task) -> Tile:
         """The tile that holds the output buffer: parts of one sum share the first one's."""

@@ -94,7 +94,11 @@ def cut(tiling: Tiling) -> Cut:
 
 
 def even(extent: int, number: int) -> tuple[Range, ...]:
-    """``number`` ranges that differ by at most one, the longer ones first."""
+    """``number`` ranges: all of one size but for the last where that comes out, else of sizes that
+    differ by one, the longer ones first."""
+    size = -(-extent // number)
+    if -(-extent // size) == number:
+        return tuple((n * size, min(n * size + size, extent)) for n in range(number))
     size, more = divmod(extent, number)
     ends = [n * size + min(n, more) for n in range(number + 1)]
     return tuple(pairwise(ends))

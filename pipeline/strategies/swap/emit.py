@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.tensor import Box
+from pipeline.graph.tensor import Box, Tensor
 from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Slice, Step
 from pipeline.strategies.swap.algorithm1 import Chosen, Kind
 from pipeline.strategies.swap.cuts import Cut, Range, sums
 from pipeline.strategies.swap.places import window
 
 
-def piece(buffer: str, box: Box, copy: int = 0) -> Slice:
-    return Slice(buffer, tuple(low for low, _ in box), tuple(high - low for low, high in box), copy)
+def piece(buffer: Buffer, box: Box, copy: int = 0) -> Slice:
+    """``box`` as a slice. A tile at the end of the tensor has the size of a whole one: slices are
+    clipped, and steps that differ in nothing else than the size of the last become one loop."""
+    low, sizes = [], []
+    for (start, stop), extent, ring in zip(box, buffer.shape, buffer.wrap, strict=True):
+        low.append(start)
+        sizes.append(ring if ring and stop == extent else stop - start)
+    return Slice(buffer.name, tuple(low), tuple(sizes), copy)
+
+
+def beside(one: Slice, buffer: str, copy: int = 0) -> Slice:
+    """The same elements in another buffer."""
+    return replace(one, buffer=buffer, copy=copy)
 
 
 def volume(box: Box) -> int:
@@ -44,7 +55,7 @@ class Emitter:
     cut: Cut
     graph: Graph
     pools: Pools
-    buffers: list[Buffer] = field(default_factory=list)
+    buffer: dict[str, Buffer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         layer, cut, tensors = self.cut.tiling.layer, self.cut, self.graph.tensors
@@ -54,11 +65,11 @@ class Emitter:
         depth = longest(iter(cut.parts))
         source, target = tensors[layer.source], tensors[layer.target]
         sides = cut.window if layer.windows else source.shape[:-1]
-        self.buffers.append(window(self.name("in"), source, 0, (*sides, depth), 8, inputs, room))
+        self.add("in", source, 0, (*sides, depth), 8, inputs)
         base = (inputs + weights) * room
         channels = depth if layer.channelwise else layer.channels
         held = [longest(iter(cut.rows)), longest(iter(cut.columns)), channels]
-        self.buffers.append(window(self.name("out"), target, base, self.of(held), 8, outputs, room))
+        self.add("out", target, base, self.of(held), 8, outputs)
         if number := sums(cut):
             above = 0 if self.parted else -(-prod(held) // 4) * 4
             if above + 4 * number > room:
@@ -69,13 +80,11 @@ class Emitter:
             if not self.parted:
                 held[2] = longest(tile.shared for tile in cut.weights)
             sizes = self.of(held)
-            self.buffers.append(
-                window(self.name("sums"), target, base + above, sizes, 32, outputs, room)
-            )
+            self.add("sums", target, base + above, sizes, 32, outputs)
         self.add_weights(inputs * room, depth)
 
     def add_weights(self, base: int, depth: int) -> None:
-        layer, cut, room, copies = self.layer, self.cut, self.pools.buffer_bytes, self.pools.weight
+        layer, cut, copies = self.layer, self.cut, self.pools.weight
         if not cut.weights:
             return
         weight = self.graph.tensors[layer.weight]
@@ -90,11 +99,13 @@ class Emitter:
                 ("shared", (high, *inner, wide), base + rows * prod(inner) * last),
             ):
                 if all(sizes):
-                    name = self.name(kind, period)
-                    self.buffers.append(window(name, weight, start, sizes, 8, copies, room))
+                    self.add(f"{kind}{period or ''}", weight, start, sizes, 8, copies)
 
-    def name(self, kind: str, period: int = 0) -> str:
-        return f"{self.layer.name}.{kind}{period or ''}"
+    def add(
+        self, kind: str, tensor: Tensor, base: int, sizes: Sequence[int], bits: int, copies: int
+    ) -> None:
+        name, room = f"{self.layer.name}.{kind}", self.pools.buffer_bytes
+        self.buffer[kind] = window(name, tensor, base, sizes, bits, copies, room)
 
     def of(self, box: list[int]) -> list[int]:
         """(rows, columns, channels) as the target has them: a dense layer has channels only."""
@@ -145,7 +156,7 @@ class Emitter:
         period = self.cut.weights[task.task.weight].period
         for kind, box in (("rows", self.rows(task)), ("shared", self.shared(task))):
             if volume(box):
-                yield self.name(kind, period), box
+                yield f"{kind}{period or ''}", box
 
     def last(self, task: Chosen) -> bool:
         """The output tile is complete after this input tile."""
@@ -179,20 +190,21 @@ class Emitter:
         frame, layer = task.task.frame, self.layer
         if task.task.kind == "input":
             box = self.read(task)
-            yield Move(piece(layer.source, box, frame), piece(self.name("in"), box, task.input),
-                       frame)  # fmt: skip
+            held = self.held("in", box, task.input)
+            yield Move(beside(held, layer.source, frame), held, frame)
         elif task.task.kind == "weight":
             for name, box in self.weights(task):
-                yield Move(piece(layer.weight, box), piece(name, box, task.weight), frame)
+                held = self.held(name, box, task.weight)
+                yield Move(beside(held, layer.weight), held, frame)
         elif self.last(task):
             box = self.made(task, self.all_channels(task))
-            yield Move(piece(self.name("out"), box, task.output), piece(layer.target, box, frame),
-                       frame)  # fmt: skip
+            held = self.held("out", box, task.output)
+            yield Move(held, beside(held, layer.target, frame), frame)
 
     def computes(self, task: Chosen) -> Iterator[Step]:
         """Of a compute task."""
         layer, frame = self.layer, task.task.frame
-        source = piece(self.name("in"), self.read(task), task.input)
+        source = self.held("in", self.read(task), task.input)
         bias = (self.bias(),) if layer.bias else ()
         if self.parted:
             yield from self.added(task, source, bias)
@@ -204,14 +216,14 @@ class Emitter:
         tile = self.cut.weights[task.task.weight]
         for name, weights in self.weights(task):
             box = self.made(task, self.channels(task, weights[0]))
-            held = piece(name, weights, task.weight)
+            held = self.held(name, weights, task.weight)
             if not volume(box):
                 continue
             if weights == self.rows(task):
                 ins = (source, held, *bias)
                 yield Compute(layer.name, self.out(task, box), ins, frame=frame)
                 continue
-            acc = piece(self.name("sums"), box, task.output)
+            acc = self.held("sums", box, task.output)
             if tile.opens:
                 yield Clear(layer.name, acc, frame)
             yield Compute(layer.name, acc, (source, held), partial=True, frame=frame)
@@ -222,18 +234,21 @@ class Emitter:
         """All of it in sums, from the first part of the source to the last."""
         layer, frame, parts = self.layer, task.task.frame, len(self.cut.parts)
         everything = self.made(task, (0, layer.channels))
-        acc = piece(self.name("sums"), everything, task.output)
+        acc = self.held("sums", everything, task.output)
         if task.part == 0 and task.task.weight == 0:
             yield Clear(layer.name, acc, frame)
         for name, weights in self.weights(task):
-            some = piece(self.name("sums"), self.made(task, weights[0]), task.output)
-            held = piece(name, weights, task.weight)
+            some = self.held("sums", self.made(task, weights[0]), task.output)
+            held = self.held(name, weights, task.weight)
             yield Compute(layer.name, some, (source, held), partial=True, frame=frame)
         if task.part == parts - 1 and task.task.weight == len(self.cut.weights) - 1:
             yield Finish(layer.name, acc, self.out(task, everything), bias, frame=frame)
 
+    def held(self, kind: str, box: Box, copy: int) -> Slice:
+        return piece(self.buffer[kind], box, copy)
+
     def out(self, task: Chosen, box: Box) -> Slice:
-        return piece(self.name("out"), box, task.output)
+        return self.held("out", box, task.output)
 
     def bias(self) -> Slice:
         return Slice(self.layer.bias, (0,), self.graph.tensors[self.layer.bias].shape)

@@ -143,7 +143,7 @@ def plan(
     card = next(memory for memory in hardware.memories if memory.kind == "block")
     maps, weights = on_card(chain, graph, frames, card.granule_bytes)
     fixed = biases(chain, graph, hardware)
-    held = [buffer for emitter in emitters for buffer in emitter.buffers]
+    held = [buffer for emitter in emitters for buffer in emitter.buffer.values()]
     notes = (
         ("scheduler", "swapnn"),
         ("buffer_bytes", buffer_bytes),
