@@ -25,6 +25,7 @@ from pipeline.training.environment import Run, repeatable
 from pipeline.training.recipe import Recipe, Trained
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+SCALED = (nn.Conv1d, nn.Conv2d, nn.Linear)
 LINEAR = 1.0
 """Mean of each channel before its activation, in standard deviations: most values pass a ReLU as
 they are. At 0, differences between inputs, and rounding errors with them, grow from layer to layer
@@ -79,7 +80,7 @@ def enliven(network: nn.Module, images: Tensor, mean: float = 0.0) -> None:
     hooks = [
         layer.register_forward_hook(partial(_scale, mean))
         for layer in network.modules()
-        if isinstance(layer, (nn.Conv2d, nn.Linear))
+        if isinstance(layer, SCALED)
     ]
     norms = [layer for layer in network.modules() if isinstance(layer, NORMS)]
     momenta = [norm.momentum for norm in norms]
@@ -98,8 +99,9 @@ def enliven(network: nn.Module, images: Tensor, mean: float = 0.0) -> None:
 
 def _scale(wanted: float, layer: nn.Module, _: object, output: Tensor) -> Tensor:
     """A forward hook: what it returns is what the next layer sees."""
-    assert isinstance(layer, (nn.Conv2d, nn.Linear))
-    others = [axis for axis in range(output.ndim) if axis != 1]
+    assert isinstance(layer, SCALED)
+    own = output.ndim - 1 if isinstance(layer, nn.Linear) else 1
+    others = [axis for axis in range(output.ndim) if axis != own]
     mean = output.mean() if layer.bias is None else output.mean(others, keepdim=True)
     scale = (output - mean).square().mean().sqrt().clamp(min=1e-6)
     layer.weight /= scale

@@ -146,6 +146,13 @@ def test_random_weights_have_no_accuracy() -> None:
     assert "Accuracy" not in groups({**METRICS, "random_weights": True})
 
 
+def test_a_run_without_stack_card_or_clock_has_a_report(tmp_path: Path) -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    write(tmp_path / "r.html", graph, plan, cost(plan, graph, BOARD), {"status": "ok"}, PROVENANCE)
+    text = (tmp_path / "r.html").read_text()
+    assert "modelled" not in text and "deepest stack" not in text
+
+
 def test_a_computer_has_no_bars_and_no_limit() -> None:
     native = {**METRICS, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
     assert bars(native) == () and len(bars(METRICS)) == 2
