@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.graph.access import size_of
 from pipeline.graph.graph import Graph
-from pipeline.graph.tensor import IntArray
+from pipeline.graph.tensor import Box, IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice, Step
@@ -130,10 +130,24 @@ def _in_ram(plan: Plan, buffer: Buffer) -> bool:
 
 
 def intervals(buffer: Buffer) -> IntArray:
-    """The nibbles of ``buffer`` as sorted, disjoint intervals: shape (n, 2), ends exclusive."""
+    """The nibbles of ``buffer``, of all its copies, as sorted, disjoint intervals: shape (n, 2),
+    ends exclusive."""
+    one = buffer.at(0)
     if buffer.run(buffer.box) is not None:
-        return np.array([buffer.extent], dtype=np.int64)
-    first = np.unique(buffer.addresses(buffer.box))
+        found = np.array([one.extent], dtype=np.int64)
+    else:  # what lies in a ring repeats beyond it
+        rings = zip(buffer.shape, buffer.wrap, strict=True)
+        found = _adjacent(one, tuple((0, min(extent, ring or extent)) for extent, ring in rings))
+    if buffer.copies == 1:
+        return found
+    shifts = buffer.copy_stride * np.arange(buffer.copies)
+    every = (found[None] + shifts[:, None, None]).reshape(-1, 2)
+    return merged(every[np.argsort(every[:, 0], kind="stable")])
+
+
+def _adjacent(buffer: Buffer, box: Box) -> IntArray:
+    """The elements of ``box`` as sorted, disjoint intervals of nibbles: (n, 2)."""
+    first = np.unique(buffer.addresses(box))
     return merged(np.stack([first, first + buffer.nibbles], axis=1))
 
 
