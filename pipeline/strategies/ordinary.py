@@ -73,7 +73,7 @@ class Ordinary(Strategy):
             return place(Work(sizes, tasks, 0, number[graph.output]), aligns, sums)
 
         placed = arranged(needs)
-        if any(needs) and placed.cells > _room(graph, hardware):
+        if any(needs) and placed.cells > room(graph, hardware):
             needs = [0] * len(needs)  # slower kernels need none
             placed = arranged(needs)
         held = {
@@ -123,7 +123,7 @@ def _task(op: Operator, graph: Graph, number: dict[str, int], scratch: int) -> T
     return Task(reads, number[op.output], over, scratch)
 
 
-def _room(graph: Graph, hardware: Hardware) -> int:
+def room(graph: Graph, hardware: Hardware) -> int:
     """Nibbles that the board leaves to the arena."""
     weights = graph.weight_bytes if hardware.weight_memory == hardware.activation_memory else 0
     return 2 * int(hardware.sram_bytes - hardware.stack_reserve_bytes - weights)

@@ -15,16 +15,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.codegen.affine.ending import Ending, ending
 from pipeline.codegen.affine.job import Job
-from pipeline.graph.operator import Clip, limits
+from pipeline.graph.operator import Clip, clipped_to, limits
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
 
 REACH = 1 << 31
+
+Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,18 @@ def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick
     """
     if not isinstance(requant, FixedPoint) or target.dtype.bits != 8:
         return None
+    settled = constants(target, clip, requant, sums)
+    sums = np.where(np.isnan(settled)[:, None], sums, 0)
     count, zero = len(sums), target.zero_point
     multipliers = np.broadcast_to(np.array(requant.multipliers, dtype=np.int64), count)
     exponents = -np.broadcast_to(np.array(requant.shifts, dtype=np.int64), count)
+    multipliers = np.where(np.isnan(settled), multipliers, 0)
     exponents = np.where(multipliers == 0, 1, exponents)
     if exponents.min() < 1 or exponents.max() > 30:
         return None
     largest = np.abs(sums).max(axis=1)
-    offsets = (1 << (exponents - 1)) + zero * (1 << exponents)
+    stored = np.where(np.isnan(settled), zero, settled).astype(np.int64)
+    offsets = (1 << (exponents - 1)) + stored * (1 << exponents)
     reached = (largest * multipliers >> 31) + np.abs(offsets) + 2
     if (2 * largest).max() >= REACH or reached.max() >= REACH:
         return None
@@ -76,15 +83,28 @@ def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick
     )
 
 
+def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -> Reals:
+    """(channels,): what a channel stores whatever the input, NaN where that depends.
+
+    Stored integers never fall as sums rise, so the ends of ``sums`` decide.
+    """
+    if np.abs(sums).max() >= REACH:
+        return np.full(len(sums), np.nan)
+    low, high = (clipped_to(target, clip, requant.apply(end)) for end in sums.T)
+    return np.where(low == high, low, np.nan)
+
+
 @dataclass(frozen=True)
 class End:
     """How a convolution's or a dense layer's sums end, and what they begin with.
 
     Attributes:
         starts: (channels,): what stored inputs, their zero point still in them, are added to.
+        reach: (channels, 2): the least and greatest sum, 0 where it decides nothing.
     """
 
     starts: IntArray
+    reach: IntArray
     quick: Quick | None
     ending: Ending | None
 
@@ -114,25 +134,24 @@ class End:
         return np.concatenate([starts, constants], axis=1)
 
 
-def end(job: Job, sums: IntArray) -> End:
-    """
-    Args:
-        sums: (channels, 2): the least and greatest sum of each channel, without the bias.
-    """
+def end(job: Job) -> End:
     op, graph = job.op, job.program.graph
     assert isinstance(op, Conv2d | Dense)
     weights, bias = (graph.constants[name] for name in op.parameters)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point
+    sums = channel_sums(job)
     found = quick(job.target, op.clip, op.requant, sums + bias[:, None])
-    if found:
-        return End(bias - less, found, None)
-    return End(-less, None, ending(job.program, op))
+    if found is None:
+        return End(-less, sums, None, ending(job.program, op))
+    reach = np.where(found.constants[:, :1] == 0, 0, sums + bias[:, None])
+    return End(bias - less, reach, found, None)
 
 
 def channel_sums(job: Job) -> IntArray:
     """(channels, 2): the least and greatest sum of any part of a channel's products."""
     op, graph = job.op, job.program.graph
+    assert isinstance(op, Conv2d | Dense)
     weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from pipeline.codegen.affine.job import Job
@@ -21,6 +22,50 @@ def is_whole(job: Job) -> bool:
     return covers(job) and in_one_piece(job.out()) and in_one_piece(source_view(job))
 
 
+@dataclass(frozen=True)
+class Part:
+    """All pixels of some output channels: ``at_once`` from ``start`` on, in a last pass fewer."""
+
+    at_once: int
+    start: Value
+    extent: Value
+
+    def group(self, step: int) -> Value:
+        """The number of the first group of ``step`` channels; see ``weights.passes``."""
+        return self.start // self.at_once * -(-self.at_once // step)
+
+
+def part(job: Job) -> Part | None:
+    """What a step computes of an image's channels, apart from its input; None: something else."""
+    source, (*pixels, channels) = job.tensor(job.op.inputs[0]), job.box
+    if job.partial or not job.apart or source.dtype.bits != 8 or job.target.dtype.bits != 8:
+        return None
+    *sides, count = job.target.shape
+    if len(sides) != 2 or not all(
+        span.covers(whole(extent)) for span, extent in zip(pixels, sides, strict=True)
+    ):
+        return None
+    if not evenly_spaced(job.out()):
+        return None
+    if channels.covers(whole(count)):
+        return Part(count, Value(), Value(count))
+    start = channels.start
+    if start.const or [factor for _, factor in start.terms] != [channels.most]:
+        return None
+    return Part(channels.most, start, channels.extent)
+
+
+def evenly_spaced(view: View) -> bool:
+    """Rows follow each other as pixels do, and a pixel's channels lie side by side."""
+    rows, columns, channels = (span.most for span in view.box)
+    row, pixel, channel = view.strides
+    return (
+        not any(view.rings)
+        and (rows == 1 or row == columns * pixel)
+        and (channels == 1 or channel == view.bytes)
+    )
+
+
 def covers(job: Job) -> bool:
     """All of the output is computed."""
     return all(
@@ -32,6 +77,13 @@ def source_view(job: Job) -> View:
     """All of the first input, whatever part of it the windows reach."""
     name = job.op.inputs[0]
     return job.view("in", job.given(name), [whole(n) for n in job.tensor(name).shape])
+
+
+def channels_view(job: Job) -> View:
+    """All pixels of the first input, and the channels that the step reads."""
+    piece = job.given(job.op.inputs[0])
+    *sides, _ = job.tensor(job.op.inputs[0]).shape
+    return job.view("in", piece, [*map(whole, sides), job.program.box(piece)[-1]])
 
 
 def in_one_piece(view: View) -> bool:

@@ -60,7 +60,7 @@ class Emitter:
         ins = tuple(
             self.read(op, name, None) for name in dict.fromkeys(o.tensor for o in self.operands(op))
         )
-        return Compute(op.name, whole(out), ins, unit(op, out.shape))
+        return Compute(op.name, whole(out), ins, unit(op, out.shape), scratch=self.beside(step))
 
     def loop(self, loop: Loop, var: str) -> list[PlanStep]:
         part = Range(var, loop.at_once)
@@ -82,7 +82,11 @@ class Emitter:
         out = self.channels(self.held(step.tensor), part)
         names = dict.fromkeys(operand.tensor for operand in self.operands(op))
         read = tuple(self.read(op, name, part) for name in names)
-        return Compute(op.name, out, read, unit(op, out.size))
+        return Compute(op.name, out, read, unit(op, out.size), scratch=self.beside(step))
+
+    def beside(self, step: Step) -> tuple[str, ...]:
+        name = f"{step.tensor}.scratch"
+        return (name,) if name in self.buffers else ()
 
     def finish(self, tensor: str) -> Finish:
         """Elements one by one: each lies no higher than the sums it is made of."""

@@ -54,7 +54,7 @@ def _profiles(
     aligns: list[int] = []
     for piece in pieces:
         bits = _bits(piece, graph, accumulator_bits)
-        align = max(2 * hardware.alignment_bytes, bits // 4)
+        align = max(2 * hardware.alignment_bytes, WORD if piece.form == "scratch" else bits // 4)
         size = round_up(piece.elements * max(1, bits // 4), align)
         if piece.over:
             at = number[piece.name] = number[piece.over]
@@ -76,6 +76,8 @@ def _profiles(
 
 
 def _bits(piece: Piece, graph: Graph, accumulator_bits: int) -> int:
+    if piece.form == "scratch":
+        return 8
     return accumulator_bits if piece.form == "sums" else graph.tensors[piece.tensor].dtype.bits
 
 
@@ -84,11 +86,15 @@ def _buffer(
 ) -> Buffer:
     """Of an axis that is not held whole, index i lies at i modulo what is held."""
     tensor, bits = graph.tensors[piece.tensor], _bits(piece, graph, accumulator_bits)
+    memory = hardware.activation_memory
+    if piece.form == "scratch":
+        place = row_major(piece.held, bits, base)
+        return Buffer(piece.name, "", memory, piece.held, bits, place, "scratch")
     shape, place = tensor.shape, row_major(piece.held, bits, base)
     if piece.held != shape:
         rings = (n if n < extent else 0 for n, extent in zip(piece.held, shape, strict=True))
         place = replace(place, wrap=tuple(rings))
-    buffer = Buffer(piece.name, piece.tensor, hardware.activation_memory, shape, bits, place)
+    buffer = Buffer(piece.name, piece.tensor, memory, shape, bits, place)
     if piece.form == "sums":
         step = step_before_calibration(piece.tensor, graph, bits)
         buffer = replace(buffer, role="accumulator", step=step)

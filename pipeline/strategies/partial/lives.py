@@ -17,13 +17,14 @@ from pipeline.graph.operator import Operator
 from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
-Form = Literal["whole", "ring", "tile", "sums"]
+Form = Literal["whole", "ring", "tile", "sums", "scratch"]
 
 
 @dataclass(frozen=True)
 class Piece:
     """A tensor in one form, needed from step ``first`` to ``last``; of each axis ``held`` indices
-    at once. It begins where the piece ``over`` lies, if that names one."""
+    at once. It begins where the piece ``over`` lies, if that names one. Scratch is bytes beside the
+    operator that makes the tensor."""
 
     tensor: str
     form: Form
@@ -41,14 +42,29 @@ class Piece:
         return self.tensor if self.form == "whole" else f"{self.tensor}.{self.form}"
 
 
-def lives(plan: Schedule, graph: Graph, start: str, makers: Mapping[str, Operator]) -> list[Piece]:
-    """All pieces, in the order in which they are first needed."""
+def lives(
+    plan: Schedule,
+    graph: Graph,
+    start: str,
+    makers: Mapping[str, Operator],
+    scratch: Mapping[str, int] | None = None,
+) -> list[Piece]:
+    """All pieces, in the order in which they are first needed.
+
+    Args:
+        scratch: bytes that the operator that makes a tensor needs, by the tensor's name.
+    """
     shapes = {name: graph.tensors[name].shape for name in (start, *makers)}
     found = {start: Piece(start, "whole", shapes[start], 0, 0)}
     now = 0
 
     def use(name: str, step: int) -> None:
         found[name] = replace(found[name], last=max(found[name].last, step))
+
+    def beside(name: str, step: int) -> None:
+        if needed := (scratch or {}).get(name, 0):
+            piece = Piece(name, "scratch", (needed,), step, step)
+            found[piece.name] = piece
 
     for place, part in enumerate(plan):
         now += 1
@@ -60,6 +76,7 @@ def lives(plan: Schedule, graph: Graph, start: str, makers: Mapping[str, Operato
             )
             for name in op.inputs:
                 use(name, now)
+            beside(part.tensor, now)
             continue
         opened, now = now, now + 1
         closed = opened + 1 + sum(not step.view for step in part.steps)
@@ -84,6 +101,8 @@ def lives(plan: Schedule, graph: Graph, start: str, makers: Mapping[str, Operato
                     use(ring_name, now)
                 else:
                     use(name, closed)
+            if step.rule != "accumulate":
+                beside(step.tensor, now)
             now += 1
     use(graph.output, now)
     return list(found.values())

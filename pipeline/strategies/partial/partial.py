@@ -13,10 +13,11 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
+from pipeline.scratch import scratch_bytes
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.order import least_peak
-from pipeline.strategies.ordinary import needed
+from pipeline.strategies.ordinary import needed, room
 from pipeline.strategies.partial.channels import at_most, widest
 from pipeline.strategies.partial.emit import Emitter
 from pipeline.strategies.partial.layout import Layout, lay_out
@@ -65,12 +66,17 @@ class Partial(Strategy):
         operators = [op for op in needed(graph) if op is not prologue.pool]
         best, found = self.scheduled(graph, prologue.start.name, operators)
         makers = {op.output: op for op in operators}
+        needs = {op.output: scratch_bytes(op, graph.tensors, hardware) for op in operators}
 
         def placed(plan: Schedule) -> Layout:
-            pieces = lives(plan, graph, prologue.start.name, makers)
+            pieces = lives(plan, graph, prologue.start.name, makers, needs)
             return lay_out(pieces, graph, hardware, self.accumulator_bits, prologue.sum_nibbles)
 
-        found, layout = _narrowed(found, placed)
+        narrowed, layout = _narrowed(found, placed)
+        if any(needs.values()) and layout.cells > room(graph, hardware):
+            needs = {}  # slower kernels need none
+            narrowed, layout = _narrowed(found, placed)
+        found = narrowed
         arriving = prologue.buffers(layout.extra)
         fixed = constants(graph, hardware, layout.cells)
         held = layout.buffers

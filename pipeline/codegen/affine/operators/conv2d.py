@@ -8,7 +8,7 @@ from __future__ import annotations
 from pipeline.codegen.affine import window
 from pipeline.codegen.affine.ending import ending
 from pipeline.codegen.affine.job import Job, shape_text
-from pipeline.codegen.affine.operators import depthwise
+from pipeline.codegen.affine.operators import accumulate, depthwise
 from pipeline.codegen.affine.values import Span, whole
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
@@ -27,6 +27,9 @@ def compute(job: Job) -> None:
     rows, columns = window.window_axes(
         job.box, inside, view, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
     )
+    words = f"{about(job, op)}{', partial' if job.partial else ''}"
+    if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
+        return
     full = channels.start.known and channels.extent.known and channels.extent.const == depth
     # taps of one row side by side, channels and all: one loop
     row_wise = (
@@ -45,7 +48,7 @@ def compute(job: Job) -> None:
     job.program.call(
         op.name,
         "portable/int8/conv2d",
-        f"{about(job, op)}{', partial' if job.partial else ''}",
+        words,
         {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
         {
             **window.named("y", job.box[0]),

@@ -8,7 +8,7 @@ from math import prod
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import channel_sums, end
+from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.operators import depthwise
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
@@ -91,7 +91,8 @@ def compute(job: Job) -> bool:
     assert isinstance(op, Conv2d)
     if is_depthwise(op, tensors):
         return depthwise.compute(job)
-    if not (is_plain(op, tensors) and step.is_whole(job)):
+    part = step.part(job)
+    if part is None or not (is_plain(op, tensors) and step.in_one_piece(step.source_view(job))):
         return False
     scratch = step.scratch(job, convolution_bytes(op, tensors))
     if scratch is None:
@@ -102,10 +103,11 @@ def compute(job: Job) -> bool:
     shape = window(job, op, pixels)
     values = job.program.graph.constants[name].reshape(channels, -1)
     places = weights.order(shape.rows, shape.row)
-    pairs = weights.pairs(channels, 2)
-    sums = channel_sums(job)
-    finish = end(job, sums)
-    packed = weights.can_pack(values, sums + job.program.graph.constants[op.parameters[1]][:, None])
+    pairs = weights.passes(channels, part.at_once, 2)
+    finish = end(job)
+    if pairs is None or (finish.quick is None and part.at_once < channels):
+        return False
+    packed = weights.can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, pairs, packed)
     constants = job.program.constants
     edges = shape.row_edges or (shape.column_edges and shape.by_tap)
@@ -114,12 +116,13 @@ def compute(job: Job) -> bool:
         "cortex_m/conv2d",
         about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
-        {},
+        {"first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2},
         True,
         window=shape,
         pixels=pixels,
         count=total,
-        channels=channels,
+        uneven=part.at_once % 2 or channels % part.at_once % 2,
+        pair_bytes=len(stream) // len(pairs),
         groups=len(places),
         unroll=weights.unrolled(len(places), MOST_WORDS),
         packed=packed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.codegen.affine.job import Job, shape_text
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import channel_sums, end
+from pipeline.codegen.cortex_m.ending import end
 from pipeline.graph.operators.dense import Dense
 from pipeline.scratch import DENSE_CHANNELS, dense_bytes
 
@@ -25,9 +25,8 @@ def compute(job: Job) -> bool:
     values = job.program.graph.constants[name].reshape(channels, -1)
     places = weights.order(1, source.size)
     quads = weights.pairs(channels, DENSE_CHANNELS)
-    sums = channel_sums(job)
-    packed = weights.can_pack(values, sums + job.program.graph.constants[op.parameters[1]][:, None])
-    finish, constants = end(job, sums), job.program.constants
+    finish, constants = end(job), job.program.constants
+    packed = weights.can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, quads, packed)
     job.program.call(
         op.name,

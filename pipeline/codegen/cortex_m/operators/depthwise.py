@@ -7,7 +7,7 @@ import numpy as np
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import End, channel_sums, end
+from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -17,8 +17,12 @@ from pipeline.scratch import LANES, depthwise_bytes, depthwise_columns, odd_kern
 def compute(job: Job) -> bool:
     op, tensors = job.op, job.program.graph.tensors
     assert isinstance(op, Conv2d)
-    scratch = step.scratch(job, depthwise_bytes(op, tensors))
-    if scratch is None or not step.is_whole(job):
+    scratch, part = step.scratch(job, depthwise_bytes(op, tensors)), step.part(job)
+    if scratch is None or part is None:
+        return False
+    view = step.channels_view(job)
+    quads = weights.passes(job.target.shape[2], part.at_once, LANES)
+    if quads is None or not step.evenly_spaced(view):
         return False
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     height, width, channels = source.shape
@@ -26,7 +30,9 @@ def compute(job: Job) -> bool:
     out_rows, out_columns, _ = job.target.shape
     top, _, left, _ = op.padding
     stride, zero = op.stride[1], source.zero_point
-    finish = end(job, channel_sums(job))
+    finish = end(job)
+    if finish.quick is None and part.at_once < channels:
+        return False
     values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
     rows = table(values, finish, stride)
     half = odd_kernel(kernel_w) // 2
@@ -36,8 +42,12 @@ def compute(job: Job) -> bool:
         op.name,
         "cortex_m/depthwise",
         about(job, op),
-        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
-        {},
+        {"in": view, "out": job.out(), "scratch": scratch},
+        {
+            "first_quad": part.group(LANES),
+            "channels": part.extent,
+            "last_quad": part.extent + -LANES,
+        },
         rows=kernel_h,
         first_weight=4 if finish.quick else 1,
         channel_words=rows.shape[1],
@@ -49,7 +59,7 @@ def compute(job: Job) -> bool:
         pad=(top, left),
         height=height,
         width=width,
-        channels=channels,
+        uneven=part.at_once % LANES or channels % part.at_once % LANES,
         out_rows=out_rows,
         out_columns=out_columns,
         columns=depthwise_columns(op, tensors),
@@ -61,7 +71,7 @@ def compute(job: Job) -> bool:
             op.name,
             "weights",
             "int32_t",
-            rows[weights.pairs(channels, LANES)],
+            rows[quads],
             f"{op.name}: for each channel what sums begin with, how they end, pairs of weights",
             job.in_flash(name),
         ),

@@ -52,10 +52,10 @@ static const int8_t nn_conv1_shift[6] = {
     9, 8, 7, 8, 9, 8,
 };
 
-/* conv2: c_out, kh, kw, c_in */
-static const int8_t nn_conv2_weights[30] = {
-    114, -104, 31, 20, 102, -51, 103, 44, 100, -77, 66, 113, -115, -34, 35, -101, 3, 33, 67, 109,
-    -23, -15, -7, 116, -78, 0, -115, -19, 114, 31,
+/* conv2: c_in / 2, c_out, kh, kw, 2 */
+static const int8_t nn_conv2_passes_2[30] = {
+    114, -104, 103, 44, -115, -34, 67, 109, -78, 0, 31, 20, 100, -77, 35, -101, -23, -15, -115, -19,
+    102, -51, 66, 113, 3, 33, -7, 116, 114, 31,
 };
 
 /* conv2: bias */
@@ -133,19 +133,25 @@ static void nn_conv1(const int8_t *restrict in, int8_t *restrict out, int32_t o_
     }
 }
 
-/* conv2: convolution (6, 7, 6) -> (6, 7, 5), kernel 1x1, partial */
-static void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t c_start, int32_t c_stop, int32_t in_c) {
+/* conv2: convolution (6, 7, 6) -> (6, 7, 5), kernel 1x1, partial; 2 input channels at a time */
+static void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t c_start, int32_t in_c) {
+    int32_t window[2];
     for (int32_t y = 0; y < 6; y++) {
         const int32_t top = y;
         for (int32_t x = 0; x < 7; x++) {
             const int32_t left = x;
+            const int8_t *pixel = &in[top * 14 + left * 2 + c_start - in_c];
+            for (int32_t c = 0; c < 2; c++) {
+                window[c] = (pixel[c] + 7);
+            }
+            const int8_t *weight = &nn_conv2_passes_2[c_start * 5];
             for (int32_t o = 0; o < 5; o++) {
                 int32_t sum = 0;
-                const int8_t *pixel = &in[top * 14 + left * 2 + c_start - in_c];
-                const int8_t *weight = &nn_conv2_weights[o * 6 + c_start];
-                for (int32_t c = 0; c < c_stop - c_start; c++) {
-                    sum += (pixel[c] + 7) * weight[c];
+#pragma GCC unroll 2
+                for (int32_t n = 0; n < 2; n++) {
+                    sum += window[n] * weight[n];
                 }
+                weight += 2;
                 nn_store_32(&out[y * 140 + x * 20 + o * 4], (uint32_t)(nn_load_32(&out[y * 140 + x * 20 + o * 4]) + sum));
             }
         }
@@ -187,7 +193,7 @@ nn_status_t nn_invoke(void) {
     for (int32_t k = 0; k < 3; k++) {
         nn_conv0((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[200], 2 * k, 2 * k + 2);
         nn_conv1((int8_t *)&nn_arena[200], (int8_t *)&nn_arena[300], 2 * k, 2 * k + 2, 2 * k);
-        nn_conv2_part((int8_t *)&nn_arena[300], &nn_arena[400], 2 * k, 2 * k + 2, 2 * k);
+        nn_conv2_part((int8_t *)&nn_arena[300], &nn_arena[400], 2 * k, 2 * k);
     }
     nn_conv2_finish(&nn_arena[400], (int8_t *)&nn_arena[0]);
     return NN_OK;

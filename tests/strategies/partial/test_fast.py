@@ -1,0 +1,76 @@
+"""Loops over channels with the kernels of a core with the DSP extension, by their portable twin and
+with ASan and UBSan: outputs byte for byte, and the fast kernels are those that run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.calibrate import calibrated
+from pipeline.plan.cost import cost
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Loop
+from pipeline.strategies.partial.partial import Partial
+from tests.codegen.affine.support import frames
+from tests.codegen.cortex_m.support import core, fast, twin
+from tests.strategies import nets
+from tests.strategies.nets import Net
+
+
+def block(seed: int) -> Graph:
+    """A convolution that reaches over the edges, then an inverted residual; sizes at random."""
+    rng = np.random.default_rng(seed)
+    net = Net((int(rng.integers(5, 10)), int(rng.integers(5, 10)), 3), seed)
+    x = net.conv("input", int(rng.choice([6, 8, 11])), 3)
+    stride = int(rng.choice([1, 2]))
+    x = net.inverted(x, int(rng.choice([6, 8, 11])), 5, 3, stride)
+    net.dense(net.average(x), 3)
+    return net.graph()
+
+
+@pytest.mark.parametrize("channels", [0, 4, 6, 7, 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_blocks(tmp_path: Path, seed: int, channels: int) -> None:
+    graph = block(seed)
+    plan = Partial(channels=channels).plan(graph, core())
+    verify(plan, graph)
+    assert any(isinstance(step, Loop) for step in plan.tracks[0].steps)
+    native, given = twin(tmp_path, graph, plan), frames(graph, 4, seed)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+def test_kernels_of_passes_are_fast(tmp_path: Path) -> None:
+    """Figure 1's block, 32 of its 144 channels at a time and 16 at last. Scratch is in the arena,
+    not in the peak."""
+    graph = nets.fig1_block()
+    plan = Partial(channels=32).plan(graph, core())
+    found = cost(plan, graph, core())
+    assert found.arena_bytes > found.pmu_bytes == 13 * 13 * (24 + 4 * 24 + 2 * 32)
+    native, given = twin(tmp_path, graph, plan), frames(graph, 4)
+    assert np.array_equal(native(given), graph.outputs(given))
+    assert fast(native, "conv2d") == fast(native, "depthwise") == 1
+
+
+def test_without_room_for_scratch(tmp_path: Path) -> None:
+    """Slower kernels, the same outputs."""
+    graph = nets.fig1_block()
+    small = core(sram_bytes=13 * 13 * (24 + 4 * 24 + 2 * 32) + 100)
+    plan = Partial(channels=32).plan(graph, small)
+    assert not any(buffer.role == "scratch" for buffer in plan.buffers)
+    assert cost(plan, graph, small).arena_bytes <= small.sram_bytes
+    native, given = twin(tmp_path, graph, plan), frames(graph, 2)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 12), (16, 36)])
+def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
+    graph = nets.fig1_block()
+    strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
+    plan = calibrated(strategy.plan(graph, core()), graph, frames(graph, 2, 1))
+    given = frames(graph, 3)
+    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    assert np.array_equal(twin(tmp_path, graph, plan)(given), expected)
