@@ -1,16 +1,19 @@
-"""``python -m pipeline.training.paper_release RUN_DIR``: release the weights of a run.
+"""``python -m pipeline.training.paper_release RUN_DIR [NOTE ...]``: release the weights of a run.
 
-RUN_DIR is the workspace of a ``train=paper`` run. The test set has decided nothing before.
+RUN_DIR is the workspace of a ``train=paper`` run. The test set has decided nothing before. Notes go
+into the provenance as they are.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
@@ -26,7 +29,7 @@ def accuracy(graph: Graph, data: Arrays, part: str) -> float:
     return float((found == data[f"{part}_labels"]).mean())
 
 
-def release(run: Path, folder: Path = FOLDER) -> str:
+def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
     """Write NAME.npz and NAME.json into ``folder``; returns NAME."""
     cfg = config.load(run / "params.yaml")
     model = config.instantiate(cfg["model"])
@@ -37,17 +40,18 @@ def release(run: Path, folder: Path = FOLDER) -> str:
     write_json(folder / f"{name}.json", provenance(cfg, weights, run) | {
         "accuracy_int_validation": accuracy(graph, data, "validation"),
         "accuracy_int_test": accuracy(graph, data, "test"),
+        "notes": list(notes),
     })  # fmt: skip
     return name
 
 
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
     """What was run, on which code, and how long it took."""
-    chosen = " ".join(f"{group}={cfg[group]['name']}" for group in ("model", "data", "train"))
+    overrides = yaml.safe_load((run / ".hydra" / "overrides.yaml").read_text())
     code = ("git", "rev-parse", "--short", "HEAD")
     done = subprocess.run(code, capture_output=True, text=True, check=True, cwd=FOLDER.parent)
     return {
-        "command": f"python run.py {chosen} seed={cfg['seed']} until=quantize",
+        "command": " ".join(("python run.py", *overrides)),
         "seed": cfg["seed"],
         "threads": cfg["threads"],
         "train": {key: value for key, value in cfg["train"].items() if key != "_target_"},
@@ -59,4 +63,4 @@ def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any
 
 
 if __name__ == "__main__":
-    print(release(Path(sys.argv[1])))
+    print(release(Path(sys.argv[1]), notes=sys.argv[2:]))

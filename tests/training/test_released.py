@@ -110,15 +110,17 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     cfg["train"] = {"_target_": "pipeline.training.paper.Paper", "name": "paper", "trials": [1]}
     cfg["seed"] = 7
     write_text(run / "params.yaml", yaml.safe_dump(cfg))
+    write_text(run / ".hydra" / "overrides.yaml", "- train=paper\n- seed=7\n")
     write_npz(run / "weights.npz", weights)
     write_npz(run / "data" / "dataset.npz", data)
     write_json(run / ".stages" / "train.json", {"seconds": 61.4})
-    assert paper_release.release(run, folder) == "mnist_2kb-mnist"
+    assert paper_release.release(run, folder, ["resumed once"]) == "mnist_2kb-mnist"
     monkeypatch.setattr(released, "FOLDER", folder)
     told = provenance("mnist_2kb-mnist")
-    assert told["seed"] == 7 and "seed=7" in told["command"] and told["wall_seconds"] == 61
+    assert told["seed"] == 7 and told["wall_seconds"] == 61
+    assert told["command"] == "python run.py train=paper seed=7"
     assert told["train"] == {"name": "paper", "trials": [1]}
-    assert told["score_validation"] == 0.25
+    assert told["score_validation"] == 0.25 and told["notes"] == ["resumed once"]
     again = Released("mnist_2kb-mnist").train(Mnist2kb(), {}, Run()).weights
     assert float(again[ACCURACY_FLOAT]) == 0.5
     graph = Int4().graph("net", Mnist2kb(), again)
