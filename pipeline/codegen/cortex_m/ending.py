@@ -83,6 +83,11 @@ def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick
     )
 
 
+def wrapped(values: IntArray) -> IntArray:
+    """As 32 bits hold them: sums that wrap around come out right all the same."""
+    return (values + REACH) % (2 * REACH) - REACH
+
+
 def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -> Reals:
     """(channels,): what a channel stores whatever the input, NaN where that depends.
 
@@ -127,7 +132,7 @@ class End:
         if packed:  # the second sum of a pair is 256 times itself, plus the first
             starts = starts.copy()
             starts[:, 1::2] = starts[:, 1::2] * 256 + starts[:, ::2]
-            starts = (starts + REACH) % (2 * REACH) - REACH
+        starts = wrapped(starts)
         if self.quick is None:
             return starts
         constants = self.quick.constants[groups].reshape(len(groups), -1)

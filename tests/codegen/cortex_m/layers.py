@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from tests.graphs import Net
 
@@ -37,8 +39,11 @@ def _relu(net: Net) -> None:
 
 
 def _extremes(net: Net) -> None:
-    """Sometimes a weight that two channels cannot share a half with, or sums beyond 24 bits."""
-    name = net.operators[-1].parameters
+    """Sometimes a weight that two channels cannot share a half with, sums beyond 24 bits, channels
+    that are constant, as TFLite's converter leaves dead ones: a huge bias, a tiny scale."""
+    op = net.operators[-1]
+    assert isinstance(op, Conv2d | Dense)
+    name = op.parameters
     kind = net.rng.random()
     if kind < 0.15:
         net.constants[name[0]].reshape(-1)[-1] = -128
@@ -46,6 +51,10 @@ def _extremes(net: Net) -> None:
         net.constants[name[1]][:] = net.rng.integers(
             -(1 << 26), 1 << 26, net.constants[name[1]].shape
         )
+    elif kind < 0.45 and isinstance(op.requant, FixedPoint) and len(op.requant.shifts) > 1:
+        net.constants[name[1]][::2] = 1_500_000_000
+        shifts = (-27 if n % 2 == 0 else shift for n, shift in enumerate(op.requant.shifts))
+        object.__setattr__(op, "requant", FixedPoint(op.requant.multipliers, tuple(shifts)))
 
 
 def convolution(rng: np.random.Generator) -> Graph:

@@ -9,7 +9,7 @@ from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.cortex_m.operators import depthwise
+from pipeline.codegen.cortex_m.operators import accumulate, depthwise
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
 
@@ -89,6 +89,8 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
 def compute(job: Job) -> bool:
     op, tensors = job.op, job.program.graph.tensors
     assert isinstance(op, Conv2d)
+    if job.partial:
+        return accumulate.compute(job)
     if is_depthwise(op, tensors):
         return depthwise.compute(job)
     part = step.part(job)

@@ -8,8 +8,9 @@ from pipeline.codegen.cortex_m.ending import end
 from pipeline.graph.operators.dense import Dense
 from pipeline.scratch import DENSE_CHANNELS, dense_bytes
 
-MOST_WORDS = 8
-"""Of the input in the code of the innermost loop."""
+MANY, MOST_WORDS = 2 * DENSE_CHANNELS, {DENSE_CHANNELS: 8, 2 * DENSE_CHANNELS: 4}
+"""Channels that are computed together where there are enough; by how many they are, words of the
+input in the code of the innermost loop."""
 
 
 def compute(job: Job) -> bool:
@@ -24,10 +25,11 @@ def compute(job: Job) -> bool:
         return False
     values = job.program.graph.constants[name].reshape(channels, -1)
     places = weights.order(1, source.size)
-    quads = weights.pairs(channels, DENSE_CHANNELS)
+    at_once = MANY if channels % MANY == 0 or channels > 4 * MANY else DENSE_CHANNELS
+    groups = weights.pairs(channels, at_once)
     finish, constants = end(job), job.program.constants
     packed = weights.can_pack(values, finish.reach)
-    stream = weights.interleaved(values, places, quads, packed)
+    stream = weights.interleaved(values, places, groups, packed)
     job.program.call(
         op.name,
         "cortex_m/dense",
@@ -37,17 +39,18 @@ def compute(job: Job) -> bool:
         True,
         inputs=source.size,
         channels=channels,
+        pairs=at_once // 2,
         groups=len(places),
-        unroll=weights.unrolled(len(places), MOST_WORDS),
+        unroll=weights.unrolled(len(places), MOST_WORDS[at_once]),
         packed=packed,
         rests=weights.rests(1, source.size, 1)[0],
         widen="s8" if source.dtype.signed else "u8",
         weights=constants.add(
-            op.name, "weights", "int8_t", stream, f"{op.name}: four channels by two elements",
+            op.name, "weights", "int8_t", stream, f"{op.name}: {at_once} channels by two elements",
             job.in_flash(name), 4,
         ),
         table=constants.add(
-            op.name, "ends", "int32_t", finish.rows(quads.reshape(-1, 2), packed),
+            op.name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
             f"{op.name}: for two channels what sums begin with, and how they end",
         ),
         end=finish,

@@ -7,7 +7,7 @@ import numpy as np
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import End, end
+from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -89,9 +89,9 @@ def table(values: IntArray, finish: End, stride: int) -> IntArray:
     even, odd = _words(padded[..., :-1]), _words(padded[..., 1:])
     odd = odd if stride == 1 else odd[..., -1:]
     pairs = np.concatenate([even, odd], axis=-1).reshape(channels, -1)
-    head = finish.starts[:, None]
+    head = wrapped(finish.starts[:, None])
     if finish.quick:
-        head = np.concatenate([2 * head, finish.quick.constants], axis=1)
+        head = np.concatenate([wrapped(2 * head), finish.quick.constants], axis=1)
     return np.concatenate([head, pairs], axis=1)
 
 
