@@ -11,21 +11,27 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.timing.summary import summary
 
-LONG = ("traffic", "states_us", "energy_by_state_uj")
+LONG = ("traffic", "energy_by_state_uj")
 """Of a summary, what a curve does not show."""
 
 
 def study(cfg: Mapping[str, Any], graph: Graph) -> list[dict[str, Any]]:
-    """For each of ``cfg["study"]``, a mapping of dotted keys to values: these, the plan's notes and
-    its times; or an ``error`` where nothing can be planned."""
+    """For each of ``cfg["study"]``, a mapping of dotted keys to values: these as ``set``, the plan's
+    notes and its times; or an ``error`` where nothing can be planned.
+
+    With ``only: counts`` nothing is planned: what the strategy counts without (``counts``).
+    """
     return [_variant(cfg, overrides, graph) for overrides in cfg["study"]]
 
 
 def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
-    values = changed(cfg, overrides)
-    found: dict[str, Any] = {"set": dict(overrides)}
+    keys = {key: value for key, value in overrides.items() if key != "only"}
+    values = changed(cfg, keys)
+    found: dict[str, Any] = {"set": keys}
     try:
         hardware = board.hardware(values["hardware"])
+        if overrides.get("only") == "counts":
+            return found | config.instantiate(values["strategy"]).counts(graph)
         plan = config.instantiate(values["strategy"]).plan(graph, hardware)
         timed = summary(plan, graph, hardware)
     except ThimbleError as error:

@@ -18,7 +18,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Plan
-from pipeline.report.bars import Bars, bars
+from pipeline.timing.bars import Bars, bars
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import swaps
 
@@ -70,17 +70,7 @@ def write(
 
 def packed(charts: Sequence[Bars], layers: Sequence[str], makespan_us: float) -> str:
     """The bars as JSON for the page's script, times in whole microseconds."""
-    tracks = [
-        {
-            "name": each.track,
-            "start": each.start_us.round().astype(int).tolist(),
-            "took": (each.stop_us - each.start_us).round().astype(int).tolist(),
-            "layer": each.layer.tolist(),
-            "kind": each.kind.tolist(),
-            "steps": each.steps.tolist(),
-        }
-        for each in charts
-    ]
+    tracks = [each.content() for each in charts]
     content = {"tracks": tracks, "layers": list(layers), "end": round(makespan_us)}
     return json.dumps(content, separators=(",", ":")).replace("</", "<\\/")
 

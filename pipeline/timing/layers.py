@@ -58,6 +58,8 @@ class Layer:
 
     def content(self) -> dict[str, Any]:
         return asdict(self) | {
+            "mops": self.work / 1e6,
+            "once_mb": self.once_bytes / 1e6,
             "bound": self.bound,
             "bound_once": self.bound_once,
             "intensity_low": self.intensity(SLOW_CARD_FAST_CORE[0], SLOW_CARD_FAST_CORE[1]),

@@ -9,6 +9,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
+from pipeline.timing.bars import bars
 from pipeline.timing.energy import energy
 from pipeline.timing.layers import Layer, by_layer
 from pipeline.timing.simulate import Timeline, simulate
@@ -23,11 +24,18 @@ def swaps(plan: Plan) -> bool:
     )
 
 
+SEGMENTS = 400
+"""Bars of the timeline that schedule.json keeps."""
+
+
 def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     """The timed part of schedule.json; nothing for a plan without a card."""
     if not swaps(plan):
         return {}
-    return summarized(simulate(plan, graph, hardware), graph, hardware)
+    timeline = simulate(plan, graph, hardware)
+    layers = [op.name for op in graph.operators]
+    segments = [each.content() for each in bars(plan, timeline, layers, SEGMENTS)]
+    return summarized(timeline, graph, hardware) | {"segments": segments}
 
 
 def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         "card_read_bytes": read / frames,
         "card_write_bytes": stored / frames,
         "wear": stored * card.write_amplification / frames,
-        "wear_bytes_a_day": lasts.bytes_a_day,
+        "wear_gb_a_day": lasts.bytes_a_day / 1e9,
         "wear_years_first_failure": lasts.years_first_failure,
         "wear_years_half": lasts.years_half,
         "card_timing": card.timing,
