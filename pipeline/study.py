@@ -16,8 +16,8 @@ LONG = ("traffic", "energy_by_state_uj")
 
 
 def study(cfg: Mapping[str, Any], graph: Graph) -> list[dict[str, Any]]:
-    """For each of ``cfg["study"]``, a mapping of dotted keys to values: these as ``set``, the plan's
-    notes and its times; or an ``error`` where nothing can be planned.
+    """For each of ``cfg["study"]``, a mapping of dotted keys to values: these as ``set``, the
+    plan's notes and its times; or an ``error`` where nothing can be planned.
 
     With ``only: counts`` nothing is planned: what the strategy counts without (``counts``).
     """

@@ -13,7 +13,7 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = ("layers", "memories", "random_weights")
+BESIDES = ("layers", "memories", "random_weights", "flasher")
 """What a run also tells: cycles by layer, what the plan needs of each memory."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
@@ -21,7 +21,7 @@ ROW = ("name", "metric", "paper", "layer", "of")
 
 TIMED = (
     *("frames", "makespan_us", "bound_us", "card_timing", "states_us", "energy_by_state_uj"),
-    *("wear_bytes_a_day", "io_tasks", "compute_tasks", "traffic", "study"),
+    *("wear_gb_a_day", "io_tasks", "compute_tasks", "traffic", "study"),
 )
 """What the simulation of a plan with a card tells besides its metrics."""
 
@@ -61,6 +61,8 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     result |= {name: merged[name] for name in METRICS if name in merged}
     result |= {name: merged[name] for name in BESIDES if name in merged}
     result |= {name: merged[name] for name in TIMED if name in merged}
+    if "study" in result:
+        result["study"] = [_without(one, "segments") for one in result["study"]]
     if merged:
         result["fits"] = status != "infeasible"
     if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM
@@ -86,6 +88,7 @@ def rows(
     that have its value. A row without a metric is of a network that nobody else can build. With
     ``layer`` the figure is that layer's; with ``of`` it follows from other published figures.
     """
+    paper = [each for row in paper for each in _by_layer(row, result)]
     return [
         {
             "name": row.get("name", result["strategy"]),
@@ -107,6 +110,18 @@ def studied(merged: Mapping[str, Any], config: Mapping[str, Any]) -> list[dict[s
         other = changed(config, variant["set"])
         found += rows(config["paper"], {"strategy": config["strategy"]["name"], **variant}, other)
     return found
+
+
+def _by_layer(row: Mapping[str, Any], result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A row whose layer is ``*`` stands for one of each layer, with its name behind."""
+    if row.get("layer") != "*":
+        return [row]
+    names = [layer["layer"] for layer in result.get("traffic", ())]
+    return [{**row, "layer": name, "name": f"{row['name']} {name}"} for name in names]
+
+
+def _without(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != name}
 
 
 def _figure(row: Mapping[str, Any], result: Mapping[str, Any]) -> Any:

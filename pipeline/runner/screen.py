@@ -134,6 +134,9 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         if result.get("latency_max_us", 0) > result["latency_us"]:
             text += f", {result['latency_max_us'] / 1000:.1f} ms for the slowest image"
         found.append(("latency", text))
+    if flasher := result.get("flasher"):
+        verb = "would run" if flasher["dry_run"] else "ran"
+        found += [("flasher", f"{verb}: {flasher['command']}"), ("writes", flasher["writes"])]
     if each := [layer for layer in result.get("layers", ()) if "cycles_per_mac" in layer]:
         text = ", ".join(f"{layer['layer']} {layer['cycles_per_mac']:.1f}" for layer in each)
         found.append(("cycles/MAC", text))
@@ -159,7 +162,9 @@ def published(result: Mapping[str, Any]) -> list[str]:
     lines = []
     for row in result.get("rows", ()):
         ours, paper = ("–" if row[key] is None else number(row[key]) for key in ("ours", "paper"))
-        lines.append(f"  {row['name']} {row['metric']}: {ours}, published {paper}")
+        known = row["paper"] is not None and row["ours"] is not None
+        apart = f", difference {number(row['ours'] - row['paper'])}" if known else ""
+        lines.append(f"  {row['name']} {row['metric']}: {ours}, published {paper}{apart}")
     for line in result.get("unpublished", ()):
         lines.append(f"  {line} published, of a network that is not")
     return lines

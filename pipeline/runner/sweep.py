@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from pipeline.artifacts import read_json, write_json
 from pipeline.runner import progress, results, table
@@ -35,6 +35,7 @@ def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> No
         "output": config.output.name,
         "tracking": config.tracking.name,
         "overrides": list(config.hydra.overrides.task),
+        "figure": OmegaConf.to_container(config.figure),
         "entry": None,
     }
     if about["tracking"] != "none":
@@ -64,7 +65,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     if error:
         result["error"] = error
     write_json(folder / "result.json", result)
-    files = table.keep(folder, jobs)
+    files = [*table.keep(folder, jobs), *table.keep_rows(folder, result, about.get("figure"))]
     if about["output"] == "json":
         json_line(result)
     else:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.artifacts import write_bytes, write_json, write_text
+from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.metrics import METRICS
+from pipeline.runner.results import reports
 from pipeline.runner.screen import number, published, shown
 
 COLUMNS = (
@@ -43,7 +44,8 @@ def names(jobs: Sequence[Sequence[str]]) -> list[str]:
 
 
 def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Write ``table.csv``, ``table.json`` and, if there is something to draw, ``pareto.png``.
+    """Write ``table.csv``, ``table.json`` and, if there is something to draw, ``pareto.png``
+    and ``profile.png``.
 
     Returns those that a person may want to open.
     """
@@ -60,12 +62,55 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
         if sum(job["status"] == "ok" for job in jobs) > 1:
             from pipeline.report.pareto import png  # matplotlib takes a second
 
-            picture = png(jobs, names([job["overrides"] for job in jobs]))
-            if picture:
-                write_bytes(folder / "pareto.png", picture)
-                files.append(folder / "pareto.png")
+            called = names([job["overrides"] for job in jobs])
+            pictures = {"pareto.png": png(jobs, called), "profile.png": profiles(jobs, called)}
+            for name, picture in pictures.items():
+                if picture:
+                    write_bytes(folder / name, picture)
+                    files.append(folder / name)
         return files
     return []
+
+
+def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes | None:
+    """The memory of each layer, where all jobs are plans for one network."""
+    from pipeline.report.profile import Profile, png
+
+    found = []
+    for job, name in zip(jobs, called, strict=True):
+        report = Path(job["run_dir"]) / "schedule.json"
+        layers = read_json(report).get("profile", []) if report.is_file() else []
+        found.append(Profile(name, tuple((layer, size) for layer, size in layers)))
+    return png(found) if len({job.get("model") for job in jobs}) == 1 else None
+
+
+def keep_rows(
+    folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None
+) -> list[Path]:
+    """Of an experiment, write ``rows.csv``, published figures beside ours, and ``figure.png``.
+
+    Returns what there is.
+    """
+    files = []
+    with contextlib.suppress(OSError):
+        if rows := result.get("rows"):
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(("name", "metric", "paper", "ours", "difference"))
+            for row in rows:
+                known = row["paper"] is not None and row["ours"] is not None
+                apart = row["ours"] - row["paper"] if known else None
+                writer.writerow([row[key] for key in ("name", "metric", "paper", "ours")] + [apart])
+            write_text(folder / "rows.csv", text.getvalue())
+            files.append(folder / "rows.csv")
+        if figure:
+            from pipeline.report.figures import png as drawn
+
+            jobs = [{**job, **reports(Path(job["run_dir"]))} for job in result["jobs"]]
+            if picture := drawn(figure, jobs):
+                write_bytes(folder / "figure.png", picture)
+                files.append(folder / "figure.png")
+    return files
 
 
 def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,109 @@
+"""The figure of an experiment: what its jobs found, drawn as the paper draws it.
+
+``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
+(what a job has planned for besides its own values of keys) or ``timeline`` (the tracks); ``y`` the
+metrics; ``log`` a logarithmic axis; ``title``. A job is a panel.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.charts import ACCENT, INK, PEAK, QUIET, STYLE
+
+COLOURS = (ACCENT, "#d08c3f", "#8a7fb3", "#57a773", PEAK)
+KINDS = (ACCENT, "#d08c3f", "#8a7fb3")
+
+Job = Mapping[str, Any]
+
+
+def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
+    """The picture; None when no job has anything to draw.
+
+    Args:
+        jobs: results, with what schedule.json holds.
+    """
+    drawn = [job for job in jobs if job.get("traffic")]
+    if not drawn:
+        return None
+    with matplotlib.rc_context({**STYLE, "savefig.dpi": 130}):
+        if spec["each"] == "timeline":
+            figure = _timelines(drawn)
+        else:
+            figure = Figure(figsize=(10.0, 0.6 + 3.2 * len(drawn)), layout="constrained")
+            for axes, job in zip(
+                figure.subplots(len(drawn), squeeze=False)[:, 0], drawn, strict=True
+            ):
+                _bars(axes, job, spec)
+        figure.suptitle(spec.get("title", ""), color=INK)
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", metadata={"Software": None})
+        return stream.getvalue()
+
+
+def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
+    """A group of bars for each place, one a metric."""
+    places = _places(job, spec)
+    metrics = list(spec["y"])
+    wide = 0.8 / len(metrics)
+    for n, metric in enumerate(metrics):
+        values = [place.get(metric) or 0.0 for _, place in places]
+        at = [place + wide * (n - (len(metrics) - 1) / 2) for place in range(len(places))]
+        axes.bar(at, values, wide, color=COLOURS[n % len(COLOURS)], label=metric)
+    axes.set_xticks(
+        range(len(places)), [name for name, _ in places], rotation=60 if len(places) > 8 else 0
+    )
+    axes.set_title(str(job.get("model", "")), loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=8)
+    if spec.get("log"):
+        axes.set_yscale("log")
+    if spec["each"] == "layer" and spec.get("log"):
+        axes.axhline(1.0, color=QUIET, linewidth=0.8)
+
+
+def _places(job: Job, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """What each group of bars is called, and its figures."""
+    if spec["each"] == "layer":
+        return [(row["layer"], row) for row in job["traffic"]]
+    every = [{**job, "set": {}}, *(one for one in job.get("study", ()) if "error" not in one)]
+    return [(_label(one), one) for one in every]
+
+
+def _label(one: Mapping[str, Any]) -> str:
+    values = [
+        f"{value // 1024} KB" if key.endswith("_bytes") else str(value)
+        for key, value in one["set"].items()
+    ]
+    return "\n".join(values) or "as the job"
+
+
+def _timelines(jobs: Sequence[Job]) -> Figure:
+    """The tracks of each job and of what it has planned besides, on time axes of their own."""
+    rows = [(str(job.get("model", "")), job) for job in jobs]
+    for job in jobs:
+        besides = [one for one in job.get("study", ()) if one.get("segments")]
+        rows += [(_label(one).replace("\n", ", "), one) for one in besides]
+    figure = Figure(figsize=(10.0, 0.6 + 1.7 * len(rows)), layout="constrained")
+    for axes, (name, found) in zip(
+        figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True
+    ):
+        tracks = found["segments"]
+        for place, track in enumerate(tracks):
+            spans = [
+                (start / 1e6, took / 1e6)
+                for start, took in zip(track["start"], track["took"], strict=True)
+            ]
+            axes.broken_barh(
+                spans, (place - 0.35, 0.7), facecolors=[KINDS[kind] for kind in track["kind"]]
+            )
+        axes.set_yticks(range(len(tracks)), [track["name"] for track in tracks])
+        axes.invert_yaxis()
+        axes.set_title(name, loc="left", fontsize=10)
+        axes.set_xlabel("s")
+    return figure
