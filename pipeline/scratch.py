@@ -25,8 +25,8 @@ DENSE_CHANNELS = 4
 LANES = 4
 """Channels of a depthwise convolution that one word holds."""
 
-STEP_BYTES = 4
-"""Scratch is a multiple of these, and at one."""
+WIDEST = 9
+"""Columns of a depthwise kernel whose row of weights fits the registers beside some sums."""
 
 
 def has_dsp(hardware: Hardware) -> bool:
@@ -59,6 +59,7 @@ def is_depthwise(op: Conv2d, tensors: Tensors) -> bool:
         and channels >= LANES
         and op.dilation == (1, 1)
         and op.stride[1] in (1, 2)
+        and tensors[op.parameters[0]].shape[2] <= WIDEST
     )
 
 
@@ -79,6 +80,15 @@ def convolution_bytes(op: Conv2d, tensors: Tensors) -> int:
     out = tensors[op.output].shape
     taps = prod(tensors[op.parameters[0]].shape[1:])
     return pixels_together(out[0] * out[1]) * words(taps) * 8
+
+
+def accumulation_bytes(op: Operator, tensors: Tensors, channels: int) -> int:
+    """Of a convolution's part that adds ``channels`` of its input: windows as above."""
+    if not isinstance(op, Conv2d) or op.groups > 1 or tensors[op.output].shape[2] < 2:
+        return 0
+    rows, columns, _ = tensors[op.output].shape
+    taps = prod(tensors[op.parameters[0]].shape[1:3])
+    return pixels_together(rows * columns) * words(taps * channels) * 8
 
 
 def pixels_together(pixels: int) -> int:

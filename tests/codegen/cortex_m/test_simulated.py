@@ -1,0 +1,61 @@
+"""Fast kernels on simulated cores: their assembly gives the graph's outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from tests.codegen.affine.support import frames
+from tests.codegen.cortex_m.layers import KINDS
+from tests.graphs import Net, random_graph
+from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+
+pytestmark = needs_arm
+BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
+"""Cortex-M4, M7 and M33."""
+
+
+def network(seed: int) -> Graph:
+    """All kinds of fast layers, of sizes that nothing divides."""
+    net = Net((11, 9, 3), np.random.default_rng(seed), name="layers")
+    net.conv(13, (3, 3), stride=(1, 2))
+    net.depthwise((3, 3))
+    start = net.conv(17, (1, 1))
+    net.plus(net.conv(17, (3, 3)), start)
+    net.depthwise((5, 3), stride=(2, 2), padding=(1, 2, 1, 1))
+    net.conv(10, (2, 3), stride=(2, 1))
+    net.dense(40)
+    net.dense(11)
+    return net.graph()
+
+
+def check(graph: Graph, board: str, folder: Path) -> None:
+    hardware = board_named(board)
+    size = built(folder, graph, hardware)
+    given = frames(graph, 3)
+    runs = simulated(folder, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_every_kind_of_layer(board: str, tmp_path: Path) -> None:
+    check(network(BOARDS.index(board)), board, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(5000, 5300, 100))
+def test_random_networks_on_a_cortex_m4(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check(random_graph(seed), "nucleo_f446re", tmp_path / f"{seed}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
+    for seed in range(5000, 5050):
+        graph = KINDS[kind](np.random.default_rng(seed))
+        check(graph, "nucleo_f446re", tmp_path / f"{seed}")
