@@ -76,9 +76,8 @@ class Emitter:
         if step.rule == "accumulate":
             acc = whole(self.buffers[f"{step.tensor}.sums"])
             ins = (self.channels(self.held(op.inputs[0]), part), self.weights_of(op, part))
-            return Compute(
-                op.name, acc, ins, (*[1] * (len(acc.size) - 1), acc.size[-1]), partial=True
-            )
+            pixel = (*[1] * (len(acc.size) - 1), acc.size[-1])
+            return Compute(op.name, acc, ins, pixel, partial=True, scratch=self.beside(step))
         out = self.channels(self.held(step.tensor), part)
         names = dict.fromkeys(operand.tensor for operand in self.operands(op))
         read = tuple(self.read(op, name, part) for name in names)

@@ -7,7 +7,7 @@ channels are needed within a pass only, whatever it reads or writes whole throug
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
@@ -17,6 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
+Scratch = Callable[[str, int], int]
 Form = Literal["whole", "ring", "tile", "sums", "scratch"]
 
 
@@ -47,12 +48,13 @@ def lives(
     graph: Graph,
     start: str,
     makers: Mapping[str, Operator],
-    scratch: Mapping[str, int] | None = None,
+    scratch: Scratch = lambda tensor, accumulated: 0,
 ) -> list[Piece]:
     """All pieces, in the order in which they are first needed.
 
     Args:
-        scratch: bytes that the operator that makes a tensor needs, by the tensor's name.
+        scratch: bytes that the operator that makes a tensor needs, given its name and how many
+            channels it adds at once, 0 where it does not accumulate.
     """
     shapes = {name: graph.tensors[name].shape for name in (start, *makers)}
     found = {start: Piece(start, "whole", shapes[start], 0, 0)}
@@ -61,8 +63,8 @@ def lives(
     def use(name: str, step: int) -> None:
         found[name] = replace(found[name], last=max(found[name].last, step))
 
-    def beside(name: str, step: int) -> None:
-        if needed := (scratch or {}).get(name, 0):
+    def beside(name: str, step: int, accumulated: int = 0) -> None:
+        if needed := scratch(name, accumulated):
             piece = Piece(name, "scratch", (needed,), step, step)
             found[piece.name] = piece
 
@@ -101,8 +103,7 @@ def lives(
                     use(ring_name, now)
                 else:
                     use(name, closed)
-            if step.rule != "accumulate":
-                beside(step.tensor, now)
+            beside(step.tensor, now, part.at_once if step.rule == "accumulate" else 0)
             now += 1
     use(graph.output, now)
     return list(found.values())

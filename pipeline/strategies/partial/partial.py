@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
@@ -13,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
-from pipeline.scratch import scratch_bytes
+from pipeline.scratch import accumulation_bytes, has_dsp, scratch_bytes
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.order import least_peak
@@ -66,17 +67,21 @@ class Partial(Strategy):
         operators = [op for op in needed(graph) if op is not prologue.pool]
         best, found = self.scheduled(graph, prologue.start.name, operators)
         makers = {op.output: op for op in operators}
-        needs = {op.output: scratch_bytes(op, graph.tensors, hardware) for op in operators}
 
-        def placed(plan: Schedule) -> Layout:
-            pieces = lives(plan, graph, prologue.start.name, makers, needs)
+        def placed(plan: Schedule, fast: bool = True) -> Layout:
+            pieces = lives(
+                plan,
+                graph,
+                prologue.start.name,
+                makers,
+                lambda name, at_once: _scratch(makers[name], graph, hardware, at_once) * fast,
+            )
             return lay_out(pieces, graph, hardware, self.accumulator_bits, prologue.sum_nibbles)
 
-        narrowed, layout = _narrowed(found, placed)
-        if any(needs.values()) and layout.cells > room(graph, hardware):
-            needs = {}  # slower kernels need none
-            narrowed, layout = _narrowed(found, placed)
-        found = narrowed
+        chosen, layout = _narrowed(found, placed)
+        if layout.cells > room(graph, hardware):  # slower kernels need no scratch
+            chosen, layout = _narrowed(found, partial(placed, fast=False))
+        found = chosen
         arriving = prologue.buffers(layout.extra)
         fixed = constants(graph, hardware, layout.cells)
         held = layout.buffers
@@ -127,6 +132,13 @@ class Partial(Strategy):
             return network, search(rules, self.search, MOST_STATES)
         except TooManyStates:
             return network, search(Rules(network, at_once, "whole"), "pex", MOST_STATES)
+
+
+def _scratch(op: Operator, graph: Graph, hardware: Hardware, accumulated: int) -> int:
+    """Bytes; ``accumulated``: input channels added at once, 0 where all are."""
+    if accumulated and has_dsp(hardware):
+        return accumulation_bytes(op, graph.tensors, accumulated)
+    return 0 if accumulated else scratch_bytes(op, graph.tensors, hardware)
 
 
 def _narrowed(plan: Schedule, placed: Callable[[Schedule], Layout]) -> tuple[Schedule, Layout]:

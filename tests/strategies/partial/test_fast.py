@@ -74,3 +74,33 @@ def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
     assert np.array_equal(twin(tmp_path, graph, plan)(given), expected)
+
+
+def residual(seed: int) -> Graph:
+    """Two 3x3 convolutions, added to what they began with: with 8 bits the first's channels are
+    made one by one and added to the second's sums."""
+    rng = np.random.default_rng(seed)
+    channels = int(rng.choice([6, 9]))
+    net = Net((int(rng.integers(7, 11)), int(rng.integers(7, 11)), channels), seed)
+    y = net.conv(net.conv("input", channels, 3), channels, 3)
+    net.dense(net.average(net.add("input", y)), 3)
+    return net.graph()
+
+
+@pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 3), (16, 1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_over_windows(tmp_path: Path, seed: int, bits: int, channels: int) -> None:
+    """Beyond edges, of odd numbers of channels and of pixels: nothing is added twice."""
+    graph = residual(seed)
+    strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
+    plan = strategy.plan(graph, core())
+    sums = dict(plan.notes)["accumulate_layers"]
+    plan = calibrated(plan, graph, frames(graph, 2, 1))
+    verify(plan, graph)
+    given = frames(graph, 3)
+    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    native = twin(tmp_path, graph, plan)
+    assert np.array_equal(native(given), expected)
+    lines = native.files["model.c"].splitlines()
+    assert sum("partial, " in line and "pixels and 2 channels" in line for line in lines) == sums
+    assert sums == 1 or bits == 16

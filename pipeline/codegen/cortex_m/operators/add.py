@@ -67,13 +67,15 @@ def compute(job: Job) -> bool:
     assert isinstance(op, Add)
     if job.partial or len(set(op.inputs)) != 2 or op.operands != op.inputs:
         return False
+    if not step.covers(job):  # of a pass over channels there may be rings
+        return False
     tensors = [job.tensor(name) for name in op.operands]
     if any(tensor.shape != job.target.shape for tensor in tensors):
         return False
     views = [job.view(f"{side_}_in", job.given(name), [whole(n) for n in job.target.shape])
              for side_, name in zip(("left", "right"), op.operands, strict=True)]  # fmt: skip
     in_order = job.apart or job.in_place
-    if not (in_order and step.covers(job) and all(map(step.in_one_piece, (*views, job.out())))):
+    if not (in_order and all(map(step.in_one_piece, (*views, job.out())))):
         return False
     pairs = zip(tensors, op.operand_requants, strict=True)
     sides = [side(tensor, requant, op.left_shift) for tensor, requant in pairs]
