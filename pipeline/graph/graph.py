@@ -56,6 +56,8 @@ class Graph:
             known.add(op.output)
         if self.output not in known:
             raise ThimbleError(f"nothing produces the output {self.output}")
+        if len({op.name for op in self.operators}) < len(self.operators):
+            raise ThimbleError(f"{self.name} has two operators of one name")
         for name, values in self.constants.items():
             tensor = self.tensors[name]
             if values.shape != tensor.shape:

@@ -36,25 +36,36 @@ class Builder:
         self.given: dict[str, Affine] = {}
 
     def graph(self, source: str, result: Value) -> FloatGraph:
-        """The finished graph; its output is as the source orders it, images channels last."""
+        """The finished graph; its output is as the source orders it, but channels last of images,
+        and of signals (1, c, l) where memory has them so."""
         if not self.nodes:
             raise ThimbleError(f"{self.name}: the network has no operator")
         self.here = "the output"
-        plain = np.arange(result.index.size).reshape(result.shape)
-        if is_usual(result) or not (result.index == plain).all():
+        plain = np.arange(result.index.size)
+        turned = result.transpose((0, 2, 1)) if len(result.shape) == 3 else result
+        if is_usual(result):
             final = self.usual(result)
-        else:  # (1, h, w, c) in the source, too
-            final = self.ordered(result, plain, result.shape[1:])
+        elif (turned.index.reshape(-1) == plain).all():  # (1, h, w, c) in the source, too
+            final = self.ordered(turned, turned.index, turned.shape[1:])
+        else:
+            final = self.usual(result)
         return FloatGraph(self.name, self.shapes, tuple(self.nodes), source, final, self.given)
 
     def refuse(self, reason: str) -> ThimbleError:
         return ThimbleError(f"{self.here}: {reason}")
 
     def source(self, name: str, shape: Shape, last: bool) -> Value:
-        """The network's input; ``last`` when the source itself has images channels last."""
-        stored = shape[1:] if last else ours(shape)
+        """The network's input; ``last`` when the source itself has images channels last, or has a
+        signal (1, c, l), which is then stored as an image of height 1: (1, l, c)."""
+        order = np.arange(prod(shape), dtype=np.int64)
+        if not last:
+            stored, index = ours(shape), usual(shape)
+        elif len(shape) == 3:
+            stored = (1, shape[2], shape[1])
+            index = order.reshape(stored).transpose(0, 2, 1)
+        else:
+            stored, index = shape[1:], order.reshape(shape)
         self.shapes[name] = stored
-        index = np.arange(prod(shape), dtype=np.int64).reshape(shape) if last else usual(shape)
         return Value(name, index)
 
     def usual(self, value: Value) -> str:
@@ -208,6 +219,25 @@ class Builder:
             return self.made(nodes.GlobalMean, [image], shape)
         fields = {"kernel": kernel, "stride": stride, "padding": padding}
         return self.made(kind, [image], shape, **fields)
+
+    def reduced(self, kind: type[nodes.Pool], x: Value, axes: Sequence[int]) -> Value:
+        """The mean or the maximum over ``axes`` of the source, which are left out."""
+        rank, over = len(x.shape), sorted({axis % len(x.shape) for axis in axes})
+        kept = [axis for axis in range(1, rank) if axis not in over]
+        if not over or over[0] == 0:
+            raise self.refuse(f"over axes {list(axes)[:8]} of {list(x.shape)}: not the batch's")
+        shape = tuple(x.shape[axis] for axis in kept)
+        if rank == 4 and set(over) <= {2, 3}:
+            image = x
+            window = tuple(x.shape[axis] if axis in over else 1 for axis in (2, 3))
+        else:
+            extents = tuple(x.shape[axis] for axis in over)
+            window = extents if len(over) == 2 else (1, prod(extents))
+            image = x.transpose((0, *kept, *over)).reshape((1, prod(shape), *window))
+        kernel = pair(window)
+        counts = (n // taps for n, taps in zip(image.shape[2:], kernel, strict=True))
+        made = (1, image.shape[1], *counts)
+        return self.pool(kind, image, made, kernel, kernel, (0, 0, 0, 0)).reshape((1, *shape))
 
     def concatenation(self, parts: Sequence[Value], axis: int) -> Value:
         """Along ``axis`` of the source."""

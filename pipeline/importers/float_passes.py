@@ -239,7 +239,7 @@ def scale_to_convolution(graph: Draft, node: Node) -> dict[str, list[Node]] | No
     return {
         node.output: [
             nodes.Reshaped(**{**fields, "output": before, "name": before}, shape=wide),
-            replace(image, inputs=(before,), output=after),
+            replace(image, inputs=(before,), output=after, name=after),
             nodes.Reshaped(**{**fields, "inputs": (after,)}, shape=shape),
         ]
     }

@@ -91,11 +91,18 @@ def divide(call: Call) -> Value:
 def total(call: Call) -> Value:
     """Sum: of any number of inputs."""
     result: Value | None = None
+    constants: list[Constant] = []
     for index in range(len(call.items)):
+        found = call.item(index)
+        if isinstance(found, Constant):
+            constants.append(found)
+            continue
         part = call.value(index)
         result = part if result is None else call.builder.binary(nodes.Sum, result, part)
     if result is None:
         raise call.refuse("has no inputs")
+    for constant in constants:
+        result = call.builder.scale(result, ONE, constant.floats)
     return result
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding, Pair, window_counts
@@ -12,20 +14,22 @@ from pipeline.importers.onnx_weighted import sides, window
 NONE = (0, 0, 0, 0)
 
 
-def image(call: Call, x: Value) -> Pair:
-    """The height and width of (1, c, h, w)."""
+def image(call: Call, x: Value) -> Value:
+    """(1, c, h, w), or (1, c, l) with a height of 1."""
+    if len(x.shape) == 3:
+        return x.reshape((*x.shape[:2], 1, x.shape[2]))
     if len(x.shape) != 4:
-        raise call.refuse(f"pooling of images is supported, not of {list(x.shape)}")
-    return pair(x.shape[2:])
+        raise call.refuse(f"pooling of images and signals is supported, not of {list(x.shape)}")
+    return x
 
 
 def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding]:
     """(kernel, stride, padding), with what ceil_mode adds at the end."""
-    size = image(call, x)
-    kernel, stride = window(call, "kernel_shape", 2), window(call, "strides", 2)
+    size, spatial = pair(image(call, x).shape[2:]), len(x.shape) - 2
+    kernel, stride = (window(call, name, spatial) for name in ("kernel_shape", "strides"))
     if min(*kernel, *stride) < 1:
         raise call.refuse(f"kernel {list(kernel)}, strides {list(stride)}: at least 1")
-    if window(call, "dilations", 2) != (1, 1):
+    if window(call, "dilations", spatial) != (1, 1):
         raise call.refuse("dilated pooling is not supported")
     top, bottom, left, right = sides(call, size, kernel, stride, (1, 1))
     if call.integer("ceil_mode", 0):
@@ -50,9 +54,7 @@ def maximum(call: Call) -> Item:
     """Of integers it is the integers' maximum: the same."""
     found = call.item(0)
     x = found.value if isinstance(found, Stored) else call.x
-    kernel, stride, padding = windows(call, x)
-    shape = (*x.shape[:2], *window_counts(image(call, x), kernel, stride, padding))
-    result = call.builder.pool(nodes.MaxPool, x, shape, kernel, stride, padding)
+    result = pooled(call, nodes.MaxPool, x, *windows(call, x))
     if not isinstance(found, Stored):
         return result
     if found.affine is None:
@@ -60,50 +62,58 @@ def maximum(call: Call) -> Item:
     return Stored(call.builder.mark(result, found.affine), found.affine, found.unsigned)
 
 
+def pooled(
+    call: Call, kind: type[nodes.Pool], x: Value, kernel: Pair, stride: Pair, padding: Padding
+) -> Value:
+    flat, picture = len(x.shape) == 3, image(call, x)
+    rows, columns = window_counts(pair(picture.shape[2:]), kernel, stride, padding)
+    shape = (*x.shape[:2], rows, columns)
+    result = call.builder.pool(kind, picture, shape, kernel, stride, padding)
+    return result.reshape((*x.shape[:2], columns)) if flat else result
+
+
 def average(call: Call) -> Value:
-    x = call.x
+    x, padded = call.x, call.x
     kernel, stride, padding = windows(call, x)
-    shape = (*x.shape[:2], *window_counts(image(call, x), kernel, stride, padding))
     if any(padding) and call.integer("count_include_pad", 0):
         if call.integer("ceil_mode", 0):
             raise call.refuse("average pooling with ceil_mode and counted padding")
-        x = call.builder.pad(x, [(0, 0), (0, 0), padding[:2], padding[2:]])
-        padding = NONE
-    return call.builder.pool(nodes.AveragePool, x, shape, kernel, stride, padding)
+        around = [(0, 0), (0, 0), padding[:2], padding[2:]]
+        padded, padding = call.builder.pad(image(call, x), around), NONE
+    result = pooled(call, nodes.AveragePool, padded, kernel, stride, padding)
+    return result.reshape((*x.shape[:2], *result.shape[-(len(x.shape) - 2) :]))
 
 
-def whole(kind: type[nodes.Pool]) -> Table:
-    def pooled(call: Call) -> Value:
-        size = image(call, call.x)
-        return call.builder.pool(kind, call.x, (*call.x.shape[:2], 1, 1), size, size, NONE)
+def whole(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
+    """GlobalAveragePool, GlobalMaxPool."""
 
-    return {"": pooled}
+    def global_pool(call: Call) -> Value:
+        size = pair(image(call, call.x).shape[2:])
+        return pooled(call, kind, call.x, size, size, NONE)
+
+    return global_pool
 
 
-def mean(call: Call) -> Value:
-    """ReduceMean over the height and width of an image, in whichever order its axes are."""
-    x, rank = call.x, len(call.x.shape)
-    axes = call.integers(1, "axes") or ()
-    over = sorted(call.axis(axis, rank) for axis in axes)
-    kept = [axis for axis in range(1, rank) if axis not in over]
-    if rank != 4 or len(over) != 2 or len(kept) != 1 or 0 in over:
-        raise call.refuse(
-            f"a mean over axes {list(axes)[:8]} of {list(x.shape)}: over height and width of an "
-            "image is supported"
-        )
-    turned = x.transpose((0, kept[0], *over))
-    size = pair(turned.shape[2:])
-    shape = (1, turned.shape[1], 1, 1)
-    pooled = call.builder.pool(nodes.AveragePool, turned, shape, size, size, NONE)
-    if not call.integer("keepdims", 1):
-        return pooled.reshape((1, turned.shape[1]))
-    return pooled.reshape(tuple(1 if axis in over else n for axis, n in enumerate(x.shape)))
+def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
+    """ReduceMean, ReduceMax: over some axes, in whichever order the others are."""
+
+    def reduced(call: Call) -> Value:
+        x, rank = call.x, len(call.x.shape)
+        axes = call.integers(1, "axes") or tuple(range(1, rank))
+        found = {call.axis(axis, rank) for axis in axes}
+        result = call.builder.reduced(kind, x, sorted(found))
+        if not call.integer("keepdims", 1):
+            return result
+        return result.reshape(tuple(1 if axis in found else n for axis, n in enumerate(x.shape)))
+
+    return reduced
 
 
 OPERATORS: Table = {
     "MaxPool": maximum,
     "AveragePool": average,
-    "GlobalAveragePool": whole(nodes.AveragePool)[""],
-    "GlobalMaxPool": whole(nodes.MaxPool)[""],
-    "ReduceMean": mean,
+    "GlobalAveragePool": whole(nodes.AveragePool),
+    "GlobalMaxPool": whole(nodes.MaxPool),
+    "ReduceMean": over(nodes.AveragePool),
+    "ReduceMax": over(nodes.MaxPool),
 }

@@ -28,12 +28,6 @@ from pipeline.importers.unsupported import unsupported
 
 INPUT = "input"
 
-HINTS = {
-    "log_softmax": "end the network with its logits: the label is the same",
-    "_log_softmax": "end the network with its logits: the label is the same",
-}
-"""What to do instead, where there is something."""
-
 
 def exported(name: str, module: nn.Module, example: torch.Tensor) -> FloatGraph:
     """The float graph of ``module`` in evaluation mode.
@@ -163,8 +157,7 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
     rule = OPERATORS.get(str(node.target))
     if rule is None:
         name = operator_name(node)
-        said = f"not supported; {HINTS[name]}" if name in HINTS else unsupported(name, supported())
-        raise builder.refuse(f"the operator {name} is {said}")
+        raise builder.refuse(f"the operator {name} is {unsupported(name, supported())}")
     shown = next(_flat(node.meta.get("val")), None)
     shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
     return rule(Call(builder, args, kwargs, shape))

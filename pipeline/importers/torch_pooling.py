@@ -6,6 +6,8 @@ Arguments are those of ATen's schemas
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding, Pair
@@ -81,18 +83,14 @@ def adaptive_maximum(call: Call) -> Value:
     return call.builder.pool(nodes.MaxPool, call.x, shape, kernel, kernel, (0, 0, 0, 0))
 
 
-def mean(call: Call) -> Value:
-    """Over height and width of an image."""
-    x, rank = call.x, len(call.x.shape)
-    axes = call.get(1, "dim")
-    if rank != 4 or axes is None or sorted(axis % rank for axis in axes) != [2, 3]:
-        raise call.builder.refuse(
-            f"a mean over {axes} of {list(x.shape)}: over height and width is supported"
-        )
-    kernel = (x.shape[2], x.shape[3])
-    shape = (1, x.shape[1], 1, 1)
-    pooled = call.builder.pool(nodes.AveragePool, x, shape, kernel, kernel, (0, 0, 0, 0))
-    return pooled.reshape(call.shape)
+def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
+    """aten.mean, aten.amax: over some axes."""
+
+    def reduced(call: Call) -> Value:
+        axes = call.get(1, "dim", None) or range(1, len(call.x.shape))
+        return call.builder.reduced(kind, call.x, list(axes)).reshape(call.shape)
+
+    return reduced
 
 
 OPERATORS: Table = {
@@ -102,5 +100,6 @@ OPERATORS: Table = {
     "aten.adaptive_avg_pool2d.default": adaptive_average,
     "aten._adaptive_avg_pool2d.default": adaptive_average,
     "aten.adaptive_max_pool2d.default": adaptive_maximum,
-    "aten.mean.dim": mean,
+    "aten.mean.dim": over(nodes.AveragePool),
+    "aten.amax.default": over(nodes.MaxPool),
 }

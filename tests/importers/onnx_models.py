@@ -115,6 +115,11 @@ def models() -> dict[str, onnx.ModelProto]:
         "ReduceMean": one("ReduceMean", IMAGE, ints(2, 3), keepdims=0),
         "ReduceMean kept": one("ReduceMean", IMAGE, ints(-2, -1)),
         "ReduceMean old": one("ReduceMean", IMAGE, opset=13, axes=[2, 3]),
+        "ReduceMean of columns": model(
+            [N("ReduceMean", ["x", "w"], ["m"]), N("Flatten", ["m"], ["f"]),
+             N("Gemm", ["f", "d"], ["y"])], IMAGE, {"w": ints(3), "d": weights(c * 9, 3)}),
+        "ReduceMax": one("ReduceMax", IMAGE, ints(2, 3), keepdims=0),
+        "Sum with a constant": one("Sum", IMAGE, weights(c, 1, 1)),
         "Add number": one("Add", IMAGE, number(1.5)),
         "Add channels": one("Add", IMAGE, weights(c, 1, 1)),
         "Add image": one("Add", IMAGE, weights(*IMAGE)),

@@ -118,6 +118,8 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Shape]] = {
     "global average pool": (
         lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4)), IMAGE),
     "mean": (lambda: Of(lambda m, x: x.mean((-1, -2))), IMAGE),
+    "mean of rows": (lambda: Of(lambda m, x: x.mean(2, keepdim=True)), IMAGE),
+    "greatest": (lambda: Of(lambda m, x: x.amax((2, 3))), IMAGE),
     "mean kept": (lambda: Of(lambda m, x: x.mean([2, 3], keepdim=True)), IMAGE),
     "add": (
         lambda: Of(lambda m, x: m.a(x) + m.b(x), a=nn.Conv2d(6, 4, 1), b=nn.Conv2d(6, 4, 1)),
