@@ -11,7 +11,9 @@ from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.swap import swapnn
+from pipeline.strategies.swap import best, swapnn
+from pipeline.strategies.swap.layers import layers
+from pipeline.strategies.swap.tiles import tilings
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,17 @@ class Swap(Strategy):
         self.check(hardware)
         frames = self.frames or {"latency": 1, "throughput": 10}[self.objective]
         rates = Rates.of(hardware)
+        if self.scheduler == "best":
+            return best.plan(graph, hardware, self.name, frames, rates)
         return swapnn.plan(graph, hardware, self.name, self.buffer_bytes, self.pools, frames, rates)
+
+    def counts(self, graph: Graph) -> dict[str, int]:
+        """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
+        cut = tilings(layers(graph), self.buffer_bytes)
+        return {
+            "io_tasks": sum(each.io_tasks for each in cut),
+            "compute_tasks": sum(each.compute_tasks for each in cut),
+        }
 
     def check(self, hardware: Hardware) -> None:
         allowed = {

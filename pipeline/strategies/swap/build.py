@@ -1,0 +1,249 @@
+"""Segments as a program: what is read, computed and written, where, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import Tensor
+from pipeline.plan.rates import Rates
+from pipeline.plan.vocabulary import Buffer, Compute, Move, Slice, Step
+from pipeline.strategies.swap.layers import Layer
+from pipeline.strategies.swap.places import window
+from pipeline.strategies.swap.program import Program, Span
+from pipeline.strategies.swap.segments import Rows, Segment, aligned, extent, row_bytes
+
+
+@dataclass(frozen=True)
+class Held:
+    """A buffer in SRAM whose first axis is a ring of ``rows``; a vector is one row."""
+
+    buffer: Buffer
+    base: int
+    rows: int
+    row_bytes: int
+    copy_bytes: int = 0
+
+    def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
+        base = self.base + copy % self.buffer.copies * self.copy_bytes
+        low, high = rows
+        if high - low >= self.rows:
+            yield base, base + self.rows * self.row_bytes
+            return
+        start, stop = low % self.rows, (high - 1) % self.rows + 1
+        parts = [(start, stop)] if start < stop else [(start, self.rows), (0, stop)]
+        for first, last in parts:
+            yield base + first * self.row_bytes, base + last * self.row_bytes
+
+    def slice(self, rows: Rows, copy: int = 0) -> Slice:
+        """Of a feature map: whole rows."""
+        shape = self.buffer.shape
+        if len(shape) == 1:
+            return Slice(self.buffer.name, (0,), shape, copy)
+        rest = shape[1:]
+        lows = (rows[0], *(0 for _ in rest))
+        return Slice(self.buffer.name, lows, (rows[1] - rows[0], *rest), copy)
+
+
+@dataclass
+class Builder:
+    """Adds segments to a program. Residents alternate between the two ends of SRAM, and what
+    segments need besides between the sides of what is left: so a segment's weights can arrive
+    while the one before still runs."""
+
+    graph: Graph
+    sram_bytes: int
+    rates: Rates
+    program: Program = field(init=False)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.program = Program(self.sram_bytes)
+
+    def run(self, segments: Sequence[Segment], frames: Sequence[int], label: str) -> None:
+        """The segments one after the other for each frame, or once for those in a batch."""
+        places = layout(segments, self.sram_bytes)
+        names = [f"{label}{n}" for n in range(len(segments))]
+        if segments[0].batch > 1:
+            for segment, place, name in zip(segments, places, names, strict=True):
+                _Run(self, segment, place, name).frames(frames)
+            return
+        runs = [_Run(self, *each) for each in zip(segments, places, names, strict=True)]
+        for frame in frames:
+            for run in runs:
+                run.frames([frame])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte addresses of a segment's source and target, and of what it needs besides."""
+
+    source: int
+    target: int
+    inner: int
+
+
+def layout(segments: Sequence[Segment], sram_bytes: int) -> list[Layout]:
+    result, low = list[Layout](), True
+    end = sram_bytes // 16 * 16
+    for number, segment in enumerate(segments):
+        if segment.source == "sram" and result:
+            source, low = result[-1].target, not low
+        else:
+            low = number % 2 == 0
+            source = 0 if low else end - segment.source_bytes
+        target = end - segment.target_bytes if low else 0
+        bottom = segment.source_bytes if low else segment.target_bytes
+        top = target if low else source
+        inner = bottom if number % 2 else top - segment.inner_bytes
+        result.append(Layout(source, target, inner))
+    return result
+
+
+class _Run:
+    """One segment at its place."""
+
+    def __init__(self, builder: Builder, segment: Segment, place: Layout, name: str) -> None:
+        self.builder, self.segment, self.name = builder, segment, name
+        self.rates, self.program = builder.rates, builder.program
+        self.tensors = builder.graph.tensors
+        self.tile = -1
+        layers = segment.layers
+        self.maps = [self.map(layers[0], True, place.source, segment.source_rows)]
+        base = place.inner
+        for n in range(1, len(layers)):
+            self.maps.append(self.map(layers[n], True, base, segment.rings.sources[n]))
+            base += segment.middle_bytes(n)
+        self.maps.append(self.map(layers[-1], False, place.target, segment.target_rows))
+        self.weights: list[Held | None] = []
+        for n, layer in enumerate(layers):
+            self.weights.append(self.held_weights(n, layer, base) if layer.weight else None)
+            base += segment.weight_bytes(n)
+
+    def add(
+        self, tensor: Tensor, base: int, sizes: Sequence[int], copies: int, step: int
+    ) -> Buffer:
+        # residents are one buffer, whichever segment speaks of it
+        name = f"{tensor.name}@{base}.{sizes[0]}"
+        buffer = window(name, tensor, base, sizes, 8, copies, step)
+        self.builder.buffers[name] = buffer
+        return buffer
+
+    def map(self, layer: Layer, source: bool, base: int, rows: int) -> Held:
+        tensor = self.tensors[layer.source if source else layer.target]
+        each, batch = row_bytes(layer, source), self.segment.batch
+        if extent(layer, source) == 1 or len(tensor.shape) == 1:
+            sizes, rows = tensor.shape, 1
+        else:
+            sizes = (rows, *tensor.shape[1:])
+        step = aligned(rows * each)
+        buffer = self.add(tensor, base, sizes, batch, step)
+        return Held(buffer, base, rows, each, step)
+
+    def held_weights(self, n: int, layer: Layer, base: int) -> Held:
+        tensor, segment = self.tensors[layer.weight], self.segment
+        streamed = n == segment.streamed
+        rows = min(segment.tile, layer.channels) if streamed else layer.channels
+        step = aligned(rows * layer.row_bytes)
+        copies = segment.copies if streamed else 1
+        buffer = self.add(tensor, base, (rows, *tensor.shape[1:]), copies, step)
+        return Held(buffer, base, rows, layer.row_bytes, step)
+
+    # --- steps
+
+    def frames(self, frames: Sequence[int]) -> None:
+        segment = self.segment
+        arrived, stored = [0] * len(frames), 0
+        for n, layer in enumerate(segment.layers):
+            if layer.weight and n != segment.streamed:
+                self.read_weights(n, (0, layer.channels), 0)
+        for turn in segment.rings.turns:
+            if segment.source == "card":
+                for number, frame in enumerate(frames):
+                    arrived[number] = self.arrive(turn.reads[0], arrived[number], frame, number)
+            for n, layer in enumerate(segment.layers):
+                rows, reads = turn.computes[n], turn.reads[n]
+                if rows[0] >= rows[1]:
+                    continue
+                if n == segment.streamed:
+                    self.stream(n, layer, rows, reads, frames)
+                else:
+                    for number, frame in enumerate(frames):
+                        self.compute(n, rows, reads, (0, layer.channels), 0, frame, number)
+            if segment.target == "card":
+                for number, frame in enumerate(frames):
+                    self.store(turn.computes[-1], frame, number)
+            stored += 1
+
+    def arrive(self, rows: Rows, arrived: int, frame: int, copy: int) -> int:
+        held, layer = self.maps[0], self.segment.layers[0]
+        if layer.windows is None:
+            rows = (0, 1)
+        low, high = max(rows[0], arrived), rows[1]
+        if low >= high:
+            return arrived
+        piece = held.slice((low, high), copy)
+        size = (high - low) * held.row_bytes
+        source = Slice(layer.source, piece.lo, piece.size, frame)
+        self.program.read(
+            self.rates.move_us(size, False), (Move(source, piece, frame),),
+            held.spans((low, high), copy), (layer.source, frame, low, high),
+        )  # fmt: skip
+        return high
+
+    def store(self, rows: Rows, frame: int, copy: int) -> None:
+        held, layer = self.maps[-1], self.segment.layers[-1]
+        if rows[0] >= rows[1]:
+            return
+        piece = held.slice(rows, copy)
+        size = (rows[1] - rows[0]) * held.row_bytes
+        target = Slice(layer.target, piece.lo, piece.size, frame)
+        self.program.write(
+            self.rates.move_us(size, True), (Move(piece, target, frame),),
+            held.spans(rows, copy), (layer.target, frame, *rows), extent(layer, False),
+        )  # fmt: skip
+
+    def read_weights(self, n: int, channels: Rows, copy: int) -> None:
+        held, layer = self.weights[n], self.segment.layers[n]
+        assert held is not None
+        piece = self.channels(held, channels, copy)
+        size = min(channels[1], layer.channels) - channels[0]
+        us = self.rates.move_us(size * layer.row_bytes, False)
+        source = Slice(layer.weight, piece.lo, piece.size)
+        self.program.read(us, (Move(source, piece),), held.spans((0, held.rows), copy))
+
+    def channels(self, held: Held, channels: Rows, copy: int) -> Slice:
+        shape = held.buffer.shape
+        lows = (channels[0], *(0 for _ in shape[1:]))
+        return Slice(held.buffer.name, lows, (channels[1] - channels[0], *shape[1:]), copy)
+
+    def stream(self, n: int, layer: Layer, rows: Rows, reads: Rows, frames: Sequence[int]) -> None:
+        tile = self.segment.tile
+        for low in range(0, layer.channels, tile):
+            self.tile += 1
+            self.read_weights(n, (low, low + tile), self.tile)
+            for number, frame in enumerate(frames):
+                self.compute(n, rows, reads, (low, low + tile), self.tile, frame, number)
+
+    def compute(
+        self, n: int, rows: Rows, reads: Rows, channels: Rows, tile: int, frame: int, copy: int
+    ) -> None:
+        layer, source, target = self.segment.layers[n], self.maps[n], self.maps[n + 1]
+        weights, number = self.weights[n], self.tensors[layer.target].shape
+        out = target.slice(rows, copy)
+        first, size = channels[0], channels[1] - channels[0]
+        out = Slice(out.buffer, (*out.lo[:-1], first), (*out.size[:-1], size), copy)
+        ins = [source.slice(reads, copy)]
+        spans = list(source.spans(reads, copy))
+        if weights is not None:
+            ins.append(self.channels(weights, channels, tile))
+            spans += weights.spans((0, weights.rows), tile)
+        if layer.bias:
+            ins.append(Slice(layer.bias, (0,), self.tensors[layer.bias].shape))
+        made = (rows[1] - rows[0]) / extent(layer, False)
+        share = made * (min(channels[1], number[-1]) - first) / number[-1]
+        step: Step = Compute(layer.name, out, tuple(ins), frame=frame)
+        self.program.compute(
+            self.rates.compute_us(layer.work * share), (step,), spans, target.spans(rows, copy)
+        )

@@ -1,0 +1,167 @@
+"""A sequential program over SRAM and a card, taken apart into tracks that run side by side.
+
+The program is legal if its tasks run one after the other. Which of them may overlap follows from
+the bytes that they touch: of two that share bytes, one of them writing, the later waits for the
+earlier. So reads run ahead as far as their places are free. What the card does next – the next read
+or the next write – is tried by list scheduling; the order that results is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.vocabulary import Signal, Step, Wait
+
+Queue = Literal["read", "compute", "write"]
+QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
+GRAIN = 16
+"""Bytes that are told apart."""
+
+Span = tuple[int, int]
+"""Bytes of SRAM: from, to."""
+
+
+class Needs(NamedTuple):
+    """How many tasks of each queue must be done before a task starts."""
+
+    read: int = 0
+    compute: int = 0
+    write: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    us: float
+    needs: Needs
+    steps: tuple[Step, ...]
+
+
+@dataclass
+class Program:
+    """Tasks in the order in which they would run alone, in three queues."""
+
+    sram_bytes: int
+    tasks: dict[Queue, list[Task]] = field(default_factory=lambda: {name: [] for name in QUEUES})
+
+    def __post_init__(self) -> None:
+        size = -(-self.sram_bytes // GRAIN)
+        self.loaded = np.zeros(size, dtype=np.int64)  # by the queue read
+        self.used = np.zeros(size, dtype=np.int64)  # read or written by computing
+        self.made = np.zeros(size, dtype=np.int64)  # written by computing
+        self.saved = np.zeros(size, dtype=np.int64)  # read by the queue write
+        self.card: dict[tuple[str, int], IntArray] = {}
+
+    def read(self, us: float, steps: Iterable[Step], into: Iterable[Span],
+             rows: tuple[str, int, int, int] | None = None) -> None:  # fmt: skip
+        """From the card; ``rows`` (tensor, frame, from, to) are of a feature map."""
+        number, compute, write = len(self.tasks["read"]) + 1, 0, 0
+        if rows and rows[:2] in self.card:
+            write = int(self.card[rows[:2]][rows[2] : rows[3]].max(initial=0))
+        for part in _parts(into):
+            compute = max(compute, int(self.used[part].max(initial=0)))
+            write = max(write, int(self.saved[part].max(initial=0)))
+            self.loaded[part] = number
+        self.tasks["read"].append(Task(us, Needs(0, compute, write), tuple(steps)))
+
+    def compute(
+        self, us: float, steps: Iterable[Step], reads: Iterable[Span], writes: Iterable[Span]
+    ) -> None:
+        number, read, write = len(self.tasks["compute"]) + 1, 0, 0
+        for part in _parts(reads):
+            read = max(read, int(self.loaded[part].max(initial=0)))
+            self.used[part] = number
+        for part in _parts(writes):
+            read = max(read, int(self.loaded[part].max(initial=0)))
+            write = max(write, int(self.saved[part].max(initial=0)))
+            self.used[part] = self.made[part] = number
+        self.tasks["compute"].append(Task(us, Needs(read, 0, write), tuple(steps)))
+
+    def write(self, us: float, steps: Iterable[Step], out: Iterable[Span],
+              rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
+        """To rows of a feature map of ``extent`` rows."""
+        number, compute, read = len(self.tasks["write"]) + 1, 0, 0
+        for part in _parts(out):
+            compute = max(compute, int(self.made[part].max(initial=0)))
+            read = max(read, int(self.loaded[part].max(initial=0)))
+            self.saved[part] = number
+        known = self.card.setdefault(rows[:2], np.zeros(extent, dtype=np.int64))
+        known[rows[2] : rows[3]] = number
+        self.tasks["write"].append(Task(us, Needs(read, compute, 0), tuple(steps)))
+
+
+def _parts(spans: Iterable[Span]) -> Iterator[slice]:
+    for low, high in spans:
+        yield slice(low // GRAIN, -(-high // GRAIN))
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """``io``: the card's queues in the order of their turns."""
+
+    makespan_us: float
+    io: tuple[Queue, ...]
+    busy_us: dict[str, float]
+
+
+def schedule(program: Program, writes_first: bool) -> Scheduled:
+    """List scheduling: of a read and a write that can start, the preferred kind goes first."""
+    queues = program.tasks
+    at, done = dict.fromkeys(QUEUES, 0), dict.fromkeys(QUEUES, 0)
+    now, running, io = 0.0, dict[str, tuple[float, Queue]](), list[Queue]()
+    order: tuple[Queue, ...] = ("write", "read") if writes_first else ("read", "write")
+    total = sum(map(len, queues.values()))
+
+    def able(name: Queue) -> bool:
+        if at[name] == len(queues[name]):
+            return False
+        needs = queues[name][at[name]].needs
+        return (
+            needs.read <= done["read"]
+            and needs.compute <= done["compute"]
+            and needs.write <= done["write"]
+        )
+
+    def start(engine: str, name: Queue) -> None:
+        running[engine] = now + queues[name][at[name]].us, name
+        at[name] += 1
+
+    while sum(done.values()) < total:
+        if "cpu" not in running and able("compute"):
+            start("cpu", "compute")
+        if "io" not in running:
+            for name in order:
+                if able(name):
+                    start("io", name)
+                    io.append(name)
+                    break
+        engine = min(running, key=lambda key: running[key][0])
+        now, name = running.pop(engine)
+        done[name] += 1
+    busy = {name: sum(task.us for task in tasks) for name, tasks in queues.items()}
+    return Scheduled(now, tuple(io), busy)
+
+
+def frozen(program: Program, io: Sequence[Queue]) -> tuple[list[Step], list[Step]]:
+    """The steps of the tracks ``cpu`` and ``io``, with waits."""
+    queues, at = program.tasks, dict.fromkeys(QUEUES, 0)
+    place: dict[Queue, list[int]] = {name: [0] for name in QUEUES}
+    transfers = list[Step]()
+    for number, name in enumerate(io, 1):
+        task = queues[name][at[name]]
+        at[name] += 1
+        place[name].append(number)
+        if task.needs.compute:
+            transfers.append(Wait("cpu", task.needs.compute))
+        transfers += [*task.steps, Signal("io")]
+    steps = list[Step]()
+    for task in queues["compute"]:
+        needed = max(place["read"][task.needs.read], place["write"][task.needs.write])
+        if needed:
+            steps.append(Wait("io", needed))
+        steps += [*task.steps, Signal("cpu")]
+    return steps, transfers

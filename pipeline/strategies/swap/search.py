@@ -1,0 +1,140 @@
+"""The cheapest way to cut a chain of layers into segments, by dynamic programming.
+
+A segment's price is the larger of its computing and its transfers, and a share of what it has to
+read before it can begin and to write after its end. The prices are estimates: the plans of several
+shares are simulated, and the fastest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from pipeline.errors import ThimbleError
+from pipeline.plan.rates import Rates
+from pipeline.strategies.swap.layers import Layer
+from pipeline.strategies.swap.segments import Place, Rings, Segment, extent
+
+LONGEST = 10
+"""Layers of a segment."""
+CHUNKS = (1, 2, 4, 7, 8, 14, 16, 28)
+TILES = (2048, 8192, 32768, 65536)
+"""Bytes of a weight tile."""
+COPIES = (2, 3, 8)
+
+
+Offer = tuple[float, float, float, Segment]
+
+
+@dataclass
+class Search:
+    layers: tuple[Layer, ...]
+    sram_bytes: int
+    rates: Rates
+    rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
+    offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
+
+    def ring(self, first: int, last: int, chunk: int) -> Rings:
+        key = first, last, chunk
+        if key not in self.rings:
+            self.rings[key] = Rings.of(self.layers[first : last + 1], chunk)
+        return self.rings[key]
+
+    def best(self, first: int, last: int, share: float) -> list[Segment]:
+        """For the layers ``first`` … ``last``, from the card to the card; ``share`` of a segment's
+        lead counts.
+
+        Raises:
+            ThimbleError: when some layer fits in no way.
+        """
+
+        @cache
+        def rest(start: int, place: Place) -> tuple[float, float, tuple[Segment, ...]]:
+            if start > last:
+                return (0.0, 0.0, ()) if place == "card" else (float("inf"), 0.0, ())
+            found = (float("inf"), 0.0, tuple[Segment, ...]())
+            for stop in range(start, min(last, start + LONGEST - 1) + 1):
+                for target in ("card", "sram"):
+                    here = self.cheapest(start, stop, place, target, share)
+                    if here is None:
+                        continue
+                    segment, price = here
+                    after = rest(stop + 1, target)
+                    io = segment.io_us(self.rates) + after[1]
+                    total = price + after[0]
+                    if (total, io) < found[:2]:
+                        found = (total, io, (segment, *after[2]))
+            return found
+
+        segments = rest(first, "card")[2]
+        if not segments:
+            layer = max(self.layers[first : last + 1], key=lambda each: each.source_bytes)
+            raise ThimbleError(
+                f"no way to cut the network was found that fits {self.sram_bytes} B of SRAM: a row "
+                f"of {layer.name} reads {layer.source_bytes // extent(layer, True)} B; try "
+                "strategy.scheduler=swapnn or more hardware.sram_bytes"
+            )
+        return list(segments)
+
+    def cheapest(
+        self, first: int, last: int, source: Place, target: Place, share: float
+    ) -> tuple[Segment, float] | None:
+        key = first, last, source, target
+        if key not in self.offers:
+            self.offers[key] = list(self.priced(*key))
+        offers = self.offers[key]
+        if not offers:
+            return None
+        busy, lead, _, segment = min(offers, key=lambda each: (each[0] + share * each[1], each[2]))
+        return segment, busy + share * lead
+
+    def priced(self, first: int, last: int, source: Place, target: Place) -> Iterator[Offer]:
+        """(time of the busier engine, lead, transfers, segment)."""
+        for segment in self.candidates(first, last, source, target):
+            cpu, io = segment.cpu_us(self.rates), segment.io_us(self.rates)
+            yield max(cpu, io), segment.lead_us(self.rates), io, segment
+
+    def candidates(self, first: int, last: int, source: Place, target: Place) -> Iterator[Segment]:
+        layers = self.layers[first : last + 1]
+        if len(layers) > 1 and any(layer.windows is None for layer in layers):
+            return
+        rows = extent(layers[-1], source=False)
+        for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
+            rings = self.ring(first, last, chunk)
+            plain = Segment(layers, rings, source, target)
+            if layers[0].windows and plain.needed_bytes <= self.sram_bytes:
+                yield plain
+            for n, layer in enumerate(layers):
+                if layer.channelwise or not layer.weight:
+                    continue
+                yield from self.streamed(replace(plain, streamed=n), layer)
+
+    def streamed(self, segment: Segment, layer: Layer) -> Iterator[Segment]:
+        """With weight tiles of several sizes, and as many at once as fit."""
+        for size in TILES:
+            tile = max(1, min(layer.channels, size // layer.row_bytes))
+            for copies in COPIES:
+                each = replace(segment, tile=tile, copies=copies)
+                if each.needed_bytes > self.sram_bytes:
+                    break
+                yield each
+
+    def batched(self, number: int, source: Place, target: Place, frames: int) -> Segment | None:
+        """A dense layer for all frames at once; None where that does not fit."""
+        layer = self.layers[number]
+        rings = self.ring(number, number, 1)
+        found = None
+        plain = Segment((layer,), rings, source, target, streamed=0, batch=frames)
+        for each in self.streamed(plain, layer):
+            if found is None or each.copies >= found.copies:
+                found = each
+        return found
+
+
+def tail(layers: Sequence[Layer]) -> int:
+    """The number of the first of the dense layers that end the chain."""
+    first = len(layers)
+    while first and layers[first - 1].windows is None:
+        first -= 1
+    return first
