@@ -114,10 +114,12 @@ def product_sums(weights: IntArray, source: Tensor) -> tuple[int, int]:
     (positive) ones alone give the least (greatest) part. ``weights``: (c_out, …).
     """
     flat = weights.reshape(len(weights), -1)
-    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
-    products = flat[..., None] * ends
-    low = np.minimum(products.min(-1), 0).sum(1).min()
-    high = np.maximum(products.max(-1), 0).sum(1).max()
+    least = min(source.dtype.minimum - source.zero_point, 0)
+    greatest = max(source.dtype.maximum - source.zero_point, 0)
+    positive = np.add.reduce(flat, axis=1, where=flat > 0, dtype=np.int64)
+    negative = np.add.reduce(flat, axis=1, where=flat < 0, dtype=np.int64)
+    low = (positive * least + negative * greatest).min()
+    high = (positive * greatest + negative * least).max()
     return int(low), int(high)
 
 
