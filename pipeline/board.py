@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config import frozen
-from pipeline.hardware import Card, FlashTiming, Hardware, Memory, Power, Region, Toolchain
+from pipeline.hardware import Card, FlashTiming, Hardware, Memory, Power, Region, Toolchain, Uart
 
 
 def hardware(node: Mapping[str, Any]) -> Hardware:
@@ -21,5 +21,6 @@ def hardware(node: Mapping[str, Any]) -> Hardware:
     values["extra_memories"] = tuple(Memory(**m) for m in node.get("extra_memories") or ())
     values["regions"] = tuple(Region(**frozen(r)) for r in node.get("regions") or ())
     values["flash_timing"] = FlashTiming(**frozen(node.get("flash_timing") or {}))
+    values["uart"] = Uart(**frozen(node.get("uart") or {}))
     values["card"] = Card(**frozen(node.get("card") or {}))
     return Hardware(**values)

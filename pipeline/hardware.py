@@ -71,6 +71,25 @@ class FlashTiming:
 
 
 @dataclass(frozen=True)
+class Uart:
+    """The serial line to the computer, of boards whose start-up code is this project's own.
+
+    Attributes:
+        layout: of its registers, by the name of the status register: ``sr`` or ``isr``.
+        base: its first register's address; 0: no firmware for the board itself is built.
+        hz: the core's clock after reset.
+        divided_hz: what its divisor divides; 0: ``hz``.
+        setup: what switches on its clock and pins: (address, bits to clear, bits to set) each.
+    """
+
+    layout: Literal["sr", "isr"] = "isr"
+    base: int = 0
+    hz: int = 0
+    divided_hz: int = 0
+    setup: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Power:
     """A documented supply model: energy is time in a state times that state's power."""
 
@@ -161,6 +180,7 @@ class Hardware:
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
         regions: the memory behind the sizes above, for cores whose simulator keeps to it.
         flash_timing: where a modelled latency counts the flash's waits.
+        uart: how a firmware for the board itself reaches the computer.
         card: block storage that plans may swap with, if it has any bytes.
     """
 
@@ -187,6 +207,7 @@ class Hardware:
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
     activations_in: Literal["sram", "sdram"] = "sram"
     card: Card = field(default_factory=Card)
+    uart: Uart = field(default_factory=Uart)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

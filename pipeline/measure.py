@@ -103,7 +103,8 @@ def metrics(
         found["outside"] = size["outside"]
     if "instructions" in device:  # of nn_invoke alone, in the median inference
         found["instructions"] = device["instructions"]["median"]
-    return found | timing(device, hardware) | modelled(device, hardware) | by_layer(device, graph)
+    found |= timing(device, hardware) | modelled(device, hardware) | on_board(device, hardware)
+    return found | by_layer(device, graph)
 
 
 def float_network(graph: Graph, host: Array, says: IntArray, labels: Array) -> dict[str, Any]:
@@ -195,6 +196,19 @@ def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
             found[name] = counts[key]
     known = hardware.power.active_ma
     return found | ({"energy_uj": hardware.power.active_uj(middle)} if known else {})
+
+
+UNSAID = 0xFFFFFFFF
+"""A board's cycles when they are more than its timer can say."""
+
+
+def on_board(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
+    """``cycles`` of nn_invoke by a board's own timer, and the time at the clock that it ran at:
+    the one after reset, where the start-up code is this project's own."""
+    cycles = device.get("invoke_cycles", {}).get("median", UNSAID)
+    if cycles >= UNSAID:
+        return {}
+    return {"cycles": cycles, "latency_us": cycles / (hardware.uart.hz or hardware.clock_hz) * 1e6}
 
 
 def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:

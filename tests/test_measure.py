@@ -141,6 +141,14 @@ def test_a_modelled_latency_has_its_band_and_its_error() -> None:
     assert (checked["latency_error_pct"], checked["latency_evidence"]) == (5.0, "silicon")
 
 
+def test_a_boards_own_timer_counts_at_its_clock() -> None:
+    spread = {"min": 7000, "median": 8000, "max": 9000}
+    found = measured({"invoke_cycles": spread})
+    assert (found["cycles"], found["latency_us"]) == (8000, 8000 / BOARD.clock_hz * 1e6)
+    overrun = dict.fromkeys(spread, 4294967295)
+    assert "cycles" not in measured({"invoke_cycles": overrun})
+
+
 def test_agreement_is_with_the_float_networks_labels() -> None:
     """Of the images that it was asked about; its accuracy is of the same."""
     host = np.zeros((6, 10), np.int16)

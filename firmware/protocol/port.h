@@ -23,7 +23,11 @@ enum port_phase {
 #ifdef __AVR__
 #include "port_avr.h"
 #elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#ifdef PORT_UART /* a board; else a simulated one */
+#include "port_uart_cortex_m.h"
+#else
 #include "port_cortex_m.h"
+#endif
 #else
 #include "port_host.h"
 #endif

@@ -29,14 +29,8 @@ def check(config: Mapping[str, Any]) -> None:
 
 
 def _images(target: Mapping[str, Any]) -> None:
-    name = getattr(target["name"], "name", target["name"])
     if target["images"] < 0:
         raise ThimbleError(f"target.images={target['images']}: give 0 or more")
-    if target["images"] and name == "flash":
-        raise ThimbleError(
-            f"target.images={target['images']}: target=flash writes the firmware and runs no "
-            "images; leave out target.images"
-        )
 
 
 def _exists(key: str, path: str) -> None:

@@ -21,6 +21,7 @@ Tracking = Enum("Tracking", "background wait none")
 WeightsIn = Enum("WeightsIn", "sram flash external_flash stream")
 ActivationsIn = Enum("ActivationsIn", "sram sdram")
 MemoryKind = Enum("MemoryKind", "ram rom stream block")
+UartLayout = Enum("UartLayout", "sr isr")
 RegionKind = Enum("RegionKind", "ram rom")
 CardTiming = Enum("CardTiming", "paper card")
 TargetName = Enum("TargetName", "simulate host flash")
@@ -81,6 +82,15 @@ class Card:
 
 
 @dataclass
+class Uart:
+    layout: UartLayout = UartLayout.isr
+    base: int = 0
+    hz: int = 0
+    divided_hz: int = 0
+    setup: list[list[int]] = field(default_factory=list)
+
+
+@dataclass
 class Power:
     supply_volt: float = MISSING
     active_ma: float = MISSING
@@ -124,15 +134,18 @@ class Hardware:
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
     activations_in: ActivationsIn = ActivationsIn.sram
     card: Card = field(default_factory=Card)
+    uart: Uart = field(default_factory=Uart)
 
 
 @dataclass
 class Target:
-    """``images``: how many of the first test images the device runs; ``port``: of the board."""
+    """``images``: how many of the first test images the device runs; ``port``: of the board;
+    ``dry_run``: check what would be written and say the flasher's command, but write nothing."""
 
     name: TargetName = MISSING
     images: int = 100
     port: str = ""
+    dry_run: bool = False
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, Region
-from pipeline.targets import elf, machines, thumb_stack, toolchain, tools
+from pipeline.targets import cortex_m_board, elf, machines, thumb_stack, toolchain, tools
 from pipeline.targets.avr_stack import Bound
 from pipeline.targets.machines import DESK_BYTES, OUTSIDE_BYTES, Machine
 from pipeline.targets.toolchain import Size
@@ -33,7 +33,8 @@ says three more bits of the RAM's size."""
 def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     """Compile ``generated`` for the simulated machine and natively into ``output``.
 
-    Writes ``firmware.elf``, ``firmware.map`` and ``host``. Sizes count the harness.
+    Writes ``firmware.elf``, ``firmware.map`` and ``host``; where the board's UART is known also
+    ``board.elf`` and ``firmware.hex``. Sizes count the simulated machine's harness.
 
     Raises:
         ThimbleError: a tool is missing, there is no machine for the core, the sources do not
@@ -48,14 +49,14 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     target = output / "firmware.elf"
     with toolchain.objects(generated, output, tool.compiler, flags) as objects:
         common = (*flags, "-nostartfiles", f"-T{(generated / SCRIPT).resolve()}")
-        available = ram_bytes(hardware)
-        toolchain.link(
-            objects, target, tool.compiler, (*common, *placed(machine, hardware, available, 0))
-        )
-        statics = _statics(elf.read(target, tool.objdump), hardware)
-        stack_bytes = max(0, available - statics) // LEAST_BYTES * LEAST_BYTES  # keeps alignment
-        places = placed(machine, hardware, available, stack_bytes)
-        toolchain.link(objects, target, tool.compiler, (*common, *places))
+        stack_bytes = _linked(objects, target, common, machine, hardware)
+        board = cortex_m_board.own(hardware)
+        if board is not None:
+            cortex_m_board.recompile(generated, objects, flags, hardware)
+            stack = max(0, stack_bytes - cortex_m_board.MORE_BYTES)
+            places = placed(board, hardware, ram_bytes(hardware), stack)
+            toolchain.link(objects, output / "board.elf", tool.compiler, (*common, *places))
+            cortex_m_board.write_hex(output, hardware)
     toolchain.build_host(generated, output / "host")
     program = elf.read(target, tool.objdump)
     _check_arena(program, toolchain.stated_arena(generated / "model.h"))
@@ -64,6 +65,20 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     )
     bound = thumb_stack.bound(thumb_stack.Listing.parse(listing), "port_reset")
     return _judged(program, bound, stack_bytes, hardware, output)
+
+
+def _linked(
+    objects: Path, target: Path, flags: Sequence[str], machine: Machine, hardware: Hardware
+) -> int:
+    """Links ``objects`` to ``target``; bytes of the stack, which gets what the statics leave."""
+    tool, available = hardware.toolchain, ram_bytes(hardware)
+    first = (*flags, *placed(machine, hardware, available, 0))
+    toolchain.link(objects, target, tool.compiler, first)
+    statics = _statics(elf.read(target, tool.objdump), hardware)
+    stack_bytes = max(0, available - statics) // LEAST_BYTES * LEAST_BYTES  # keeps alignment
+    places = placed(machine, hardware, available, stack_bytes)
+    toolchain.link(objects, target, tool.compiler, (*flags, *places))
+    return stack_bytes
 
 
 def ram_bytes(hardware: Hardware) -> int:

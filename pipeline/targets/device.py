@@ -33,7 +33,8 @@ def measure(
     """The contents of ``device.json`` and ``outputs.npz``.
 
     Args:
-        target: the config group: ``name`` (simulate, host, flash), ``images``, ``port``.
+        target: the config group: ``name`` (simulate, host, flash), ``images``, ``port``,
+            ``dry_run``.
         build: folder with ``firmware.elf``, ``firmware.hex`` and ``host``.
         size: of ``size.json``.
         images: the whole test set, (n, h, w, c) uint8: the native program runs all of it, the
@@ -42,13 +43,8 @@ def measure(
     asked = int(target["images"])
     if asked < 0:
         raise ThimbleError(f"target.images={asked}: give 0 or more")
-    if asked and target["name"] == "flash":
-        raise ThimbleError(
-            f"target.images={asked}: target=flash writes the firmware and runs no images; "
-            "leave out target.images"
-        )
     native = host.infer(build / "host", images)
-    runs = _run(target, build, size, hardware, images[:asked], native[:asked])
+    runs, written = _run(target, build, size, hardware, images[:asked], native[:asked])
     counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes
     report = {
         "target": target["name"],
@@ -60,10 +56,12 @@ def measure(
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
         "instructions": _spread(runs.instructions),
+        "invoke_cycles": _spread(runs.invoke_cycles),
         "modelled_cycles": runs.modelled_cycles,
         "arena_touched_bytes": runs.arena_touched_bytes,
         "layer_cycles": _by_layer(runs),
         "host": {"images": len(images)},
+        "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
     }
     arrays = {
         "device_outputs": runs.outputs,
@@ -81,19 +79,26 @@ def _run(
     hardware: Hardware,
     images: Images,
     native: npt.NDArray[Any],
-) -> Runs:
+) -> tuple[Runs, flash.Written | None]:
     name = target["name"]
     if name == "host":
-        return uncounted(native)
+        return uncounted(native), None
     if name == "flash":
-        flash.write(build, hardware, str(target.get("port") or ""))
-        return uncounted(native[:0])
+        runs, written = flash.run(build, target, hardware, images)
+        return runs or uncounted(native[:0]), written
     if hardware.simulator not in SIMULATORS:
         raise ThimbleError(
             f"hardware {hardware.name}: no simulator {hardware.simulator!r}; have "
             f"{', '.join(SIMULATORS)}; try target=host"
         )
-    return SIMULATORS[hardware.simulator](build, size, hardware, images)
+    return SIMULATORS[hardware.simulator](build, size, hardware, images), None
+
+
+def _said(written: flash.Written, dry_run: bool) -> dict[str, Any]:
+    """The flasher's command and what it writes, for a person."""
+    memory = f"{written.memory_bytes:,} B of flash from {written.memory_start:#x} on"
+    span = f"{written.bytes:,} B to {written.start:#x} ... {written.stop - 1:#x}"
+    return {"command": written.text, "writes": f"{span}, in {memory}", "dry_run": dry_run}
 
 
 def _spread(cycles: npt.NDArray[np.int64]) -> dict[str, int] | None:

@@ -1,45 +1,88 @@
-"""Writing a firmware to a board: checked first, then the flasher's own command.
+"""Writing a firmware to a board: checked first, then the flasher's own command, then its answers
+over the serial line.
 
-No flasher has a dry run without hardware, so this is one: without a port it checks what would be
-written and says the exact command.
+No flasher has a dry run without hardware, so this has one: what would be written, into which
+memory, and the exact command.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from pipeline import ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import tools
+from pipeline.targets import parameters, protocol, tools
+from pipeline.targets.progress import counted
+from pipeline.targets.protocol import Command
+from pipeline.targets.runs import Images, Runs, check_images
+from pipeline.targets.serial_line import PATIENCE_S, Board, Line
 
-FLASHER_PACKAGES = {"avrdude": "avrdude"}
+FLASHER_PACKAGES = {"avrdude": "avrdude", "openocd": "openocd", "st-flash": "stlink-tools"}
+UNSAID = 0xFFFF
+"""A report's stack when it is more than that."""
 
 
-def command(build: Path, hardware: Hardware, port: str) -> list[str]:
-    """The flasher's command line for ``build/firmware.hex``.
+@dataclass(frozen=True)
+class Written:
+    """What the flasher is told to write, checked: ``bytes`` from ``start`` to ``stop`` (one past),
+    in a memory of so many bytes from ``memory_start`` on."""
+
+    command: tuple[str, ...]
+    bytes: int
+    start: int
+    stop: int
+    memory_start: int
+    memory_bytes: int
+
+    @property
+    def text(self) -> str:
+        return shlex.join(self.command)
+
+
+def checked(build: Path, hardware: Hardware, port: str) -> Written:
+    """The flasher's command line for ``build/firmware.hex``, and what it will write.
 
     Raises:
         ThimbleError: when the board has no flasher, or the file does not lie wholly in the flash
-            that programs may use.
+            that programs may use, or does not begin where the core looks for it.
     """
     if not hardware.flasher:
         raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
     hexfile = build / "firmware.hex"
     if not hexfile.exists():
         raise ThimbleError(
-            f"hardware {hardware.name}: its firmware is for a simulated core, none for the board "
-            "itself is built yet: leave out target=flash"
+            f"hardware {hardware.name}: no firmware for the board itself was built, because its "
+            "UART is not known (hardware.uart) or memories outside of the chip are used, which "
+            "nothing switches on: leave out target=flash"
         )
-    beyond = [a for a in ihex.load(hexfile) if not 0 <= a < hardware.flash_bytes]
+    flash = next((r for r in hardware.regions if r.kind == "rom" and not r.external), None)
+    first = flash.start if flash else 0
+    content = ihex.load(hexfile)
+    if not content:
+        raise ThimbleError(f"{hexfile} is empty: run stage build again")
+    beyond = [a for a in content if not first <= a < first + hardware.flash_bytes]
     if beyond:
+        reason = "" if flash else ": the boot loader lies there"
         raise ThimbleError(
             f"{hexfile} writes {len(beyond)} B beyond the {hardware.flash_bytes} B of flash of "
-            f"{hardware.title}, first at {min(beyond):#x}: the boot loader lies there"
+            f"{hardware.title}, first at {min(beyond):#x}{reason}"
+        )
+    if min(content) != first:
+        raise ThimbleError(
+            f"{hexfile} begins at {min(content):#x}, {hardware.title} looks for its program at "
+            f"{first:#x}: run stage build again"
         )
     values = {"part": hardware.part, "port": port, "hex": str(hexfile)}
-    return [word.format_map(values) for word in shlex.split(hardware.flasher)]
+    command = tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
+    span = min(content), max(content) + 1
+    return Written(command, len(content), *span, first, hardware.flash_bytes)
 
 
 def write(build: Path, hardware: Hardware, port: str) -> str:
@@ -49,12 +92,65 @@ def write(build: Path, hardware: Hardware, port: str) -> str:
         ThimbleError: without a port (saying the command to type), when the port or the flasher
             is not there, or when flashing fails.
     """
-    words = command(build, hardware, port or "PORT")
-    text = shlex.join(words)
+    found = checked(build, hardware, port or "PORT")
     if not port:
-        raise ThimbleError(f"target=flash needs target.port, e.g. /dev/ttyACM0; it runs: {text}")
+        raise ThimbleError(
+            f"target=flash needs target.port, e.g. /dev/ttyACM0; it runs: {found.text}"
+        )
     if not Path(port).exists():
-        raise ThimbleError(f"no board at {port}: connect it or set target.port; it runs: {text}")
-    tools.require(words[0], FLASHER_PACKAGES.get(words[0], words[0]), "writes the firmware")
-    tools.run(words, Path.cwd(), "flashing")
-    return text
+        raise ThimbleError(
+            f"no board at {port}: connect it or set target.port; it runs: {found.text}"
+        )
+    program = found.command[0]
+    tools.require(program, FLASHER_PACKAGES.get(program, program), "writes the firmware")
+    tools.run(list(found.command), Path.cwd(), "flashing")
+    return found.text
+
+
+def run(
+    build: Path, target: Mapping[str, Any], hardware: Hardware, images: Images
+) -> tuple[Runs | None, Written]:
+    """Flash the board, then inferences of ``images`` on it; without them in a dry run.
+
+    Args:
+        target: the config group: ``port``, ``dry_run``.
+    """
+    port = str(target.get("port") or "")
+    if target.get("dry_run"):
+        return None, checked(build, hardware, port or "PORT")
+    write(build, hardware, port)
+    found = checked(build, hardware, port)
+    if not len(images):
+        return None, found
+    return answers(build, hardware, port, images), found
+
+
+def answers(
+    build: Path, hardware: Hardware, port: str, images: Images, patience_s: float | None = None
+) -> Runs:
+    """Inferences of ``images`` on a board that has its firmware.
+
+    Raises:
+        ThimbleError: when it does not answer, is of another network, or refuses an image.
+    """
+    with Line(port, hardware.baud) as line, counted("board", len(images)) as advance:
+        board = Board(line, patience_s or PATIENCE_S)
+        who = board.connect()
+        check_images(images, who.input_bytes)
+        if loaded := parameters.wanted(build, who.parameter_bytes):
+            board.ask(Command.LOAD, loaded)
+        outputs = np.zeros((len(images), who.outputs), who.dtype)
+        cycles, stack = np.zeros(len(images), np.int64), 0
+        for index, image in enumerate(images):
+            outputs[index] = protocol.outputs(board.ask(Command.INFER, image.tobytes()), who)
+            told = protocol.report(board.ask(Command.REPORT))
+            cycles[index], stack = told.invoke_cycles, max(stack, told.stack_bytes)
+            advance(1)
+    none = np.zeros(0, np.int64)
+    return Runs(
+        outputs,
+        none,
+        none,
+        stack_bytes=None if stack == UNSAID else stack,
+        invoke_cycles=cycles,
+    )

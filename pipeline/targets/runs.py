@@ -32,6 +32,8 @@ class Runs:
         stack_bytes: deepest stack, start-up included, from the lowest stack pointer.
         painted_stack_bytes: the same as the chip found it in its own painted memory.
         instructions: (images,) in invoking; empty where nothing counts them.
+        invoke_cycles: (images,) in invoking, by the chip's own timer; empty where a simulator says
+            more.
         modelled_cycles: of the median inference, see pipeline/targets/qemu_cycles.py.
         arena_touched_bytes: of the arena up to its last byte ever written, by painted memory.
     """
@@ -46,6 +48,7 @@ class Runs:
     instructions: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
+    invoke_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def uncounted(outputs: npt.NDArray[Any]) -> Runs:

@@ -44,7 +44,6 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.sram_bytes=0",), "hardware.sram_bytes=0: give 1 or more"),
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("target.images=-1",), "target.images=-1: give 0 or more"),
-        (("target=flash", "target.images=3"), "target=flash writes the firmware and runs no"),
         (("model=tflite",), "model=tflite needs model.path: add model.path=FILE"),
         (("model=onnx", "model.path=folder"), "model.path=folder is a folder: give the file in it"),
         (("model=onnx", "model.path=no.onnx"), "model.path=no.onnx: there is no such file, looked"),

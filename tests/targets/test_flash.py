@@ -22,8 +22,8 @@ def build(tmp_path: Path) -> Path:
 
 
 def test_the_command_is_the_flashers_own(build: Path, arduino: Hardware) -> None:
-    words = flash.command(build, arduino, "/dev/ttyACM0")
-    assert " ".join(words) == (
+    found = flash.checked(build, arduino, "/dev/ttyACM0")
+    assert found.text == (
         f"avrdude -p atmega328p -c arduino -P /dev/ttyACM0 -b 115200 -D "
         f"-U flash:w:{build}/firmware.hex:i"
     )
@@ -42,9 +42,35 @@ def test_the_boot_loader_is_not_overwritten(build: Path, arduino: Hardware) -> N
         flash.write(build, arduino, "/dev/null")
 
 
+ELSEWHERE = ":0400100001020304E2\n:00000001FF\n"
+
+
+def test_what_is_written_is_checked(build: Path, arduino: Hardware) -> None:
+    found = flash.checked(build, arduino, "PORT")
+    assert (found.bytes, found.start, found.stop) == (4, 0, 4)
+    assert (found.memory_start, found.memory_bytes) == (0, 32256)
+    (build / "firmware.hex").write_text(ELSEWHERE)
+    with pytest.raises(ThimbleError, match=r"begins at 0x10, .* looks for its program at 0x0"):
+        flash.checked(build, arduino, "PORT")
+    (build / "firmware.hex").write_text(":00000001FF\n")
+    with pytest.raises(ThimbleError, match="is empty"):
+        flash.checked(build, arduino, "PORT")
+
+
+def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
+    for words in (
+        "st-flash --format ihex write {hex}",
+        "pyocd load -t {part} {hex}",
+        "openocd -f board/st_nucleo_f4.cfg -c 'program {hex} verify reset exit'",
+    ):
+        hardware = load_hardware(flasher=words, part="stm32f446re")
+        found = flash.checked(build, hardware, "PORT").text
+        assert found == words.format(hex=f"{build}/firmware.hex", part="stm32f446re")
+
+
 def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
     with pytest.raises(ThimbleError, match="has no flasher"):
-        flash.command(build, load_hardware(flasher=""), "/dev/null")
+        flash.checked(build, load_hardware(flasher=""), "/dev/null")
 
 
 def test_the_flasher_runs_and_its_failure_is_one_line(

@@ -142,8 +142,9 @@ def test_other_bad_ends_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hardware = board_named("nucleo_f446re")
     size = built_stand_in(tmp_path, hardware)
-    with pytest.raises(ThimbleError, match="none for the board itself is built yet"):
-        flash.command(tmp_path / "build", hardware, "/dev/ttyACM0")
+    (tmp_path / "build" / "firmware.hex").unlink()
+    with pytest.raises(ThimbleError, match="no firmware for the board itself was built"):
+        flash.checked(tmp_path / "build", hardware, "/dev/ttyACM0")
     monkeypatch.setenv("PATH", str(tmp_path))
     install = r"is not installed \(.*NUCLEO-F446RE.*\): sudo apt-get install "
     with pytest.raises(ThimbleError, match=f"qemu-system-arm {install}qemu-system-arm"):

@@ -102,23 +102,6 @@ static inline void port_timer_stop(void) {
 
 static inline uint32_t port_timer_cycles(void) { return port.instructions; }
 
-/* Both are 65535 when they are more than a report can say; `memory` has it all. */
-static inline uint16_t port_untouched_bytes(void) {
-    const uint32_t *at = (const uint32_t *)port_ram_start;
-    while (at < (const uint32_t *)port_stack_top && *at == PORT_PAINT) {
-        at++;
-    }
-    const uint32_t bytes = (uint32_t)((const uint8_t *)at - port_ram_start);
-    return bytes < UINT16_MAX ? (uint16_t)bytes : UINT16_MAX;
-}
-
-static inline uint16_t port_stack_bytes(void) {
-    const uint32_t *at = (const uint32_t *)port_ram_start;
-    while (at < (const uint32_t *)port_stack_top && *at == PORT_PAINT) {
-        at++;
-    }
-    const uint32_t bytes = (uint32_t)(port_stack_top - (const uint8_t *)at);
-    return bytes < UINT16_MAX ? (uint16_t)bytes : UINT16_MAX;
-}
+#include "paint_cortex_m.h"
 
 #endif

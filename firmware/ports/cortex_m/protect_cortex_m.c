@@ -1,6 +1,6 @@
 /* The memory protection unit: PMSAv7 (ARMv7-M reference manual, B3.5) or PMSAv8 (ARMv8-M, D1.2).
  * Code for ARMv6-M runs on a simulated Cortex-M3, which has PMSAv7. */
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(PORT_UART)
 #include "memory_cortex_m.h"
 
 #define MPU_CONTROL PORT_REGISTER(0xE000ED94)

@@ -1,0 +1,71 @@
+"""The firmware of a Cortex-M board itself: the network as it was compiled for the simulated
+machine, with a harness that speaks over the board's UART, at the board's own addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware, Uart
+from pipeline.targets import tools
+from pipeline.targets.machines import Machine
+
+HARNESS = ("main.c", "start_cortex_m.c", "protect_cortex_m.c")
+"""What is compiled anew."""
+
+MORE_BYTES = 32
+"""What its statics may be larger by than the simulated machine's: a word, and alignment."""
+
+
+def own(hardware: Hardware) -> Machine | None:
+    """Where the board's memories begin; None where no firmware for it is built: its UART is not
+    known, or it would need memories outside of the chip, which nothing switches on yet."""
+    outside = hardware.weights_in == "external_flash" or hardware.activations_in == "sdram"
+    inside = [region for region in hardware.regions if not region.external]
+    flash = next((region for region in inside if region.kind == "rom"), None)
+    if not hardware.uart.base or outside or flash is None:
+        return None
+    return Machine("", flash.start, inside[0].start, 0, 0)
+
+
+def recompile(generated: Path, objects: Path, flags: tuple[str, ...], hardware: Hardware) -> None:
+    """The harness for the board, in place of the simulated machine's in the folder ``objects``."""
+    for name in HARNESS:
+        command = [hardware.toolchain.compiler, *flags, *uart_flags(hardware), "-I.", "-c", name]
+        command += ["-o", str(objects / f"{name}.o")]
+        tools.run(command, generated, f"compiling {name} for the board")
+
+
+def uart_flags(hardware: Hardware) -> tuple[str, ...]:
+    uart = hardware.uart
+    setup = ",".join(f"{{{a:#x}u,{c:#x}u,{s:#x}u}}" for a, c, s in uart.setup)
+    return (
+        f"-DPORT_UART={uart.base:#x}u",
+        f"-DPORT_UART_DIVISOR={divisor(uart, hardware.baud)}u",
+        f"-DPORT_UART_SETUP={setup}",
+        *(("-DPORT_UART_SR",) if uart.layout == "sr" else ()),
+    )
+
+
+def divisor(uart: Uart, baud: int) -> int:
+    """Of the UART's clock, the nearest.
+
+    Raises:
+        ThimbleError: when no divisor comes within 2 % of ``baud``: a byte's last bit would be read
+            at the wrong time.
+    """
+    clock = uart.divided_hz or uart.hz
+    found = max(1, round(clock / baud))
+    if found < 16 or abs(clock / found / baud - 1) > 0.02:
+        raise ThimbleError(
+            f"hardware.baud={baud}: the board's UART, clocked by {clock} Hz, has no such rate: "
+            "try 115200"
+        )
+    return found
+
+
+def write_hex(output: Path, hardware: Hardware) -> None:
+    """``board.elf`` in the folder ``output`` as ``firmware.hex``, what flashers take."""
+    tool = hardware.toolchain
+    tools.require(tool.objcopy, tool.package, f"builds for {hardware.title}")
+    tools.run([tool.objcopy, "-O", "ihex", "board.elf", "firmware.hex"], output, "firmware.hex")

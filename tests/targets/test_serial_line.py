@@ -1,0 +1,208 @@
+"""The protocol over a line that drops, doubles and changes bytes: every answer is the right one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware, Uart
+from pipeline.targets import cortex_m_board, device, flash, protocol, simavr
+from pipeline.targets.protocol import Command, FrameError
+from pipeline.targets.serial_line import SILENCES, Board, Line
+from pipeline.targets.toolchain import Size
+from tests.codegen.affine.configurations import network
+from tests.codegen.affine.support import frames
+from tests.targets.conftest import needs_avr
+from tests.targets.cortex_m import board_named, built, needs_arm
+from tests.targets.noise import Noise, Qemu, Terminal
+from tests.targets.receiver import Receiver
+from tests.targets.test_host import expected
+
+BAUD = 115200
+IDENTITY = struct.pack("<HIHBI", protocol.VERSION, 16, 3, 2, 0)
+REPORT = struct.pack("<IHH", 1234, 56, 789)
+
+
+def firmware(compute: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """A stand-in that takes 16 B."""
+    receiver = Receiver(16, compute)
+    told = {Command.IDENTIFY: IDENTITY, Command.REPORT: REPORT}
+
+    def answer(data: bytes) -> bytes:
+        said = b""
+        for reply in receiver.feed(data):
+            whole = reply.status is protocol.Status.OK
+            payload = told.get(reply.command, reply.payload) if whole else b""  # type: ignore[call-overload]
+            said += protocol.frame(bytes([reply.command, reply.status]) + payload)
+        return said
+
+    return answer
+
+
+def backwards(given: bytes) -> bytes:
+    return given[:6][::-1]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.001, 0.005])
+def test_every_answer_belongs_to_its_request(rate: float) -> None:
+    noise, rng = Noise(rate), np.random.default_rng(1)
+    with (
+        Terminal(firmware(backwards), noise) as terminal,
+        Line(terminal.port, BAUD) as line,
+    ):
+        board = Board(line, patience_s=0.02)
+        assert board.connect() == protocol.Identity(16, 3, 2, 0)
+        for _ in range(150):
+            given = rng.bytes(16)
+            assert board.ask(Command.INFER, given) == backwards(given)
+        assert board.ask(Command.REPORT) == REPORT
+    assert (board.repeated > 0) == (rate > 0)
+    if rate == 0.005:
+        assert all(noise.harmed.values())
+
+
+def test_a_late_answer_is_not_taken_for_the_next() -> None:
+    """Every third answer waits for the next request: then what was asked again comes twice."""
+    held, calls = [b""], [0]
+    answer = firmware(backwards)
+
+    def late(data: bytes) -> bytes:
+        calls[0] += 1
+        said = held[0] + answer(data)
+        held[0] = said if calls[0] % 3 == 1 else b""
+        return b"" if held[0] else said
+
+    with Terminal(late, Noise(0)) as terminal, Line(terminal.port, BAUD) as line:
+        board = Board(line, patience_s=0.05)
+        first, second = bytes(range(16)), bytes(range(100, 116))
+        for given in (first, second, first):
+            assert board.ask(Command.INFER, given) == backwards(given)
+    assert board.repeated
+
+
+def test_what_never_answers_is_one_line(tmp_path: Path) -> None:
+    with Terminal(lambda _: b"", Noise(0)) as terminal, Line(terminal.port, BAUD) as line:
+        board = Board(line, patience_s=0.001)
+        with pytest.raises(FrameError, match="nobody answers at the serial line"):
+            board.connect()
+        with pytest.raises(FrameError, match="has stopped answering: reset it"):
+            board.ask(Command.REPORT)
+    other = firmware(backwards)
+
+    def deaf(data: bytes) -> bytes:
+        return b"" if bytes([protocol.FLAG, Command.INFER]) in data else other(data)
+
+    with (
+        Terminal(deaf, Noise(0)) as terminal,
+        Line(terminal.port, BAUD) as line,
+        pytest.raises(FrameError, match=f"no whole answer to infer, {SILENCES} times none at all"),
+    ):
+        Board(line, patience_s=0.002).ask(Command.INFER, bytes(16))
+    for port, said in ((tmp_path / "none", "No such file"), (tmp_path / "file", "no serial port")):
+        (tmp_path / "file").touch()
+        with pytest.raises(ThimbleError, match=said):
+            Line(str(port), BAUD)
+    with pytest.raises(ThimbleError, match=r"hardware\.baud=12345: this computer has no such rate"):
+        Line(str(tmp_path), 12345)
+
+
+def test_a_refusal_of_a_whole_request_is_not_asked_again() -> None:
+    refusal = protocol.frame(bytes([Command.INFER, protocol.Status.CORRUPT]))
+    with Terminal(lambda _: refusal, Noise(0)) as terminal, Line(terminal.port, BAUD) as line:
+        board = Board(line, patience_s=5.0)
+        with pytest.raises(FrameError, match="refused infer: corrupt"):
+            board.ask(Command.INFER, bytes(16))
+    assert not board.repeated
+
+
+@needs_avr
+@pytest.mark.parametrize("rate", [0.0, 0.002])
+def test_an_uno_behind_the_line(
+    rate: float, built: tuple[Path, Size], arduino: Hardware, shim: Path
+) -> None:
+    images = np.random.default_rng(5).integers(0, 256, (12, 4, 4, 1)).astype(np.uint8)
+    elf, noise = built[0] / "firmware.elf", Noise(rate, 3)
+    with (
+        simavr.Chip(shim, elf, arduino, built[1].sections) as chip,
+        Terminal(lambda data: chip.exchange(data).reply, noise) as terminal,
+    ):
+        runs = flash.answers(built[0], arduino, terminal.port, images, patience_s=0.3)
+    np.testing.assert_array_equal(runs.outputs, expected(images))
+    assert runs.stack_bytes and (runs.invoke_cycles > 0).all()
+    assert any(noise.harmed.values()) == (rate > 0)
+
+
+def fake_openocd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A flasher that notes how it was called."""
+    program = folder / "bin" / "openocd"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" > {folder}/said\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return folder / "said"
+
+
+@needs_arm
+def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very firmware that the board gets, on QEMU's STM32F405, whose UART and memory are the
+    F446's."""
+    graph, hardware = network(), board_named("nucleo_f446re")
+    size = built_network(tmp_path, hardware)
+    given = frames(graph, 6)
+    images = np.ascontiguousarray(given.astype(str(graph.tensors[graph.input].dtype)))
+    said, noise = fake_openocd(tmp_path, monkeypatch), Noise(0.001, 7)
+    serial = ("-serial", "null", "-serial", "stdio")  # its USART2 is the second
+    monkeypatch.setattr(flash, "PATIENCE_S", 0.5)
+    with (
+        Qemu(tmp_path / "build" / "board.elf", "netduinoplus2", serial) as qemu,
+        Terminal(qemu.answer, noise, qemu.source) as terminal,
+    ):
+        target = {"name": "flash", "images": 6, "port": terminal.port}
+        report, arrays = device.measure(
+            target, tmp_path / "build", asdict(size), hardware, images.view(np.uint8)
+        )
+    assert f"program {tmp_path}/build/firmware.hex verify reset exit" in said.read_text()
+    found = arrays["device_outputs"].view(str(graph.tensors[graph.output].dtype))
+    np.testing.assert_array_equal(found.astype(np.int64), graph.outputs(given).reshape(6, -1))
+    assert report["images"] == 6 and 0 < report["stack_bytes"] <= size.stack_bound_bytes
+    assert any(noise.harmed.values())
+
+
+@pytest.mark.parametrize(
+    ("hz", "baud", "found"), [(16_000_000, 115_200, 139), (4_000_000, 9600, 417)]
+)
+def test_a_rate_is_the_nearest(hz: int, baud: int, found: int) -> None:
+    assert cortex_m_board.divisor(Uart(hz=hz), baud) == found
+    assert cortex_m_board.divisor(Uart(hz=1, divided_hz=hz), baud) == found
+    with pytest.raises(ThimbleError, match=r"hardware\.baud=921600: .* has no such rate"):
+        cortex_m_board.divisor(Uart(hz=hz // 4), 921_600)
+
+
+def built_network(folder: Path, hardware: Hardware) -> Size:
+    return built(folder, network(), hardware)
+
+
+@needs_arm
+@pytest.mark.skipif(shutil.which("arm-none-eabi-objcopy") is None, reason="no objcopy")
+def test_a_dry_run_checks_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardware = board_named("nucleo_f767zi")
+    size = built_network(tmp_path, hardware)
+    said = fake_openocd(tmp_path, monkeypatch)
+    images = np.zeros((2, *network().tensors[network().input].shape), np.uint8)
+    target = {"name": "flash", "images": 2, "port": "", "dry_run": True}
+    report, arrays = device.measure(target, tmp_path / "build", asdict(size), hardware, images)
+    assert not said.exists() and not len(arrays["device_outputs"])
+    written = report["flasher"]
+    assert written["dry_run"] and "verify reset exit" in written["command"]
+    assert "to 0x8000000 ..." in written["writes"]
+    assert "2,097,152 B of flash from 0x8000000 on" in written["writes"]
