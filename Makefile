@@ -1,6 +1,6 @@
 # make demo    set up what the main command needs, and run it
 # make test    set everything up and run the tests;  make test-all  with the slow ones
-# make bench   how fast a cached run and a cached sweep are
+# make bench   how fast a cached run and a cached sweep are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make deps    bring dvc.yaml, params.yaml and docs/support.md up to date with code and config
 
@@ -30,6 +30,7 @@ test-all: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.codegen.cortex_m.bench
 
 lint: setup
 	$(BIN)/ruff check .
