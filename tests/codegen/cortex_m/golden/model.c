@@ -1,0 +1,707 @@
+/* small: weights, kernels and the order of steps, all fixed when this was generated. Tensors are
+ * row-major, channels innermost, at byte addresses in one arena; a tensor that is dead gives its place to
+ * others. Sums are exact in 32 bits; nn_int8.h has the rounding. */
+#include "model.h"
+
+#include <string.h>
+
+#include "nn_dsp.h"
+#include "nn_int8.h"
+
+static uint8_t nn_arena[NN_ARENA_BYTES] __attribute__((aligned(16)));
+static uint32_t nn_fed; /* bytes of the input since nn_init, if it comes by nn_feed */
+
+/* conv0: two channels by two elements */
+static const __attribute__((aligned(4))) int8_t nn_conv0_weights[112] = {
+    3, -96, -91, 121, -119, -13, 82, -93, 114, -30, -48, 102, -64, -26, 94, -76, -58, -62, -62, 63,
+    84, -122, -23, -113, 37, -56, -106, -5, 13, 0, -120, -99, 65, 64, 10, -104, 86, 118, 81, 57,
+    -43, -54, 74, 108, -12, 10, -96, -58, -20, 0, -50, 57, 93, 123, 0, 0, -87, -74, 120, 78, -45,
+    23, -20, -62, 4, -40, -98, 20, -53, 86, -19, 1, -11, 2, -35, 64, 71, 123, 29, -114, 70, -90,
+    -19, 81, 106, 11, -117, -111, 7, 66, -10, 94, 95, 73, -34, -80, -112, 13, 36, -36, -11, 76, 69,
+    -79, 31, 44, 90, -5, 56, 47, 0, 0,
+};
+
+/* conv0: for two channels what sums begin with, and how they end */
+static const int32_t nn_conv0_ends[16] = {
+    -2663, -520039, 1866950236, -4864, 9, 1408210162, -4864, 9, 2357, 374837, 1578546588, -9728, 10,
+    1134965100, -2432, 8,
+};
+
+/* conv1: two channels by two elements */
+static const __attribute__((aligned(4))) int8_t nn_conv1_weights[144] = {
+    56, 68, -56, -75, 127, 99, -8, 94, -73, 83, 36, -112, 49, -47, 88, 69, 78, 83, 118, -86, 122,
+    -10, 101, -90, -89, -33, -5, -48, -117, 65, -40, -120, 101, 49, -20, -83, 76, 62, 19, 15, 23,
+    -26, -121, -127, 100, 0, -3, 33, 44, -61, 107, -20, -12, 13, 115, 28, 83, -100, 98, 34, -9, -36,
+    -109, 67, 41, -30, -65, 56, -59, -122, 46, 1, 39, 42, -18, -12, -87, 17, 98, -71, 94, 22, 34,
+    87, -47, -12, -106, 50, 79, 58, -40, -35, -59, 17, 119, -56, 11, -13, -77, -35, 96, 18, 66, -90,
+    127, -100, -65, -77, -108, -117, -90, -25, -62, -56, -109, -48, -48, -83, 101, 55, -62, -49, 67,
+    20, 107, 107, -84, -93, 50, 120, -95, 69, 70, 97, -94, -88, -32, 73, -20, 65, -110, 50, -5, 53,
+};
+
+/* conv1: for two channels what sums begin with, and how they end */
+static const int32_t nn_conv1_ends[16] = {
+    9001, -982231, 1648131555, 16896, 10, 1650035575, 8448, 9, -94, 689314, 1096628981, 8448, 9,
+    1871457261, 16896, 10,
+};
+
+/* conv3: for each channel what sums begin with, how they end, pairs of weights */
+static const int32_t nn_conv3_weights[40] = {
+    -10256, 1435280846, 896, 8, -6815626, 4652952, 10092720, -12582758, 7864560, 6684792, 2306,
+    1680863911, 896, 8, 14221152, -3538728, -8912670, -13566088, 2752686, -3669974, -7608,
+    1405737081, 1792, 9, 15859954, -16383758, 10223680, 6422684, 655412, 1179658, -3160, 1660320572,
+    896, 8, -11862114, -3473590, 14680164, 15466720, -15663256, 16318224,
+};
+
+/* conv4: two channels by two elements */
+static const __attribute__((aligned(4))) int8_t nn_conv4_weights[24] = {
+    120, -15, 63, -74, 4, 55, 98, -10, 103, -50, -123, 126, -30, -17, 74, -29, -61, 26, 89, 78, -68,
+    -68, -73, 55,
+};
+
+/* conv4: for two channels what sums begin with, and how they end */
+static const int32_t nn_conv4_ends[24] = {
+    -74, -80970, 2123892347, 1920, 8, 1220396675, 960, 7, -896, 664960, 1388306167, 1920, 8,
+    1674085361, 1920, 8, 1903, -236433, 1348364867, 960, 7, 1085911972, 960, 7,
+};
+
+/* dense6: c_out, 1, 1, 6 */
+static const int8_t nn_dense6_weights[18] = {
+    74, -52, 92, -80, 59, -105, 26, -63, -54, -40, 72, 74, -63, 10, -108, 100, 118, -35,
+};
+
+/* dense6: bias */
+static const int16_t nn_dense6_bias[3] = {
+    240, 223, 1643,
+};
+
+/* dense6: multiplier of each channel */
+static const int32_t nn_dense6_multiplier[3] = {
+    2121140265, 1161833445, 1806113098,
+};
+
+/* dense6: shift of each channel */
+static const int8_t nn_dense6_shift[3] = {
+    8, 7, 9,
+};
+
+/* softmax7: exponential of an input so far below the maximum, Q0.31 */
+static const int32_t nn_softmax7_exp[256] = {
+    2147483647, 1943123572, 1758210936, 1590894991, 1439501330, 1302515042, 1178564022, 1066408839,
+    964926589, 873101692, 790015308, 714835213, 646809656, 585257560, 529562945, 479168506,
+    433569474, 392309888, 354976654, 321196162, 290630390, 262973179, 237947975, 215304224,
+    194815320, 176276242, 159501296, 144322742, 130588613, 118161465, 106916946, 96742426, 87536168,
+    79205998, 71668551, 64848406, 58677248, 53093370, 48040866, 43469174, 39332546, 35589550,
+    32202757, 29138258, 26365387, 23856395, 21586153, 19531959, 17673247, 15991415, 14469635,
+    13092664, 11846732, 10719366, 9699284, 8776277, 7941102, 7185406, 6501624, 5882913, 5323081,
+    4816522, 4358169, 3943434, 3568167, 3228612, 2921368, 2643363, 2391814, 2164203, 1958252,
+    1771899, 1603281, 1450708, 1312655, 1187740, 1074711, 972439, 879899, 796166, 720401, 651846,
+    589814, 533686, 482899, 436945, 395364, 357741, 323697, 292893, 265021, 239801, 216981, 196332,
+    177649, 160743, 145446, 131605, 119081, 107749, 97496, 88218, 79823, 72227, 65353, 59134, 53507,
+    48415, 43808, 39639, 35867, 32453, 29365, 26571, 24042, 21754, 19684, 17811, 16116, 14582,
+    13195, 11939, 10803, 9775, 8845, 8003, 7241, 6552, 5929, 5365, 4854, 4392, 3974, 3596, 3254,
+    2944, 2664, 2410, 2181, 1973, 1786, 1616, 1462, 1323, 1197, 1083, 980, 887, 802, 726, 657, 594,
+    538, 487, 440, 398, 361, 326, 295, 267, 242, 219, 198, 179, 162, 147, 133, 120, 109, 98, 89, 81,
+    73, 66, 60, 54, 49, 44, 40, 36, 33, 30, 27, 24, 22, 20, 18, 16, 15, 13, 12, 11, 10, 9, 8, 7, 7,
+    6, 5, 5, 4, 4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+
+/* conv0: convolution (8, 8, 3) -> (4, 4, 4), kernel 3x3, stride 2 2, padding 1 1 1 1, 4 pixels and 2 channels at a time */
+static __attribute__((noinline)) void nn_conv0(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+    static const int8_t outside[9] = { [0 ... 8] = -2 };
+    nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
+    for (int32_t block = 0; block < 16; block += 4) {
+        const int32_t first = block;
+        int32_t y = first / 4, x_out = first % 4;
+        for (int32_t p = 0; p < 4; p++) {
+            const int32_t top = y * 2 - 1;
+            const int32_t left = x_out * 2 - 1;
+            nn_word_t *to = &windows[p];
+            nn_half_t *const rest = (nn_half_t *)(to + 48);
+            for (int32_t ky = 0; ky < 3; ky++) {
+                const int32_t row = top + ky;
+                const int32_t vacant = row < 0 || row >= 8;
+                const int8_t *from = vacant ? outside : &in[(row * 8 + left) * 3];
+                int8_t edge[9];
+                if (left < 0 || left > 5) {
+                    for (int32_t n = 0; n < 9; n++) {
+                        const int32_t at = left * 3 + n;
+                        const int32_t inside = !vacant && at >= 0 && at < 24;
+                        edge[n] = inside ? from[n] : -2;
+                    }
+                    from = edge;
+                }
+                to = nn_widen_s8(to, from, 2, 4);
+                switch (ky) {
+                case 0:
+                    rest[0] = from[8];
+                    break;
+                case 1:
+                    rest[8] = from[8];
+                    break;
+                case 2:
+                    rest[1] = from[8];
+                    break;
+                }
+            }
+            if (++x_out == 4) {
+                x_out = 0;
+                y++;
+            }
+        }
+        const int8_t *w = nn_conv0_weights;
+        const int32_t *q = nn_conv0_ends;
+        for (int32_t pair = 0; pair < 4; pair += 2) {
+            const int32_t o = pair;
+            int8_t *const to = &out[first * 4 + o];
+            const nn_word_t *x = windows;
+            int32_t b0 = q[0], s0 = q[1];
+            int32_t b1 = b0, s1 = s0;
+            int32_t b2 = b0, s2 = s0;
+            int32_t b3 = b0, s3 = s0;
+#if NN_DSP
+            {
+                uint32_t w0, e, x0, x1;
+                const int8_t *const end = w + 48;
+                __asm__ volatile(
+        "1:\n"
+        ".rept 6\n"
+        "ldr %[w0], [%[w]], #4\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "sxtb16 %[e], %[w0]\n"
+        "smlad %[b0], %[e], %[x0], %[b0]\n"
+        "smlad %[s0], %[w0], %[x0], %[s0]\n"
+        "smlad %[b1], %[e], %[x1], %[b1]\n"
+        "smlad %[s1], %[w0], %[x1], %[s1]\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "smlad %[b2], %[e], %[x0], %[b2]\n"
+        "smlad %[s2], %[w0], %[x0], %[s2]\n"
+        "smlad %[b3], %[e], %[x1], %[b3]\n"
+        "smlad %[s3], %[w0], %[x1], %[s3]\n"
+        ".endr\n"
+        "ldr %[x0], %[end]\n"
+        "cmp %[w], %[x0]\n"
+        "bne 1b\n"
+        ".rept 2\n"
+        "ldr %[w0], [%[w]], #4\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "sxtb16 %[e], %[w0]\n"
+        "smlad %[b0], %[e], %[x0], %[b0]\n"
+        "smlad %[s0], %[w0], %[x0], %[s0]\n"
+        "smlad %[b1], %[e], %[x1], %[b1]\n"
+        "smlad %[s1], %[w0], %[x1], %[s1]\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "smlad %[b2], %[e], %[x0], %[b2]\n"
+        "smlad %[s2], %[w0], %[x0], %[s2]\n"
+        "smlad %[b3], %[e], %[x1], %[b3]\n"
+        "smlad %[s3], %[w0], %[x1], %[s3]\n"
+        ".endr\n"
+                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
+                    : [end] "m"(end)
+                    : "cc", "memory");
+            }
+#else
+            for (int32_t n = 0; n < 14; n++) {
+                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
+                b0 = nn_add_pair(even, x[0], b0);
+                s0 = nn_add_pair(both, x[0], s0);
+                b1 = nn_add_pair(even, x[1], b1);
+                s1 = nn_add_pair(both, x[1], s1);
+                b2 = nn_add_pair(even, x[2], b2);
+                s2 = nn_add_pair(both, x[2], s2);
+                b3 = nn_add_pair(even, x[3], b3);
+                s3 = nn_add_pair(both, x[3], s3);
+                w += 4;
+                x += 4;
+            }
+#endif
+{
+                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
+                to[4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
+                to[8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
+                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
+            }
+            {
+                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
+                to[5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
+                to[9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
+                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+            }
+            q += 8;
+        }
+    }
+}
+
+/* conv1: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1, 4 pixels and 2 channels at a time */
+static __attribute__((noinline)) void nn_conv1(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+    static const int8_t outside[12] = { [0 ... 11] = -10 };
+    nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
+    for (int32_t block = 0; block < 16; block += 4) {
+        const int32_t first = block;
+        int32_t y = first / 4, x_out = first % 4;
+        for (int32_t p = 0; p < 4; p++) {
+            const int32_t top = y - 1;
+            const int32_t left = x_out - 1;
+            nn_word_t *to = &windows[p];
+            if (left < 0 || left > 1) {
+                for (int32_t row = top; row < top + 3; row++) {
+                    for (int32_t column = left; column < left + 3; column++) {
+                        const int32_t inside = row >= 0 && row < 4 && column >= 0 && column < 4;
+                        to = nn_widen_s8(to, inside ? &in[(row * 4 + column) * 4] : outside, 1, 4);
+                    }
+                }
+            } else
+            for (int32_t ky = 0; ky < 3; ky++) {
+                const int32_t row = top + ky;
+                const int32_t vacant = row < 0 || row >= 4;
+                const int8_t *from = vacant ? outside : &in[(row * 4 + left) * 4];
+                to = nn_widen_s8(to, from, 3, 4);
+            }
+            if (++x_out == 4) {
+                x_out = 0;
+                y++;
+            }
+        }
+        const int8_t *w = nn_conv1_weights;
+        const int32_t *q = nn_conv1_ends;
+        for (int32_t pair = 0; pair < 4; pair += 2) {
+            const int32_t o = pair;
+            int8_t *const to = &out[first * 4 + o];
+            const nn_word_t *x = windows;
+            int32_t b0 = q[0], s0 = q[1];
+            int32_t b1 = b0, s1 = s0;
+            int32_t b2 = b0, s2 = s0;
+            int32_t b3 = b0, s3 = s0;
+#if NN_DSP
+            {
+                uint32_t w0, e, x0, x1;
+                const int8_t *const end = w + 72;
+                __asm__ volatile(
+        "1:\n"
+        ".rept 6\n"
+        "ldr %[w0], [%[w]], #4\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "sxtb16 %[e], %[w0]\n"
+        "smlad %[b0], %[e], %[x0], %[b0]\n"
+        "smlad %[s0], %[w0], %[x0], %[s0]\n"
+        "smlad %[b1], %[e], %[x1], %[b1]\n"
+        "smlad %[s1], %[w0], %[x1], %[s1]\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "smlad %[b2], %[e], %[x0], %[b2]\n"
+        "smlad %[s2], %[w0], %[x0], %[s2]\n"
+        "smlad %[b3], %[e], %[x1], %[b3]\n"
+        "smlad %[s3], %[w0], %[x1], %[s3]\n"
+        ".endr\n"
+        "ldr %[x0], %[end]\n"
+        "cmp %[w], %[x0]\n"
+        "bne 1b\n"
+                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
+                    : [end] "m"(end)
+                    : "cc", "memory");
+            }
+#else
+            for (int32_t n = 0; n < 18; n++) {
+                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
+                b0 = nn_add_pair(even, x[0], b0);
+                s0 = nn_add_pair(both, x[0], s0);
+                b1 = nn_add_pair(even, x[1], b1);
+                s1 = nn_add_pair(both, x[1], s1);
+                b2 = nn_add_pair(even, x[2], b2);
+                s2 = nn_add_pair(both, x[2], s2);
+                b3 = nn_add_pair(even, x[3], b3);
+                s3 = nn_add_pair(both, x[3], s3);
+                w += 4;
+                x += 4;
+            }
+#endif
+{
+                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
+                to[4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
+                to[8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
+                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
+            }
+            {
+                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
+                to[5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
+                to[9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
+                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+            }
+            q += 8;
+        }
+    }
+}
+
+/* add2: sum of (4, 4, 4) and (4, 4, 4), a word of each at a time */
+static __attribute__((noinline)) void nn_add2(const int8_t *left_in, const int8_t *right_in, int8_t *out) {
+    for (int32_t n = 0; n < 64; n += 4) {
+        const uint32_t lefts = nn_load_word(&left_in[n]), rights = nn_load_word(&right_in[n]);
+#pragma GCC unroll 4
+        for (int32_t byte = 0; byte < 4; byte++) {
+            const int32_t left = (int32_t)(int8_t)(lefts >> 8 * byte) * 2097152 - 33554432;
+            const int32_t right = (int32_t)(int8_t)(rights >> 8 * byte) * 2097152 + 20971520;
+            const int32_t sum = nn_add_product((uint32_t)left, 1087710153, 0) + nn_add_product((uint32_t)right, 1799892443, 0);
+            out[n + byte] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(nn_twice(sum), 1863888388, 19398656, 20, nn_twice(sum))), -15), 65);
+        }
+    }
+}
+
+/* conv3: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1, 4 groups, 4 channels at a time, each with its rows by itself, widened */
+static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+    nn_word_t *const ring = (nn_word_t *)scratch; /* the rows under the kernel, the oldest in turn replaced */
+    const int32_t *quad = nn_conv3_weights;
+    for (int32_t begin = 0; begin < 4; begin += 4) {
+        const int32_t c = begin;
+        for (int32_t n = 0; n < 36; n++) {
+            ring[n] = 0x00120012u;
+        }
+        int32_t oldest = 0, next = -1;
+        for (int32_t y = 0; y < 4; y++) {
+            for (; next < y + 2; next++) {
+                nn_word_t *const row = &ring[oldest * 12];
+                oldest = oldest == 2 ? 0 : oldest + 1;
+                if (next < 0 || next >= 4) {
+                    for (int32_t n = 0; n < 12; n++) {
+                        row[n] = 0x00120012u;
+                    }
+                    continue;
+                }
+                const int8_t *from = &in[next * 16 + c];
+                    {
+                        const uint32_t word = nn_load_word(from), even = nn_even_s8(word), odd = nn_odd_s8(word);
+                        nn_half_t *const half = (nn_half_t *)row + 1;
+                        half[0] = (nn_half_t)nn_low(even);
+                        half[6] = (nn_half_t)nn_low(odd);
+                        half[12] = (nn_half_t)nn_high(even);
+                        half[18] = (nn_half_t)nn_high(odd);
+                        from += 4;
+                    }
+                nn_word_t *to = row + 1;
+                for (int32_t n = 0; n < 1; n++) {
+                    const uint32_t a = nn_load_word(from), b = nn_load_word(from + 4);
+                    const uint32_t a_even = nn_even_s8(a), a_odd = nn_odd_s8(a);
+                    const uint32_t b_even = nn_even_s8(b), b_odd = nn_odd_s8(b);
+                    to[0] = nn_lows(a_even, b_even);
+                    to[3] = nn_lows(a_odd, b_odd);
+                    to[6] = nn_highs(a_even, b_even);
+                    to[9] = nn_highs(a_odd, b_odd);
+                    to++;
+                    from += 8;
+                }
+                    {
+                        const uint32_t word = nn_load_word(from), even = nn_even_s8(word), odd = nn_odd_s8(word);
+                        nn_half_t *const half = (nn_half_t *)row + 4;
+                        half[0] = (nn_half_t)nn_low(even);
+                        half[6] = (nn_half_t)nn_low(odd);
+                        half[12] = (nn_half_t)nn_high(even);
+                        half[18] = (nn_half_t)nn_high(odd);
+                        from += 4;
+                    }
+            }
+            int32_t slot = oldest;
+            const nn_word_t *row0 = &ring[slot * 12];
+            slot = slot == 2 ? 0 : slot + 1;
+            const nn_word_t *row1 = &ring[slot * 12];
+            slot = slot == 2 ? 0 : slot + 1;
+            const nn_word_t *row2 = &ring[slot * 12];
+            const int32_t *q = quad;
+            for (int32_t k = 0; k < 4; k++) {
+                int8_t *to = &out[y * 16 + c + k];
+                const nn_word_t *r0 = row0;
+                const nn_word_t *r1 = row1;
+                const nn_word_t *r2 = row2;
+                for (int32_t n = 0; n < 1; n++) {
+                    int32_t a0 = q[0];
+                    int32_t a1 = a0;
+                    int32_t a2 = a0;
+                    int32_t a3 = a0;
+#if NN_DSP
+                    {
+                        uint32_t k0, k1, x0, x1, x2;
+                        __asm__ volatile(
+        "ldr %[k0], [%[q], #16]\n"
+        "ldr %[k1], [%[q], #20]\n"
+        "ldr %[x0], [%[x], #0]\n"
+        "ldr %[x1], [%[x], #4]\n"
+        "ldr %[x2], [%[x], #8]\n"
+        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q), [x] "r"(r0)
+                            : "memory");
+                    }
+#else
+                    a0 = nn_add_pair(r0[0], (uint32_t)q[4], a0);
+                    a1 = nn_add_high_low(r0[0], (uint32_t)q[4], a1);
+                    a0 = nn_add_low_high(r0[1], (uint32_t)q[5], a0);
+                    a1 = nn_add_pair(r0[1], (uint32_t)q[5], a1);
+                    a2 = nn_add_pair(r0[1], (uint32_t)q[4], a2);
+                    a3 = nn_add_high_low(r0[1], (uint32_t)q[4], a3);
+                    a2 = nn_add_low_high(r0[2], (uint32_t)q[5], a2);
+                    a3 = nn_add_pair(r0[2], (uint32_t)q[5], a3);
+#endif
+#if NN_DSP
+                    {
+                        uint32_t k0, k1, x0, x1, x2;
+                        __asm__ volatile(
+        "ldr %[k0], [%[q], #24]\n"
+        "ldr %[k1], [%[q], #28]\n"
+        "ldr %[x0], [%[x], #0]\n"
+        "ldr %[x1], [%[x], #4]\n"
+        "ldr %[x2], [%[x], #8]\n"
+        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q), [x] "r"(r1)
+                            : "memory");
+                    }
+#else
+                    a0 = nn_add_pair(r1[0], (uint32_t)q[6], a0);
+                    a1 = nn_add_high_low(r1[0], (uint32_t)q[6], a1);
+                    a0 = nn_add_low_high(r1[1], (uint32_t)q[7], a0);
+                    a1 = nn_add_pair(r1[1], (uint32_t)q[7], a1);
+                    a2 = nn_add_pair(r1[1], (uint32_t)q[6], a2);
+                    a3 = nn_add_high_low(r1[1], (uint32_t)q[6], a3);
+                    a2 = nn_add_low_high(r1[2], (uint32_t)q[7], a2);
+                    a3 = nn_add_pair(r1[2], (uint32_t)q[7], a3);
+#endif
+#if NN_DSP
+                    {
+                        uint32_t k0, k1, x0, x1, x2;
+                        __asm__ volatile(
+        "ldr %[k0], [%[q], #32]\n"
+        "ldr %[k1], [%[q], #36]\n"
+        "ldr %[x0], [%[x], #0]\n"
+        "ldr %[x1], [%[x], #4]\n"
+        "ldr %[x2], [%[x], #8]\n"
+        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q), [x] "r"(r2)
+                            : "memory");
+                    }
+#else
+                    a0 = nn_add_pair(r2[0], (uint32_t)q[8], a0);
+                    a1 = nn_add_high_low(r2[0], (uint32_t)q[8], a1);
+                    a0 = nn_add_low_high(r2[1], (uint32_t)q[9], a0);
+                    a1 = nn_add_pair(r2[1], (uint32_t)q[9], a1);
+                    a2 = nn_add_pair(r2[1], (uint32_t)q[8], a2);
+                    a3 = nn_add_high_low(r2[1], (uint32_t)q[8], a3);
+                    a2 = nn_add_low_high(r2[2], (uint32_t)q[9], a2);
+                    a3 = nn_add_pair(r2[2], (uint32_t)q[9], a3);
+#endif
+                    to[0] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a0, q[1], q[2], q[3], 0)), 3), 103);
+                    to[4] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a1, q[1], q[2], q[3], 0)), 3), 103);
+                    to[8] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a2, q[1], q[2], q[3], 0)), 3), 103);
+                    to[12] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a3, q[1], q[2], q[3], 0)), 3), 103);
+                    to += 16;
+                    r0 += 2;
+                    r1 += 2;
+                    r2 += 2;
+                }
+                row0 += 3;
+                row1 += 3;
+                row2 += 3;
+                q += 10;
+            }
+        }
+        quad += 40;
+    }
+}
+
+/* conv4: convolution (4, 4, 4) -> (4, 4, 6), kernel 1x1, 4 pixels and 2 channels at a time */
+static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+    nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
+    for (int32_t block = 0; block < 16; block += 4) {
+        const int32_t first = block;
+        const int8_t *from = &in[first * 4];
+        for (int32_t p = 0; p < 4; p++) {
+            nn_word_t *to = &windows[p];
+            nn_widen_s8(to, from, 1, 4);
+            from += 4;
+        }
+        const int8_t *w = nn_conv4_weights;
+        const int32_t *q = nn_conv4_ends;
+        for (int32_t pair = 0; pair < 6; pair += 2) {
+            const int32_t o = pair;
+            int8_t *const to = &out[first * 6 + o];
+            const nn_word_t *x = windows;
+            int32_t b0 = q[0], s0 = q[1];
+            int32_t b1 = b0, s1 = s0;
+            int32_t b2 = b0, s2 = s0;
+            int32_t b3 = b0, s3 = s0;
+#if NN_DSP
+            {
+                uint32_t w0, e, x0, x1;
+                __asm__ volatile(
+        ".rept 2\n"
+        "ldr %[w0], [%[w]], #4\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "sxtb16 %[e], %[w0]\n"
+        "smlad %[b0], %[e], %[x0], %[b0]\n"
+        "smlad %[s0], %[w0], %[x0], %[s0]\n"
+        "smlad %[b1], %[e], %[x1], %[b1]\n"
+        "smlad %[s1], %[w0], %[x1], %[s1]\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "smlad %[b2], %[e], %[x0], %[b2]\n"
+        "smlad %[s2], %[w0], %[x0], %[s2]\n"
+        "smlad %[b3], %[e], %[x1], %[b3]\n"
+        "smlad %[s3], %[w0], %[x1], %[s3]\n"
+        ".endr\n"
+                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
+                    : 
+                    : "cc", "memory");
+            }
+#else
+            for (int32_t n = 0; n < 2; n++) {
+                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
+                b0 = nn_add_pair(even, x[0], b0);
+                s0 = nn_add_pair(both, x[0], s0);
+                b1 = nn_add_pair(even, x[1], b1);
+                s1 = nn_add_pair(both, x[1], s1);
+                b2 = nn_add_pair(even, x[2], b2);
+                s2 = nn_add_pair(both, x[2], s2);
+                b3 = nn_add_pair(even, x[3], b3);
+                s3 = nn_add_pair(both, x[3], s3);
+                w += 4;
+                x += 4;
+            }
+#endif
+{
+                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
+                to[6] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
+                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
+                to[18] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
+            }
+            {
+                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
+                to[7] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
+                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
+                to[19] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+            }
+            q += 8;
+        }
+    }
+}
+
+/* average5: average (4, 4, 6) -> (1, 1, 6), kernel 4x4, stride 2 2; 6 channels at a time */
+static void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
+    for (int32_t y = 0; y < 1; y++) {
+        const int32_t top = y * 2;
+        for (int32_t x = 0; x < 1; x++) {
+            const int32_t left = x * 2;
+            const int32_t count = 4 * 4; /* pixels inside */
+            for (int32_t o = 0; o < 6; o += 6) {
+                int32_t sum[6];
+                for (int32_t i = 0; i < 6; i++) {
+                    sum[i] = 0;
+                }
+                for (int32_t ky = 0; ky < 4; ky++) {
+                    for (int32_t kx = 0; kx < 4; kx++) {
+                        const int8_t *pixel = &in[(top + ky) * 24 + (left + kx) * 6 + o];
+                        for (int32_t i = 0; i < 6; i++) {
+                            sum[i] += pixel[i];
+                        }
+                    }
+                }
+                for (int32_t i = 0; i < 6; i++) {
+                    const int32_t value = nn_mean(sum[i], count);
+                    out[y * 6 + x * 6 + o + i] = (int8_t)(nn_clip(value, -128, 127));
+                }
+            }
+        }
+    }
+}
+
+/* dense6: dense (1, 1, 6) -> (3) */
+static void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
+    for (int32_t o = 0; o < 3; o++) {
+        const int8_t *weight = &nn_dense6_weights[o * 6];
+        int32_t sum = 0;
+        for (int32_t i = 0; i < 6; i++) {
+            sum += (in[i] - 7) * weight[i];
+        }
+        const int32_t value = nn_scaled(sum + nn_dense6_bias[o], nn_dense6_multiplier[o], nn_dense6_shift[o]);
+        out[o] = (int8_t)(nn_clip(value, -115, 140) - 13);
+    }
+}
+
+/* softmax7: softmax (3), as TFLite computes it in integers */
+static void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
+    const int8_t *row = &in[0];
+    int32_t largest = -128, sum = 0, over;
+    for (int32_t c = 0; c < 3; c++) {
+        largest = nn_max(largest, row[c]);
+    }
+    for (int32_t c = 0; c < 3; c++) {
+        sum += nn_rounded_shift(nn_softmax7_exp[largest - row[c]], 12); /* Q12.19 */
+    }
+    const int32_t scale = nn_reciprocal(sum, &over);
+    for (int32_t c = 0; c < 3; c++) {
+        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[largest - row[c]]);
+        const int32_t share = nn_rounded_shift(power, over + 23);
+        out[c] = (int8_t)(nn_clip(share - 128, -128, 127));
+    }
+}
+
+nn_status_t nn_init(void) {
+    nn_fed = 0;
+    return NN_OK;
+}
+
+nn_input_t *nn_input(void) { return (nn_input_t *)&nn_arena[224]; }
+
+nn_status_t nn_feed(const uint8_t *bytes, uint32_t count) {
+    if (count > NN_INPUT_BYTES - nn_fed) {
+        return NN_CORRUPT;
+    }
+    memcpy(&nn_arena[224 + nn_fed], bytes, count);
+    nn_fed += count;
+    return NN_OK;
+}
+
+nn_status_t nn_invoke(void) {
+    if (nn_fed != 0 && nn_fed != NN_INPUT_BYTES) {
+        return NN_INCOMPLETE;
+    }
+    nn_fed = 0;
+    nn_conv0((int8_t *)&nn_arena[224], (int8_t *)&nn_arena[416], &nn_arena[0]);
+    nn_conv1((int8_t *)&nn_arena[416], (int8_t *)&nn_arena[288], &nn_arena[0]);
+    nn_add2((int8_t *)&nn_arena[288], (int8_t *)&nn_arena[416], (int8_t *)&nn_arena[288]);
+    nn_conv3((int8_t *)&nn_arena[288], (int8_t *)&nn_arena[144], &nn_arena[0]);
+    nn_conv4((int8_t *)&nn_arena[144], (int8_t *)&nn_arena[0], &nn_arena[96]);
+    nn_average5((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[96]);
+    nn_dense6((int8_t *)&nn_arena[96], (int8_t *)&nn_arena[0]);
+    nn_softmax7((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[3]);
+    return NN_OK;
+}
+
+const nn_output_t *nn_output(void) { return (const nn_output_t *)&nn_arena[3]; }

@@ -1,0 +1,58 @@
+/* small, by Thimble. Generated: change the network or the plan, not this file.
+ *
+ * graph    0123456789abcdef
+ * plan     fedcba9876543210
+ *
+ * Use: nn_init(); fill nn_input(), or nn_feed() the input as it comes; nn_invoke(); read nn_output().
+ * The input is not kept: computing overwrites it, and every frame has to be given anew.
+ */
+#ifndef NN_MODEL_H
+#define NN_MODEL_H
+
+#include <stdint.h>
+
+/* Input: image, int8, row-major. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
+#define NN_INPUT_SHAPE 8, 8, 3
+#define NN_INPUT_COUNT 192
+#define NN_INPUT_BYTES 192
+#define NN_INPUT_SCALE 0.09554173266933418
+#define NN_INPUT_ZERO -2
+#define NN_INPUT_KEPT 0
+typedef int8_t nn_input_t;
+
+/* Output: softmax7, int8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
+#define NN_OUTPUT_SHAPE 3
+#define NN_OUTPUT_COUNT 3
+#define NN_OUTPUT_SCALE 0.00390625
+#define NN_OUTPUT_ZERO -128
+typedef int8_t nn_output_t;
+
+/* Memory of Test board. The arena holds activations, input and result. Weights are in read-only memory. */
+#define NN_SRAM_BYTES 16777216
+#define NN_ARENA_BYTES 480
+#define NN_WEIGHT_BYTES 414
+#define NN_MACS 5010
+_Static_assert(NN_ARENA_BYTES <= NN_SRAM_BYTES, "the arena does not fit the RAM");
+
+typedef enum {
+    NN_OK,
+    NN_INCOMPLETE, /* part of the input was fed, not all */
+    NN_CORRUPT     /* more input was fed than a frame has */
+} nn_status_t;
+
+/* Before each frame: forgets what was fed. */
+nn_status_t nn_init(void);
+
+/* Where the input goes, NN_INPUT_COUNT values: fill it before each nn_invoke(). */
+nn_input_t *nn_input(void);
+
+/* Instead of filling nn_input(): the next `count` bytes of the input, in pieces of any size. */
+nn_status_t nn_feed(const uint8_t *bytes, uint32_t count);
+
+/* Computes. */
+nn_status_t nn_invoke(void);
+
+/* NN_OUTPUT_COUNT values, valid until the input is filled or fed again: they lie in the arena. */
+const nn_output_t *nn_output(void);
+
+#endif
