@@ -24,6 +24,7 @@ class Held:
     rows: int
     row_bytes: int
     copy_bytes: int = 0
+    vector: bool = False
 
     def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
         base = self.base + copy % self.buffer.copies * self.copy_bytes
@@ -39,8 +40,8 @@ class Held:
     def slice(self, rows: Rows, copy: int = 0) -> Slice:
         """Of a feature map: whole rows."""
         shape = self.buffer.shape
-        if len(shape) == 1:
-            return Slice(self.buffer.name, (0,), shape, copy)
+        if self.vector:
+            return Slice(self.buffer.name, (0,) * len(shape), shape, copy)
         rest = shape[1:]
         lows = (rows[0], *(0 for _ in rest))
         return Slice(self.buffer.name, lows, (rows[1] - rows[0], *rest), copy)
@@ -139,7 +140,7 @@ class _Run:
             sizes = (rows, *tensor.shape[1:])
         step = aligned(rows * each)
         buffer = self.add(tensor, base, sizes, batch, step)
-        return Held(buffer, base, rows, each, step)
+        return Held(buffer, base, rows, each, step, extent(layer, source) == 1)
 
     def held_weights(self, n: int, layer: Layer, base: int) -> Held:
         tensor, segment = self.tensors[layer.weight], self.segment
@@ -153,8 +154,9 @@ class _Run:
     # --- steps
 
     def frames(self, frames: Sequence[int]) -> None:
-        segment = self.segment
-        arrived, stored = [0] * len(frames), 0
+        segment, arrived = self.segment, [0] * len(frames)
+        if segment.all_held:
+            self.tile = -1  # every tile has a place of its own: it may be there still
         for n, layer in enumerate(segment.layers):
             if layer.weight and n != segment.streamed:
                 self.read_weights(n, (0, layer.channels), 0)
@@ -174,7 +176,6 @@ class _Run:
             if segment.target == "card":
                 for number, frame in enumerate(frames):
                     self.store(turn.computes[-1], frame, number)
-            stored += 1
 
     def arrive(self, rows: Rows, arrived: int, frame: int, copy: int) -> int:
         held, layer = self.maps[0], self.segment.layers[0]
@@ -188,7 +189,8 @@ class _Run:
         source = Slice(layer.source, piece.lo, piece.size, frame)
         self.program.read(
             self.rates.move_us(size, False), (Move(source, piece, frame),),
-            held.spans((low, high), copy), (layer.source, frame, low, high),
+            held.spans((low, high), copy),
+            (layer.source, frame, low, high if layer.windows else layer.source_bytes),
         )  # fmt: skip
         return high
 
@@ -211,7 +213,8 @@ class _Run:
         size = min(channels[1], layer.channels) - channels[0]
         us = self.rates.move_us(size * layer.row_bytes, False)
         source = Slice(layer.weight, piece.lo, piece.size)
-        self.program.read(us, (Move(source, piece),), held.spans((0, held.rows), copy))
+        spans = list(held.spans((0, held.rows), copy))
+        self.program.read(us, (Move(source, piece),), spans, same=(layer.weight, channels[0]))
 
     def channels(self, held: Held, channels: Rows, copy: int) -> Slice:
         shape = held.buffer.shape

@@ -54,11 +54,21 @@ class Program:
         self.used = np.zeros(size, dtype=np.int64)  # read or written by computing
         self.made = np.zeros(size, dtype=np.int64)  # written by computing
         self.saved = np.zeros(size, dtype=np.int64)  # read by the queue write
+        self.holds = np.zeros(size, dtype=np.int64)  # which constants, 0: others
+        self.contents: dict[tuple[str, int], int] = {}
         self.card: dict[tuple[str, int], IntArray] = {}
 
-    def read(self, us: float, steps: Iterable[Step], into: Iterable[Span],
-             rows: tuple[str, int, int, int] | None = None) -> None:  # fmt: skip
-        """From the card; ``rows`` (tensor, frame, from, to) are of a feature map."""
+    def read(self, us: float, steps: Iterable[Step], into: Sequence[Span] | Iterator[Span],
+             rows: tuple[str, int, int, int] | None = None,
+             same: tuple[str, int] | None = None) -> None:  # fmt: skip
+        """From the card; ``rows`` (tensor, frame, from, to) are of a feature map. Constants that
+        are there still (``same``) are not read again."""
+        into = list(into)
+        content = self.contents.setdefault(same, len(self.contents) + 1) if same else 0
+        if content and all((self.holds[part] == content).all() for part in _parts(into)):
+            return
+        for part in _parts(into):
+            self.holds[part] = content
         number, compute, write = len(self.tasks["read"]) + 1, 0, 0
         if rows and rows[:2] in self.card:
             write = int(self.card[rows[:2]][rows[2] : rows[3]].max(initial=0))
@@ -79,6 +89,7 @@ class Program:
             read = max(read, int(self.loaded[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.used[part] = self.made[part] = number
+            self.holds[part] = 0
         self.tasks["compute"].append(Task(us, Needs(read, 0, write), tuple(steps)))
 
     def write(self, us: float, steps: Iterable[Step], out: Iterable[Span],

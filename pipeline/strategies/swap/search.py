@@ -14,14 +14,16 @@ from functools import cache
 from pipeline.errors import ThimbleError
 from pipeline.plan.rates import Rates
 from pipeline.strategies.swap.layers import Layer
-from pipeline.strategies.swap.segments import Place, Rings, Segment, extent
+from pipeline.strategies.swap.segments import Place, Rings, Segment, aligned, extent
 
 LONGEST = 10
 """Layers of a segment."""
 CHUNKS = (1, 2, 4, 7, 8, 14, 16, 28)
-TILES = (2048, 8192, 32768, 65536)
-"""Bytes of a weight tile."""
+TILES = (256, 64, 16, 8)
+"""Weight tiles are of these parts of SRAM, of 64 KiB at most."""
 COPIES = (2, 3, 8)
+TOGETHER = 32768
+"""Bytes of a weight tile that is used for several frames."""
 
 
 Offer = tuple[float, float, float, Segment]
@@ -112,7 +114,8 @@ class Search:
 
     def streamed(self, segment: Segment, layer: Layer) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once as fit."""
-        for size in TILES:
+        for part in TILES:
+            size = min(1 << 16, self.sram_bytes // part)
             tile = max(1, min(layer.channels, size // layer.row_bytes))
             for copies in COPIES:
                 each = replace(segment, tile=tile, copies=copies)
@@ -124,12 +127,12 @@ class Search:
         """A dense layer for all frames at once; None where that does not fit."""
         layer = self.layers[number]
         rings = self.ring(number, number, 1)
-        found = None
         plain = Segment((layer,), rings, source, target, streamed=0, batch=frames)
-        for each in self.streamed(plain, layer):
-            if found is None or each.copies >= found.copies:
-                found = each
-        return found
+        tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
+        one = replace(plain, tile=tile, copies=1)
+        free = self.sram_bytes - one.needed_bytes
+        copies = 1 + free // aligned(tile * layer.row_bytes)
+        return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
 
 
 def tail(layers: Sequence[Layer]) -> int:

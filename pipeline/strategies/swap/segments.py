@@ -158,6 +158,12 @@ class Segment:
         return weights + sum(self.middle_bytes(n) for n in range(1, number))
 
     @property
+    def all_held(self) -> bool:
+        """Every weight tile of the streamed layer has a place of its own."""
+        channels = self.layers[self.streamed].channels if self.streamed >= 0 else 0
+        return channels <= self.copies * self.tile
+
+    @property
     def needed_bytes(self) -> int:
         return self.inner_bytes + self.source_bytes + self.target_bytes
 
