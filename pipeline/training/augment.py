@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
 import torch
@@ -75,3 +75,19 @@ def _basis(height: int, width: int) -> Tensor:
     each = torch.eye(KNOTS * KNOTS).reshape(-1, 1, KNOTS, KNOTS)
     fields = interpolate(each, (height, width), mode="bicubic", align_corners=True)
     return fields.reshape(KNOTS * KNOTS, height * width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distorting:
+    """A recipe that distorts images: the fields of a ``Distortion`` are its own."""
+
+    rotation_degrees: float = 0.0
+    scale: float = 0.0
+    shear: float = 0.0
+    shift_pixels: float = 0.0
+    elastic_pixels: float = 0.0
+    flip: bool = False
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(**{field.name: getattr(self, field.name) for field in fields(Distortion)})

@@ -10,7 +10,7 @@ from torch import nn
 
 from pipeline.artifacts import Arrays
 from pipeline.models.network import Model, state_arrays
-from pipeline.training.augment import Distortion
+from pipeline.training.augment import Distorting
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
@@ -41,7 +41,7 @@ class SgdPhase(Phase):
 
 
 @dataclass(frozen=True)
-class FloatOnly(Recipe):
+class FloatOnly(Distorting, Recipe):
     """``epochs`` at a learning rate that rises to ``rate`` and falls to 0; the epoch best on the
     validation images counts. ``images``: how many are trained on; 0 is all."""
 
@@ -51,23 +51,6 @@ class FloatOnly(Recipe):
     momentum: float = 0.9
     decay: float = 5e-4
     images: int = 0
-    rotation_degrees: float = 0.0
-    scale: float = 0.0
-    shear: float = 0.0
-    shift_pixels: float = 0.0
-    elastic_pixels: float = 0.0
-    flip: bool = False
-
-    @property
-    def distortion(self) -> Distortion:
-        return Distortion(
-            self.rotation_degrees,
-            self.scale,
-            self.shear,
-            self.shift_pixels,
-            self.elastic_pixels,
-            self.flip,
-        )
 
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)

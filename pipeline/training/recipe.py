@@ -12,7 +12,7 @@ from pipeline.artifacts import Arrays
 from pipeline.models.network import Model
 from pipeline.quantize.parameters import to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
-from pipeline.training.augment import Distortion
+from pipeline.training.augment import Distorting
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
@@ -44,7 +44,7 @@ class Recipe(ABC):
 
 
 @dataclass(frozen=True)
-class ThreePhases(Recipe):
+class ThreePhases(Distorting, Recipe):
     """The published order of phases (Gural & Murmann 2019), in minutes instead of days.
 
     Phases with 0 epochs are left out; without any quantization-aware ones the thresholds are
@@ -60,23 +60,6 @@ class ThreePhases(Recipe):
     frozen_rate: float = 0.002
     batch: int = 256
     images: int = 0
-    rotation_degrees: float = 0.0
-    scale: float = 0.0
-    shear: float = 0.0
-    shift_pixels: float = 0.0
-    elastic_pixels: float = 0.0
-    flip: bool = False
-
-    @property
-    def distortion(self) -> Distortion:
-        return Distortion(
-            self.rotation_degrees,
-            self.scale,
-            self.shear,
-            self.shift_pixels,
-            self.elastic_pixels,
-            self.flip,
-        )
 
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)

@@ -3,6 +3,7 @@ import torch
 from torch.nn.functional import interpolate
 
 from pipeline.training.augment import KNOTS, Distortion, _basis
+from pipeline.training.recipe import ThreePhases
 
 
 def spot(row: int, column: int, size: int = 28) -> torch.Tensor:
@@ -86,3 +87,9 @@ def test_the_basis_is_bicubic_interpolation(shape: tuple[int, int]) -> None:
     expected = interpolate(knots, shape, mode="bicubic", align_corners=True)
     found = (knots.reshape(4, -1) @ _basis(*shape)).reshape(expected.shape)
     assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_a_recipes_keys_are_its_distortion() -> None:
+    made = ThreePhases(1, 1, 1, rotation_degrees=3.0, shear=0.1, flip=True)
+    assert made.distortion == Distortion(rotation_degrees=3.0, shear=0.1, flip=True)
+    assert ThreePhases(1, 1, 1).distortion == Distortion()
