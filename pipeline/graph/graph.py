@@ -101,8 +101,12 @@ class Graph:
         return np.concatenate(parts)
 
     def save(self, folder: Path) -> None:
-        """Write ``graph.json`` and ``graph.npz``."""
-        write_npz(folder / "graph.npz", dict(self.constants))
+        """Write ``graph.json`` and ``graph.npz``, constants in the narrowest type numpy has."""
+        narrow = {
+            name: values.astype(self.tensors[name].dtype.stored)
+            for name, values in self.constants.items()
+        }
+        write_npz(folder / "graph.npz", narrow)
         content = {
             "name": self.name,
             "tensors": [codec.encode(tensor) for tensor in self.tensors.values()],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,11 @@ class DType:
 
     def __str__(self) -> str:
         return f"{'' if self.signed else 'u'}int{self.bits}"
+
+    @property
+    def stored(self) -> np.dtype[np.integer[Any]]:
+        """The narrowest numpy type that holds its values: 4 bits take 8."""
+        return np.dtype(f"{'' if self.signed else 'u'}int{max(8, self.bits)}")
 
     @property
     def minimum(self) -> int:

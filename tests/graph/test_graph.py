@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.artifacts import read_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import DType
@@ -28,6 +29,18 @@ def test_save_and_load_keep_everything_and_every_byte(graph: Graph, tmp_path: Pa
     assert loaded.hash == graph.hash and loaded.operators == graph.operators
     frames = np.random.default_rng(1).integers(0, 256, (3, 7, 6, 2))
     assert np.array_equal(loaded.outputs(frames), graph.outputs(frames, batch=2))
+
+
+def test_constants_are_stored_narrow_and_come_back_as_they_were(
+    graph: Graph, tmp_path: Path
+) -> None:
+    graph.save(tmp_path)
+    stored = read_npz(tmp_path / "graph.npz")
+    for name, values in graph.constants.items():
+        bits = graph.tensors[name].dtype.bits
+        assert stored[name].itemsize == max(1, bits // 8) < 8
+        again = Graph.load(tmp_path).constants[name]
+        assert again.dtype == np.int64 and np.array_equal(again, values)
 
 
 def test_hash_follows_weights(graph: Graph) -> None:
