@@ -19,9 +19,6 @@ DSP_CPUS = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 MOST_PIXELS = 4
 """Of a convolution that are computed together: their sums fill the registers."""
 
-DENSE_CHANNELS = 4
-"""Of a dense layer that are computed together."""
-
 LANES = 4
 """Channels of a depthwise convolution that one word holds."""
 
@@ -70,9 +67,7 @@ def words(elements: int) -> int:
 
 def dense_bytes(op: Dense, tensors: Tensors) -> int:
     """The input, 16 bits an element."""
-    if tensors[op.output].size < DENSE_CHANNELS:
-        return 0
-    return words(tensors[op.inputs[0]].size) * 8
+    return words(tensors[op.inputs[0]].size) * 8 if tensors[op.output].size > 1 else 0
 
 
 def convolution_bytes(op: Conv2d, tensors: Tensors) -> int:

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+/* The assembly needs all registers: without optimization, a frame pointer takes one. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 #define NN_DSP 1
 #else
 #define NN_DSP 0

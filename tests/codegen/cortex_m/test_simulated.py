@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.graphs import Net, random_graph
@@ -59,3 +62,21 @@ def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
     for seed in range(5000, 5050):
         graph = KINDS[kind](np.random.default_rng(seed))
         check(graph, "nucleo_f446re", tmp_path / f"{seed}")
+
+
+@pytest.mark.parametrize("level", ["-O0", "-Og", "-Os", "-O3"])
+def test_other_options_of_the_compiler(level: str, tmp_path: Path) -> None:
+    """Whoever copies the C chooses them; without optimization there are too few registers for the
+    assembly, and the portable twin is compiled."""
+    graph, hardware = network(0), board_named("nucleo_f446re")
+    files = generate(graph, Ordinary().plan(graph, hardware), hardware, {})
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    tool = hardware.toolchain
+    flags = [flag for flag in tool.flags if not flag.startswith("-O")]
+    command = [tool.compiler, *flags, level, "-c", "model.c", "-o", "model.o"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    listing = subprocess.run(
+        [tool.objdump, "-d", "model.o"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
+    assert ("smlad" in listing) == (level != "-O0")

@@ -6,11 +6,18 @@ from pipeline.codegen.affine.job import Job, shape_text
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.graph.operators.dense import Dense
-from pipeline.scratch import DENSE_CHANNELS, dense_bytes
+from pipeline.scratch import dense_bytes
 
-MANY, MOST_WORDS = 2 * DENSE_CHANNELS, {DENSE_CHANNELS: 8, 2 * DENSE_CHANNELS: 4}
-"""Channels that are computed together where there are enough; by how many they are, words of the
-input in the code of the innermost loop."""
+MOST_WORDS = {2: 8, 4: 8, 8: 4}
+"""By how many channels are computed together: words of input in the code of the innermost loop."""
+
+
+def together(channels: int) -> int:
+    """How many channels to compute at a time: as many as are there, and eight where few or none of
+    them are computed twice."""
+    if channels % 8 == 0 or channels > 32:
+        return 8
+    return 4 if channels >= 4 else 2
 
 
 def compute(job: Job) -> bool:
@@ -18,14 +25,14 @@ def compute(job: Job) -> bool:
     assert isinstance(op, Dense)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     (channels,) = job.target.shape
-    if channels < DENSE_CHANNELS or not step.is_whole(job):
+    if channels < 2 or not step.is_whole(job):
         return False
     scratch = step.scratch(job, dense_bytes(op, job.program.graph.tensors))
     if scratch is None:
         return False
     values = job.program.graph.constants[name].reshape(channels, -1)
     places = weights.order(1, source.size)
-    at_once = MANY if channels % MANY == 0 or channels > 4 * MANY else DENSE_CHANNELS
+    at_once = together(channels)
     groups = weights.pairs(channels, at_once)
     finish, constants = end(job), job.program.constants
     packed = weights.can_pack(values, finish.reach)

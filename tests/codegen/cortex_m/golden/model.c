@@ -64,24 +64,16 @@ static const int32_t nn_conv4_ends[24] = {
     1674085361, 1920, 8, 1903, -236433, 1348364867, 960, 7, 1085911972, 960, 7,
 };
 
-/* dense6: c_out, 1, 1, 6 */
-static const int8_t nn_dense6_weights[18] = {
-    74, -52, 92, -80, 59, -105, 26, -63, -54, -40, 72, 74, -63, 10, -108, 100, 118, -35,
+/* dense6: 2 channels by two elements */
+static const __attribute__((aligned(4))) int8_t nn_dense6_weights[32] = {
+    74, 26, 92, -54, -52, -64, -80, -41, 59, 72, 0, 0, -105, 73, 0, 0, 26, -63, -54, -109, -63, 9,
+    -40, 99, 72, 118, 0, 0, 74, -35, 0, 0,
 };
 
-/* dense6: bias */
-static const int16_t nn_dense6_bias[3] = {
-    240, 223, 1643,
-};
-
-/* dense6: multiplier of each channel */
-static const int32_t nn_dense6_multiplier[3] = {
-    2121140265, 1161833445, 1806113098,
-};
-
-/* dense6: shift of each channel */
-static const int8_t nn_dense6_shift[3] = {
-    8, 7, 9,
+/* dense6: for two channels what sums begin with, and how they end */
+static const int32_t nn_dense6_ends[16] = {
+    324, 30532, 2121140265, -3200, 8, 1161833445, -1600, 7, 118, 381302, 1161833445, -1600, 7,
+    1806113098, -6400, 9,
 };
 
 /* softmax7: exponential of an input so far below the maximum, Q0.31 */
@@ -641,16 +633,55 @@ static void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
     }
 }
 
-/* dense6: dense (1, 1, 6) -> (3) */
-static void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
-    for (int32_t o = 0; o < 3; o++) {
-        const int8_t *weight = &nn_dense6_weights[o * 6];
-        int32_t sum = 0;
-        for (int32_t i = 0; i < 6; i++) {
-            sum += (in[i] - 7) * weight[i];
+/* dense6: dense (1, 1, 6) -> (3), 2 channels at a time */
+static __attribute__((noinline)) void nn_dense6(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+    nn_word_t *const wide = (nn_word_t *)scratch; /* the input, widened */
+    nn_word_t *const to = nn_widen_s8(wide, in, 1, 1);
+    nn_half_t *const rest = (nn_half_t *)to;
+    rest[0] = in[4];
+    rest[2] = in[5];
+    const int8_t *w = nn_dense6_weights;
+    const int32_t *q = nn_dense6_ends;
+    for (int32_t begin = 0; begin < 3; begin += 2) {
+        const int32_t o = nn_min(begin, 1);
+        const nn_word_t *x = wide;
+        int32_t b0 = q[0], s0 = q[1];
+#if NN_DSP
+        {
+            uint32_t e, w0, w1, x0, x1;
+            __asm__ volatile(
+        ".rept 2\n"
+        "ldr %[x0], [%[x]], #4\n"
+        "ldr %[x1], [%[x]], #4\n"
+        "ldr %[w0], [%[w]], #4\n"
+        "ldr %[w1], [%[w]], #4\n"
+        "sxtb16 %[e], %[w0]\n"
+        "smlad %[b0], %[e], %[x0], %[b0]\n"
+        "smlad %[s0], %[w0], %[x0], %[s0]\n"
+        "sxtb16 %[e], %[w1]\n"
+        "smlad %[b0], %[e], %[x1], %[b0]\n"
+        "smlad %[s0], %[w1], %[x1], %[s0]\n"
+        ".endr\n"
+                : [b0] "+r"(b0), [s0] "+r"(s0), [w] "+r"(w), [x] "+r"(x),
+[w0] "=&r"(w0), [w1] "=&r"(w1), [e] "=&r"(e),
+                  [x0] "=&r"(x0), [x1] "=&r"(x1)
+                : 
+                : "cc", "memory");
         }
-        const int32_t value = nn_scaled(sum + nn_dense6_bias[o], nn_dense6_multiplier[o], nn_dense6_shift[o]);
-        out[o] = (int8_t)(nn_clip(value, -115, 140) - 13);
+#else
+        for (int32_t n = 0; n < 4; n++) {
+            {
+                const uint32_t both = nn_load_word(w);
+                b0 = nn_add_pair(nn_even_s8(both), *x, b0);
+                s0 = nn_add_pair(both, *x, s0);
+                w += 4;
+            }
+            x++;
+        }
+#endif
+        out[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
+        out[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
+        q += 8;
     }
 }
 
@@ -699,9 +730,9 @@ nn_status_t nn_invoke(void) {
     nn_conv3((int8_t *)&nn_arena[288], (int8_t *)&nn_arena[144], &nn_arena[0]);
     nn_conv4((int8_t *)&nn_arena[144], (int8_t *)&nn_arena[0], &nn_arena[96]);
     nn_average5((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[96]);
-    nn_dense6((int8_t *)&nn_arena[96], (int8_t *)&nn_arena[0]);
-    nn_softmax7((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[3]);
+    nn_dense6((int8_t *)&nn_arena[96], (int8_t *)&nn_arena[16], &nn_arena[0]);
+    nn_softmax7((int8_t *)&nn_arena[16], (int8_t *)&nn_arena[0]);
     return NN_OK;
 }
 
-const nn_output_t *nn_output(void) { return (const nn_output_t *)&nn_arena[3]; }
+const nn_output_t *nn_output(void) { return (const nn_output_t *)&nn_arena[0]; }
