@@ -20,7 +20,7 @@ from pipeline.timing.summary import summary
 
 RANDOM_FRAMES = 2
 LARGE_MACS = 20_000_000
-HUGE_MACS = 1_000_000_000
+HUGE_MACS = 500_000_000
 """Of all frames of a plan: more are proved, but not tried; that would take minutes."""
 
 
