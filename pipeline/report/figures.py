@@ -2,7 +2,7 @@
 
 ``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
 (what a job has planned for besides its own values of keys) or ``timeline`` (the tracks); ``y`` the
-metrics; ``log`` a logarithmic axis; ``title``. A job is a panel.
+metrics; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A job is a panel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.charts import ACCENT, INK, PEAK, QUIET, STYLE
+from pipeline.report.charts import ACCENT, INK, PEAK, STYLE
 
 COLOURS = (ACCENT, "#d08c3f", "#8a7fb3", "#57a773", PEAK)
 KINDS = (ACCENT, "#d08c3f", "#8a7fb3")
@@ -56,15 +56,17 @@ def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
         values = [place.get(metric) or 0.0 for _, place in places]
         at = [place + wide * (n - (len(metrics) - 1) / 2) for place in range(len(places))]
         axes.bar(at, values, wide, color=COLOURS[n % len(COLOURS)], label=metric)
-    axes.set_xticks(
-        range(len(places)), [name for name, _ in places], rotation=60 if len(places) > 8 else 0
-    )
+    axes.set_xticks(range(len(places)), [name for name, _ in places])
+    if len(places) > 8:
+        axes.tick_params("x", labelsize=8)
+        axes.set_xticks(axes.get_xticks(), [name for name, _ in places], rotation=40,
+                        ha="right", rotation_mode="anchor")  # fmt: skip
     axes.set_title(str(job.get("model", "")), loc="left", fontsize=10)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)
     if spec.get("log"):
         axes.set_yscale("log")
-    if spec["each"] == "layer" and spec.get("log"):
-        axes.axhline(1.0, color=QUIET, linewidth=0.8)
+    if "line" in spec:
+        axes.axhline(spec["line"], color=INK, linewidth=0.8, linestyle=":")
 
 
 def _places(job: Job, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
