@@ -80,7 +80,7 @@ def residual(seed: int) -> Graph:
     """Two 3x3 convolutions, added to what they began with: with 8 bits the first's channels are
     made one by one and added to the second's sums."""
     rng = np.random.default_rng(seed)
-    channels = int(rng.choice([6, 9]))
+    channels = int(rng.choice([9, 12]))
     net = Net((int(rng.integers(7, 11)), int(rng.integers(7, 11)), channels), seed)
     y = net.conv(net.conv("input", channels, 3), channels, 3)
     net.dense(net.average(net.add("input", y)), 3)
@@ -102,5 +102,6 @@ def test_sums_over_windows(tmp_path: Path, seed: int, bits: int, channels: int) 
     native = twin(tmp_path, graph, plan)
     assert np.array_equal(native(given), expected)
     lines = native.files["model.c"].splitlines()
-    assert sum("partial, " in line and "pixels and 2 channels" in line for line in lines) == sums
-    assert sums == 1 or bits == 16
+    rounded = [line for line in lines if "partial, " in line and "pixels and 2 channels" in line]
+    assert len(rounded) == (bits == 8) and sums == 1  # with 16 bits it is the dense layer
+    assert channels > 1 or "one channel at a time" in native.files["model.c"] or bits == 16

@@ -9,7 +9,7 @@ from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.cortex_m.operators import accumulate, depthwise
+from pipeline.codegen.cortex_m.operators import accumulate, depthwise, single
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
 
@@ -94,6 +94,8 @@ def compute(job: Job) -> bool:
     if is_depthwise(op, tensors):
         return depthwise.compute(job)
     part = step.part(job)
+    if part is not None and part.at_once == 1:
+        return single.compute(job)
     if part is None or not (is_plain(op, tensors) and step.in_one_piece(step.source_view(job))):
         return False
     scratch = step.scratch(job, convolution_bytes(op, tensors))
