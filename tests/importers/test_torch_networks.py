@@ -266,9 +266,7 @@ def test_it_says_itself_how_many_classes_it_has(folder: Path) -> None:
     with pytest.raises(ThimbleError, match="images of 6x5x3, the network takes 6x5x2"):
         model().check(other)
     wrong = model(input_shape=(6, 5, 3))
-    with pytest.raises(
-        ThimbleError, match=r"own_net:Net with model.input_shape=\[6,5,3\]"
-    ):
+    with pytest.raises(ThimbleError, match=r"own_net:Net with model.input_shape=\[6,5,3\]"):
         wrong.check(other)
 
 
