@@ -6,6 +6,8 @@ generated. What refuses says why in the table's own words: its error message.
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from pipeline import board, config
@@ -69,6 +71,7 @@ def page() -> str:
             hardware = board.hardware(yaml.safe_load(place.read_text()))
             said = [attempt(strategy, hardware, graph) for graph in KINDS]
             said = [answer.replace(f" ({hardware.name})", "") for answer in said]
+            said = [re.sub(rf"(?<!=)\b{hardware.name}\b", "the board", answer) for answer in said]
             cells = [f"no [{notes.setdefault(s, len(notes) + 1)}]" if s else "yes" for s in said]
             rows.setdefault((called, *cells), []).append(place.stem)
     lines = [
