@@ -79,7 +79,7 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             f"{hexfile} begins at {min(content):#x}, {hardware.title} looks for its program at "
             f"{first:#x}: run stage build again"
         )
-    values = {"part": hardware.part, "port": port, "hex": str(hexfile)}
+    values = {"part": hardware.part, "port": port, "hex": str(hexfile.resolve())}
     command = tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
     span = min(content), max(content) + 1
     return Written(command, len(content), *span, first, hardware.flash_bytes)
