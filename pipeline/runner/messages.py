@@ -22,6 +22,9 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 
+MOST_LISTED = 12
+"""Options of a group that are all named in a message."""
+
 
 def explain(error: BaseException) -> str | None:
     """One line for a mistake in the command; None when it is not the command's fault."""
@@ -40,8 +43,10 @@ def explain(error: BaseException) -> str | None:
 
 def _unknown_option(option: str, options: list[str]) -> str:
     group, _, name = option.removesuffix(".yaml").rpartition("/")
-    near = difflib.get_close_matches(name, options, 1)
-    hint = f"did you mean {group}={near[0]}? " if near else ""
+    near = difflib.get_close_matches(name, options, 3)
+    hint = f"did you mean {' or '.join(f'{group}={each}' for each in near)}? " if near else ""
+    if len(options) > MOST_LISTED:
+        return f"unknown {group} {name!r}: {hint}python run.py --help lists all {len(options)}"
     return f"unknown {group} {name!r}: {hint}there are {', '.join(options)}"
 
 

@@ -8,7 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hydra.errors import MissingConfigException
 
+from pipeline.runner.messages import explain
 from tests.runner.project import Project, Run
 
 
@@ -53,6 +55,14 @@ def test_mistyped_commands(untouched: Project, override: str, said: str) -> None
     run = untouched.run(override)
     assert said in one_line(run)
     assert run.out == "" and not (untouched.root / "outputs").exists()
+
+
+def test_of_many_options_only_near_ones_are_named() -> None:
+    names = [str(n) for n in range(30)] + ["resnet8"]
+    said = str(explain(MissingConfigException("", "model/resnet18", names)))
+    assert said == "unknown model 'resnet18': did you mean model=resnet8? " + (
+        "python run.py --help lists all 31"
+    )
 
 
 def test_mistakes_as_json(project: Project) -> None:
