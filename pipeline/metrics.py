@@ -26,6 +26,8 @@ METRICS = (
     "macs_executed",
     "cycles",
     "instructions",
+    "instructions_over_ordinary",
+    "pmu_over_ordinary",
     "latency_us",
     "latency_max_us",
     "latency_low_us",
@@ -47,6 +49,9 @@ METRICS = (
 
 ``agreement_float`` is the share of test images, of the first ``images_float``, to which the
 generated C gives the label that the float network gives before it is quantized to 8 bits.
+
+In a sweep that also runs ``strategy=ordinary`` on the same network, ``…_over_ordinary`` are a job's
+figures divided by that one's.
 
 ``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``; and where the
 network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything.

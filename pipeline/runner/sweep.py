@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.artifacts import read_json, write_json
 from pipeline.runner import progress, results, table
 from pipeline.runner.progress import FOLDER, KILLED
+from pipeline.runner.relative import compared
 from pipeline.runner.screen import json_line
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
@@ -50,7 +51,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     A sweep is ok when each job has a result; "does not fit" is one.
     """
     about = read_json(folder / ABOUT)
-    jobs = collect(folder, about["jobs"], interrupted=error == results.INTERRUPTED)
+    jobs = compared(collect(folder, about["jobs"], interrupted=error == results.INTERRUPTED))
     ended = {job["status"] for job in jobs} <= {"ok", "infeasible"}
     result: dict[str, Any] = {
         "status": "ok" if ended and not error else "failed",

@@ -49,3 +49,47 @@ def test_every_published_peak(tmp_path: Path, name: str) -> None:
         assert row["metric"] == "pmu_bytes"
         assert abs(row["ours"] - row["paper"]) <= 0.004 * row["paper"], row["name"]
     assert bool(result.get("unpublished")) == (name != "pex_table4")
+
+
+@pytest.mark.slow
+def test_inferences_on_parts(tmp_path: Path) -> None:
+    """What fits ran to its end and gave the interpreter's outputs; the rest does not fit."""
+    result = run(tmp_path, "experiment=pex_run")
+    assert result["status"] == "ok" and len(result["rows"]) == len(result["jobs"]) == 8
+    assert [job["status"] for job in result["jobs"]] == [
+        "infeasible", "ok", "infeasible", "infeasible", "ok", "ok", "ok", "ok"
+    ]  # fmt: skip
+    for job in result["jobs"]:
+        if job["status"] == "ok":
+            assert job["mismatches_device"] == job["mismatches_host"] == 0
+            assert job["images_device"] == 1 and job["macs_executed"] == job["macs"]
+            assert job["arena_bytes"] + job["stack_bytes"] <= job["sram_bytes"]
+            assert job["sram_bytes"] <= job["arena_bytes"] + job["stack_bytes"] + 64
+            assert job["sram_bytes"] <= job["sram_limit_bytes"]
+        else:
+            assert job["needed_bytes"] > job["available_bytes"]
+    for row in result["rows"]:
+        assert row["paper"] is None or abs(row["ours"] - row["paper"]) <= 0.004 * row["paper"]
+
+
+@pytest.mark.slow
+def test_instructions_over_ordinary(tmp_path: Path) -> None:
+    """At most 1.15 at a point with half the ordinary plan's peak; of RES-15 at its least."""
+    result = run(tmp_path, "experiment=pex_overhead")
+    assert {job["status"] for job in result["jobs"]} == {"ok"}
+    best: dict[str, float] = {}
+    for job in result["jobs"]:
+        name = job["model"] + "".join(w for w in job["overrides"] if "input_shape" in w)
+        least = job["model"] == "res15" and job["pmu_bytes"] == 44_590
+        if job["strategy"] == "partial" and (least or job["pmu_over_ordinary"] <= 0.5):
+            best[name] = min(best.get(name, 9.0), job["instructions_over_ordinary"])
+    assert len(best) == 4 and max(best.values()) <= 1.15
+    assert all(row["ours"] is not None for row in result["rows"])
+
+
+@pytest.mark.slow
+def test_the_memory_of_each_layer(tmp_path: Path) -> None:
+    """Figure 2."""
+    result = run(tmp_path, "experiment=pex_figure2")
+    assert [row["ours"] for row in result["rows"]] == [1_505_280, 320_960, 376_320]
+    assert (Path(result["run_dir"]) / "profile.png").stat().st_size > 20_000
