@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan, Track
 from pipeline.strategies.swap.bounds import bounds
 from pipeline.strategies.swap.build import Builder
-from pipeline.strategies.swap.layers import layers
+from pipeline.strategies.swap.layers import Layer, layers
 from pipeline.strategies.swap.places import biases, on_card
 from pipeline.strategies.swap.program import Scheduled, frozen, schedule
 from pipeline.strategies.swap.roll import rolled
 from pipeline.strategies.swap.search import Search, tail
 from pipeline.strategies.swap.segments import Place, Segment
 
-SHARES = (1.0, 0.3, 0.1)
+SHARES = (1.0, 0.3, 0.1, 0.03)
 """Of a segment's lead that its price counts: one search each."""
 
 
@@ -28,21 +30,25 @@ def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates)
     """
     chain = layers(graph)
     sram = (hardware.sram_bytes - hardware.stack_reserve_bytes) // 16 * 16
-    found: tuple[Scheduled, Builder] | None = None
+    found: tuple[float, Scheduled, Builder] | None = None
     search = Search(chain, sram, rates)
-    for share in SHARES:
-        parts = list(phases(search, frames, share))
+    shares = SHARES if frames == 1 else SHARES[::2]
+    for share, limit in product(shares, limits(chain, sram, frames)):
+        parts = phases(search, search.within(limit), frames, share)
+        if parts is None:
+            continue
         builder = Builder(graph, sram, rates)
-        for number, part in enumerate(parts):
-            builder.run(part, range(frames), f"p{number}s")
+        for number, (part, room) in enumerate(parts):
+            builder.run(part, range(frames), f"p{number}s", room)
         for writes_first in (False, True):
             tried = schedule(builder.program, writes_first)
-            if found is None or tried.makespan_us < found[0].makespan_us:
-                found = tried, builder
+            steps = len(builder.program.tasks["compute"])
+            price = tried.makespan_us + search.step_us * steps
+            if found is None or price < found[0]:
+                found = price, tried, builder
     assert found is not None
-    scheduled, builder = found
-    steps, transfers = frozen(builder.program, scheduled.io)
-    cpu, io = rolled(steps), rolled(transfers)
+    _, scheduled, builder = found
+    cpu, io = (rolled(track) for track in frozen(builder.program, scheduled.io))
     card = next(memory for memory in hardware.memories if memory.kind == "block")
     maps, weights = on_card(chain, graph, frames, card.granule_bytes)
     fixed = biases(chain, graph, hardware)
@@ -61,25 +67,43 @@ def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates)
     )  # fmt: skip
 
 
-def phases(search: Search, frames: int, share: float) -> Iterator[list[Segment]]:
+def limits(chain: tuple[Layer, ...], sram: int, frames: int) -> tuple[int, ...]:
+    """Bytes that each frame alone may take: less than all, so that weights of the dense layers can
+    arrive meanwhile."""
+    return (sram, sram // 4) if frames > 1 and tail(chain) < len(chain) else (sram,)
+
+
+Phase = tuple[list[Segment], int]
+"""Segments, and the bytes of SRAM that they may take."""
+
+
+def phases(search: Search, alone: Search, frames: int, share: float) -> list[Phase] | None:
     """What each frame runs through alone, then what all frames do together: the dense layers at
-    the end, whose weights are read once for all of them where there is room for that."""
+    the end, whose weights are read once for all of them where there is room for that. None where
+    a frame has too little room that would have enough with all SRAM."""
     chain, number = search.layers, len(search.layers)
+    sram, least = search.sram_bytes, alone.sram_bytes
     first = tail(chain) if frames > 1 else number
-    together = list(batch(search, first, frames)) if first < number else []
-    if together:
-        if first:
-            yield search.best(0, first - 1, share)
-        yield together
-    else:
-        yield search.best(0, number - 1, share)
+    together = list(batch(search, first, frames, sram - least)) if first < number else []
+    last = first - 1 if together else number - 1
+    result = list[Phase]()
+    try:
+        if last >= 0:
+            result.append((alone.best(0, last, share), least))
+    except ThimbleError:
+        if least < sram:
+            return None
+        raise
+    return [*result, (together, sram)] if together else result
 
 
-def batch(search: Search, first: int, frames: int) -> Iterator[Segment]:
+def batch(search: Search, first: int, frames: int, quiet: int) -> Iterator[Segment]:
+    """``quiet``: bytes that nobody else needs while the weights arrive; 0: none."""
     last, result = len(search.layers) - 1, list[Segment]()
     for number in range(first, last + 1):
         source: Place = "card" if number == first else "sram"
-        segment = search.batched(number, source, "card" if number == last else "sram", frames)
+        target: Place = "card" if number == last else "sram"
+        segment = search.batched(number, source, target, frames, quiet)
         if segment is None:
             return
         result.append(segment)

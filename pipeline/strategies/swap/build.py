@@ -62,9 +62,12 @@ class Builder:
     def __post_init__(self) -> None:
         self.program = Program(self.sram_bytes)
 
-    def run(self, segments: Sequence[Segment], frames: Sequence[int], label: str) -> None:
-        """The segments one after the other for each frame, or once for those in a batch."""
-        places = layout(segments, self.sram_bytes)
+    def run(
+        self, segments: Sequence[Segment], frames: Sequence[int], label: str, sram_bytes: int
+    ) -> None:
+        """The segments one after the other for each frame, or once for those in a batch, in the
+        first ``sram_bytes``."""
+        places = layout(segments, sram_bytes)
         names = [f"{label}{n}" for n in range(len(segments))]
         if segments[0].batch > 1:
             for segment, place, name in zip(segments, places, names, strict=True):

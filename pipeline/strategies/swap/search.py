@@ -22,6 +22,9 @@ CHUNKS = (1, 2, 4, 7, 8, 14, 16, 28)
 TILES = (256, 64, 16, 8)
 """Weight tiles are of these parts of SRAM, of 64 KiB at most."""
 COPIES = (2, 3, 8)
+STEP = 1e-7
+"""What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
+else is."""
 TOGETHER = 32768
 """Bytes of a weight tile that is used for several frames."""
 
@@ -36,6 +39,11 @@ class Search:
     rates: Rates
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
     offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
+    smaller: dict[int, Search] = field(default_factory=dict)
+
+    @property
+    def step_us(self) -> float:
+        return STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
 
     def ring(self, first: int, last: int, chunk: int) -> Rings:
         key = first, last, chunk
@@ -95,7 +103,12 @@ class Search:
         """(time of the busier engine, lead, transfers, segment)."""
         for segment in self.candidates(first, last, source, target):
             cpu, io = segment.cpu_us(self.rates), segment.io_us(self.rates)
-            yield max(cpu, io), segment.lead_us(self.rates), io, segment
+            yield (
+                max(cpu, io) + self.step_us * segment.steps,
+                segment.lead_us(self.rates),
+                io,
+                segment,
+            )
 
     def candidates(self, first: int, last: int, source: Place, target: Place) -> Iterator[Segment]:
         layers = self.layers[first : last + 1]
@@ -123,14 +136,27 @@ class Search:
                     break
                 yield each
 
-    def batched(self, number: int, source: Place, target: Place, frames: int) -> Segment | None:
-        """A dense layer for all frames at once; None where that does not fit."""
+    def within(self, sram_bytes: int) -> Search:
+        """A search in less memory; the same one for the same memory."""
+        if sram_bytes == self.sram_bytes:
+            return self
+        if sram_bytes not in self.smaller:
+            self.smaller[sram_bytes] = replace(self, sram_bytes=sram_bytes // 16 * 16, offers={})
+        return self.smaller[sram_bytes]
+
+    def batched(
+        self, number: int, source: Place, target: Place, frames: int, quiet: int
+    ) -> Segment | None:
+        """A dense layer for all frames at once; None where that does not fit. Its tiles fill the
+        ``quiet`` bytes, if there are any, else all that is left."""
         layer = self.layers[number]
         rings = self.ring(number, number, 1)
         plain = Segment((layer,), rings, source, target, streamed=0, batch=frames)
         tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
         one = replace(plain, tile=tile, copies=1)
         free = self.sram_bytes - one.needed_bytes
+        if quiet:
+            free = min(free, max(quiet - one.needed_bytes, free // 2))
         copies = 1 + free // aligned(tile * layer.row_bytes)
         return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
 

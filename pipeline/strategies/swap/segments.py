@@ -184,6 +184,12 @@ class Segment:
             total += self.batch * rates.move_us(self.layers[-1].target_bytes, True, number)
         return total
 
+    @property
+    def steps(self) -> int:
+        """Computations."""
+        tiles = -(-self.layers[self.streamed].channels // self.tile) if self.streamed >= 0 else 1
+        return len(self.rings.turns) * (len(self.layers) + tiles - 1)
+
     def lead_us(self, rates: Rates) -> float:
         """Reading before the first computation, and writing after the last."""
         total, turns_ = 0.0, self.rings.turns
