@@ -73,8 +73,13 @@ def pooled(
 
 
 def average(call: Call) -> Value:
-    x, padded = call.x, call.x
+    return averaged(call, call.x)
+
+
+def averaged(call: Call, x: Value) -> Value:
+    """The call's windows of ``x``."""
     kernel, stride, padding = windows(call, x)
+    padded = x
     if any(padding) and call.integer("count_include_pad", 0):
         if call.integer("ceil_mode", 0):
             raise call.refuse("average pooling with ceil_mode and counted padding")
@@ -86,12 +91,12 @@ def average(call: Call) -> Value:
 
 def whole(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
     """GlobalAveragePool, GlobalMaxPool."""
+    return lambda call: globally(call, kind, call.x)
 
-    def global_pool(call: Call) -> Value:
-        size = pair(image(call, call.x).shape[2:])
-        return pooled(call, kind, call.x, size, size, NONE)
 
-    return global_pool
+def globally(call: Call, kind: type[nodes.Pool], x: Value) -> Value:
+    size = pair(image(call, x).shape[2:])
+    return pooled(call, kind, x, size, size, NONE)
 
 
 def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:

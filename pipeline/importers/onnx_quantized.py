@@ -11,11 +11,10 @@ import numpy as np
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine
-from pipeline.importers.float_nodes import window_counts
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table, scalar
-from pipeline.importers.onnx_pooling import NONE, image, windows
+from pipeline.importers.onnx_pooling import averaged, globally
 from pipeline.importers.onnx_weighted import convolved, product, transposed
 
 SHIFT = 128
@@ -161,16 +160,8 @@ def average(call: Call) -> Item:
         raise call.refuse("channels_last is not supported")
     x = real(call, 0, 1, 2)
     if "Global" in call.node.operator:
-        kernel = image(call, x)
-        stride, padding = kernel, NONE
-    else:
-        kernel, stride, padding = windows(call, x)
-        if any(padding) and call.integer("count_include_pad", 0):
-            x = call.builder.pad(x, [(0, 0), (0, 0), padding[:2], padding[2:]])
-            padding = NONE
-    shape = (*x.shape[:2], *window_counts(image(call, x), kernel, stride, padding))
-    pooled = call.builder.pool(nodes.AveragePool, x, shape, kernel, stride, padding)
-    return stored(call, pooled, 3, 4)
+        return stored(call, globally(call, nodes.AveragePool, x), 3, 4)
+    return stored(call, averaged(call, x), 3, 4)
 
 
 def function(name: str, *attributes: tuple[str, float]) -> Table:
