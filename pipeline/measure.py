@@ -29,6 +29,12 @@ REFERENCE_MACS = 4_000_000_000
 """Work of the reference, some seconds; at least ``REFERENCE_IMAGES`` are computed."""
 REFERENCE_IMAGES = 8
 
+SIMULATED = (
+    *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct", "card_read_bytes"),
+    *("card_write_bytes", "wear", "wear_years_first_failure", "wear_years_half"),
+)
+"""What the simulation of a plan with a card says, which nothing measures."""
+
 
 def metrics(
     graph: Graph,
@@ -76,6 +82,7 @@ def metrics(
         "card_write_bytes": 0,
         "wear": 0,
     }
+    found |= {name: schedule[name] for name in SIMULATED if name in schedule}
     if len(labels):
         found["accuracy_int"] = accuracy(known, labels)
     if len(on_device):

@@ -31,7 +31,8 @@ def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph)
     try:
         hardware = board.hardware(values["hardware"])
         if overrides.get("only") == "counts":
-            return found | config.instantiate(values["strategy"]).counts(graph)
+            counts: dict[str, int] = config.instantiate(values["strategy"]).counts(graph)
+            return found | counts
         plan = config.instantiate(values["strategy"]).plan(graph, hardware)
         timed = summary(plan, graph, hardware)
     except ThimbleError as error:

@@ -154,7 +154,11 @@ GROUPS = {
         "latency_error_pct",
         *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
     ),
-    CARD: ("card_read_bytes", "card_write_bytes", "wear", "wear_years_first_failure"),
+    CARD: (
+        *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
+        *("card_read_bytes", "card_write_bytes"),
+        *("wear", "wear_years_first_failure", "wear_years_half"),
+    ),
 }
 """The metrics of DESIGN's contract in the order people ask for them."""
 

@@ -67,8 +67,9 @@ class Screen:
         self._table(result)
         for line in published(result):
             self.console.print(line)
-        if (Path(result["run_dir"]) / "report.html").is_file():
-            self.console.print(f"  report     {shown(Path(result['run_dir']) / 'report.html')}")
+        pages = [Path(result["run_dir"]) / name for name in ("report.html", "plan.html")]
+        if page := next((page for page in pages if page.is_file()), None):
+            self.console.print(f"  {page.stem:<10} {shown(page)}")
 
     def _bar(
         self, title: str, result: Mapping[str, Any], used: str, limit: str, needed: str
@@ -140,6 +141,8 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     if each := [layer for layer in result.get("layers", ()) if "cycles_per_mac" in layer]:
         text = ", ".join(f"{layer['layer']} {layer['cycles_per_mac']:.1f}" for layer in each)
         found.append(("cycles/MAC", text))
+    if "makespan_us" in result:
+        found += swapped(result)
     if result.get("energy_uj"):
         found.append(("energy", f"{result['energy_uj'] / 1000:.2f} mJ an inference (modelled)"))
     return found
@@ -155,6 +158,20 @@ def planned(result: Mapping[str, Any]) -> Iterator[str]:
     ]
     if parts:
         yield f"{', '.join(parts)} (planned, flash without the code)"
+
+
+def swapped(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of a plan with a card: how long, and how long the card lasts."""
+    frames, took = result["frames"], result["makespan_us"] / 1e6
+    time = f"{number(took)} s for {frames} frame{'s' if frames > 1 else ''}"
+    time += f", {result.get('overhead_pct', 0):.1f} % over a memory without end"
+    if bound := result.get("bound_us"):
+        time += f"; at least {number(bound / 1e6)} s"
+    read, stored = (result[f"card_{way}_bytes"] for way in ("read", "write"))
+    card = f"{number(read)} B read, {number(stored)} B stored an inference"
+    if years := result.get("wear_years_half"):
+        card += f"; half of its cells last {years:.3g} years"
+    return [("makespan", f"{time} ({result['card_timing']} setting)"), ("card", card)]
 
 
 def published(result: Mapping[str, Any]) -> list[str]:
