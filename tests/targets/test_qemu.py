@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.plan.interpret import interpret
+from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, protocol, qemu
 from pipeline.targets.protocol import Command
 from tests.codegen.affine.configurations import network
@@ -93,6 +95,8 @@ def same(seed: int, name: str, folder: Path) -> None:
     given = frames(graph, 4, seed)
     runs = simulated(folder, graph, hardware, size, given)
     assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (seed, name)
+    interpreted = interpret(Ordinary().plan(graph, hardware), graph, given[0]).output
+    assert np.array_equal(outputs(graph, runs)[0], interpreted), (seed, name)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
 
 
