@@ -101,7 +101,7 @@ def depthwise(rng: np.random.Generator) -> Graph:
 def dense(rng: np.random.Generator) -> Graph:
     shape = tuple(int(n) for n in rng.integers(1, 9, int(rng.integers(1, 4))))
     net = _net(rng, shape)
-    outputs = int(rng.integers(2, 20))
+    outputs = int(rng.integers(2, 20 if rng.random() < 0.7 else 70))
     net.dense(outputs, requant=_requant(rng, outputs, int(np.prod(shape))))
     _relu(net)
     _extremes(net)

@@ -154,7 +154,13 @@ static __attribute__((noinline)) void nn_conv0(const int8_t *restrict in, int8_t
 #if NN_DSP
             {
                 uint32_t w0, e, x0, x1;
-                const int8_t *const end = w + 48;
+                const int8_t *volatile end = w + 48;
+                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
+                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
+                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
+                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+                register const int8_t *w_in __asm__("r0") = w;
+                register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
         "1:\n"
         ".rept 6\n"
@@ -192,10 +198,15 @@ static __attribute__((noinline)) void nn_conv0(const int8_t *restrict in, int8_t
         "smlad %[b3], %[e], %[x1], %[b3]\n"
         "smlad %[s3], %[w0], %[x1], %[s3]\n"
         ".endr\n"
-                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
                       [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
                     : [end] "m"(end)
                     : "cc", "memory");
+                b0 = b0_in, s0 = s0_in;
+                b1 = b1_in, s1 = s1_in;
+                b2 = b2_in, s2 = s2_in;
+                b3 = b3_in, s3 = s3_in;
+                w = w_in;
             }
 #else
             for (int32_t n = 0; n < 14; n++) {
@@ -272,7 +283,13 @@ static __attribute__((noinline)) void nn_conv1(const int8_t *restrict in, int8_t
 #if NN_DSP
             {
                 uint32_t w0, e, x0, x1;
-                const int8_t *const end = w + 72;
+                const int8_t *volatile end = w + 72;
+                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
+                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
+                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
+                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+                register const int8_t *w_in __asm__("r0") = w;
+                register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
         "1:\n"
         ".rept 6\n"
@@ -294,10 +311,15 @@ static __attribute__((noinline)) void nn_conv1(const int8_t *restrict in, int8_t
         "ldr %[x0], %[end]\n"
         "cmp %[w], %[x0]\n"
         "bne 1b\n"
-                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
                       [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
                     : [end] "m"(end)
                     : "cc", "memory");
+                b0 = b0_in, s0 = s0_in;
+                b1 = b1_in, s1 = s1_in;
+                b2 = b2_in, s2 = s2_in;
+                b3 = b3_in, s3 = s3_in;
+                w = w_in;
             }
 #else
             for (int32_t n = 0; n < 18; n++) {
@@ -417,6 +439,12 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
 #if NN_DSP
                     {
                         uint32_t k0, k1, x0, x1, x2;
+                        register int32_t a0_in __asm__("r4") = a0;
+                        register int32_t a1_in __asm__("r5") = a1;
+                        register int32_t a2_in __asm__("r6") = a2;
+                        register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = r0;
                         __asm__ volatile(
         "ldr %[k0], [%[q], #16]\n"
         "ldr %[k1], [%[q], #20]\n"
@@ -431,9 +459,13 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
         "smlatb %[a3], %[x1], %[k0], %[a3]\n"
         "smlabt %[a2], %[x2], %[k1], %[a2]\n"
         "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q), [x] "r"(r0)
+                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q_in), [x] "r"(x_in)
                             : "memory");
+                        a0 = a0_in;
+                        a1 = a1_in;
+                        a2 = a2_in;
+                        a3 = a3_in;
                     }
 #else
                     a0 = nn_add_pair(r0[0], (uint32_t)q[4], a0);
@@ -448,6 +480,12 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
 #if NN_DSP
                     {
                         uint32_t k0, k1, x0, x1, x2;
+                        register int32_t a0_in __asm__("r4") = a0;
+                        register int32_t a1_in __asm__("r5") = a1;
+                        register int32_t a2_in __asm__("r6") = a2;
+                        register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = r1;
                         __asm__ volatile(
         "ldr %[k0], [%[q], #24]\n"
         "ldr %[k1], [%[q], #28]\n"
@@ -462,9 +500,13 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
         "smlatb %[a3], %[x1], %[k0], %[a3]\n"
         "smlabt %[a2], %[x2], %[k1], %[a2]\n"
         "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q), [x] "r"(r1)
+                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q_in), [x] "r"(x_in)
                             : "memory");
+                        a0 = a0_in;
+                        a1 = a1_in;
+                        a2 = a2_in;
+                        a3 = a3_in;
                     }
 #else
                     a0 = nn_add_pair(r1[0], (uint32_t)q[6], a0);
@@ -479,6 +521,12 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
 #if NN_DSP
                     {
                         uint32_t k0, k1, x0, x1, x2;
+                        register int32_t a0_in __asm__("r4") = a0;
+                        register int32_t a1_in __asm__("r5") = a1;
+                        register int32_t a2_in __asm__("r6") = a2;
+                        register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = r2;
                         __asm__ volatile(
         "ldr %[k0], [%[q], #32]\n"
         "ldr %[k1], [%[q], #36]\n"
@@ -493,9 +541,13 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
         "smlatb %[a3], %[x1], %[k0], %[a3]\n"
         "smlabt %[a2], %[x2], %[k1], %[a2]\n"
         "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q), [x] "r"(r2)
+                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                            : [q] "r"(q_in), [x] "r"(x_in)
                             : "memory");
+                        a0 = a0_in;
+                        a1 = a1_in;
+                        a2 = a2_in;
+                        a3 = a3_in;
                     }
 #else
                     a0 = nn_add_pair(r2[0], (uint32_t)q[8], a0);
@@ -550,6 +602,12 @@ static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t
 #if NN_DSP
             {
                 uint32_t w0, e, x0, x1;
+                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
+                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
+                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
+                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+                register const int8_t *w_in __asm__("r0") = w;
+                register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
         ".rept 2\n"
         "ldr %[w0], [%[w]], #4\n"
@@ -567,10 +625,15 @@ static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t
         "smlad %[b3], %[e], %[x1], %[b3]\n"
         "smlad %[s3], %[w0], %[x1], %[s3]\n"
         ".endr\n"
-                    : [b0] "+r"(b0), [s0] "+r"(s0), [b1] "+r"(b1), [s1] "+r"(s1), [b2] "+r"(b2), [s2] "+r"(s2), [b3] "+r"(b3), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
                       [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
                     : 
                     : "cc", "memory");
+                b0 = b0_in, s0 = s0_in;
+                b1 = b1_in, s1 = s1_in;
+                b2 = b2_in, s2 = s2_in;
+                b3 = b3_in, s3 = s3_in;
+                w = w_in;
             }
 #else
             for (int32_t n = 0; n < 2; n++) {
@@ -649,6 +712,9 @@ static __attribute__((noinline)) void nn_dense6(const int8_t *restrict in, int8_
 #if NN_DSP
         {
             uint32_t e, w0, w1, x0, x1;
+                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
+                register const int8_t *w_in __asm__("r0") = w;
+                register const nn_word_t *x_in __asm__("r1") = x;
             __asm__ volatile(
         ".rept 2\n"
         "ldr %[x0], [%[x]], #4\n"
@@ -662,11 +728,13 @@ static __attribute__((noinline)) void nn_dense6(const int8_t *restrict in, int8_
         "smlad %[b0], %[e], %[x1], %[b0]\n"
         "smlad %[s0], %[w1], %[x1], %[s0]\n"
         ".endr\n"
-                : [b0] "+r"(b0), [s0] "+r"(s0), [w] "+r"(w), [x] "+r"(x),
+                : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [w] "+r"(w_in), [x] "+r"(x_in),
 [w0] "=&r"(w0), [w1] "=&r"(w1), [e] "=&r"(e),
                   [x0] "=&r"(x0), [x1] "=&r"(x1)
                 : 
                 : "cc", "memory");
+                b0 = b0_in, s0 = s0_in;
+                w = w_in;
         }
 #else
         for (int32_t n = 0; n < 4; n++) {
