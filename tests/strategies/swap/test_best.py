@@ -1,0 +1,110 @@
+"""The scheduler ``best``: times against the bound and the published floor, and right plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.interpret import interpret
+from pipeline.plan.rates import Rates, Transfers
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import PlanError
+from pipeline.strategies.swap import best
+from pipeline.strategies.swap.layers import layers
+from pipeline.strategies.swap.segments import needed, turns
+from tests.strategies.swap.nets import (
+    SECONDS,
+    Chain,
+    alexnet,
+    board,
+    mobilenet,
+    paper_rates,
+    random_chain,
+    vgg16,
+)
+from tests.strategies.swap.test_swapnn import outputs
+
+KIB = 1024
+
+
+def seconds(graph: Graph, sram_kib: int, frames: int) -> float:
+    notes = dict(best.plan(graph, board(sram_kib * KIB), "swap", frames, paper_rates(graph)).notes)
+    makespan_us, bound_us = float(notes["makespan_us"]), float(notes["bound_us"])
+    assert makespan_us >= bound_us
+    return makespan_us / 1e6
+
+
+@pytest.mark.parametrize(("network", "most"), [(vgg16, 3.5), (alexnet, 56.0), (mobilenet, 4.2)])
+def test_latency_at_512_kib(network: Callable[[], Graph], most: float) -> None:
+    graph = network()
+    assert 100 * (seconds(graph, 512, 1) / SECONDS[graph.name] - 1) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "most"), [(vgg16, 1.0), (alexnet, 1.5), (mobilenet, 1.0)])
+@pytest.mark.parametrize("sram_kib", [512, 8192])
+def test_loss_over_ten_frames(network: Callable[[], Graph], most: float, sram_kib: int) -> None:
+    graph = network()
+    if graph.name == "mobilenet" and sram_kib == 512:
+        most = 2.0
+    assert 100 * (1 - 10 * SECONDS[graph.name] / seconds(graph, sram_kib, 10)) <= most
+
+
+def computes_what_the_graph_computes(seed: int) -> bool:
+    graph, rng = random_chain(seed), np.random.default_rng(seed + 20_000)
+    sram_bytes = int(rng.choice([400, 700, 1500, 3000, 8000]))
+    frames = int(rng.choice([1, 1, 2, 3]))
+    rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2, 3.0), Transfers(0.3, 5.0))
+    try:
+        plan = best.plan(graph, board(sram_bytes), "swap", frames, rates)
+    except ThimbleError as error:
+        assert not isinstance(error, PlanError)
+        return False
+    notes = dict(plan.notes)
+    assert float(notes["makespan_us"]) >= float(notes["bound_us"]) > 0
+    assert not verify(plan, graph).recomputed
+    images = rng.integers(-128, 128, (frames, *graph.tensors["input"].shape))
+    result = interpret(plan, graph, images if frames > 1 else images[0])
+    assert np.array_equal(result.output.reshape(frames, -1), outputs(graph, images))
+    assert result.high_water_bytes["sram"] <= sram_bytes
+    return True
+
+
+def test_random_networks() -> None:
+    assert sum(computes_what_the_graph_computes(seed) for seed in range(24)) > 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(100, 340, 20))
+def test_many_random_networks(start: int) -> None:
+    assert sum(computes_what_the_graph_computes(seed) for seed in range(start, start + 20)) > 10
+
+
+def test_too_little_sram_says_what_is_needed() -> None:
+    chain = Chain("net", (16, 16, 8))
+    chain.conv(8, 3, 1, 1)
+    graph = chain.graph()
+    with pytest.raises(ThimbleError, match=r"fits 64 B of SRAM: a row of conv2d0 reads 128 B"):
+        best.plan(graph, board(64), "swap", 1, Rates(1.0, Transfers(1.0), Transfers(1.0)))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 16])
+def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
+    chain = Chain("net", (37, 9, 2))
+    chain.conv(4, 3, 2, 1)
+    chain.conv(4, 3, 1, 1, depthwise=True)
+    chain.maximum(3, 2)
+    parts = layers(chain.graph())
+    made = [0] * 3
+    for turn in turns(parts, chunk):
+        for n, (layer, (low, high)) in enumerate(zip(parts, turn.computes, strict=True)):
+            assert low == min(made[n], high)
+            made[n] = max(made[n], high)
+            if low < high:
+                assert turn.reads[n] == needed(layer, (low, high))
+                assert n == 0 or turn.reads[n][1] <= made[n - 1]
+    assert made[-1] == parts[-1].shape[0]
