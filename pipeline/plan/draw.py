@@ -31,7 +31,8 @@ def pseudocode(plan: Plan) -> str:
     """The plan as text: memories, buffers with their addresses, and the steps of each track."""
     lines = [f"plan of {plan.graph} by {plan.strategy}", ""]
     lines += [f"memory {m.name}: {m.bytes} B, {m.kind}" for m in plan.memories]
-    lines += ["", "addresses in bytes, .5 is the second half of one", ""]
+    lines += ["", "addresses in bytes, .5 is the second half of one"]
+    lines += ["a:+n: n indices from a on, as far as the tensor has them", ""]
     lines += [_buffer(buffer) for buffer in plan.buffers]
     for track in plan.tracks:
         lines += ["", f"{track.name}:", *_steps(track.steps, "  ")]
