@@ -2,7 +2,8 @@
 
 ``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
 (what a job has planned for besides its own values of keys) or ``timeline`` (the tracks); ``y`` the
-metrics; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A job is a panel.
+metrics; ``keys`` those of a study that may differ from the job's; ``log`` a logarithmic axis;
+``line`` a level to mark; ``title``. A job is a panel.
 """
 
 from __future__ import annotations
@@ -73,8 +74,13 @@ def _places(job: Job, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, A
     """What each group of bars is called, and its figures."""
     if spec["each"] == "layer":
         return [(row["layer"], row) for row in job["traffic"]]
-    every = [{**job, "set": {}}, *(one for one in job.get("study", ()) if "error" not in one)]
-    return [(_label(one), one) for one in every]
+    every = [{**job, "set": {}}, *job.get("study", ())]
+    return [
+        (_label(one), one)
+        for one in every
+        if one["set"].keys() <= set(spec.get("keys", one["set"]))
+        and any(one.get(metric) is not None for metric in spec["y"])
+    ]
 
 
 def _label(one: Mapping[str, Any]) -> str:
