@@ -48,11 +48,12 @@ def test_a_microcontroller_says_what_a_network_needs() -> None:
     graph = nets.ds_cnn((64,) * 5)
     report = schedule.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
     assert report["status"] == "ok"
+    scratch = 512  # of the fast convolution, beside the activations
     assert (report["pmu_bytes"], report["arena_bytes"], report["arena_over_bound_bytes"]) == (
-        *(16_000, 16_000, 0),
+        *(16_000, 16_000 + scratch, 0),
     )
     assert report["order_proved"] is True and report["arena_proved"] is True
-    assert report["needed_bytes"] == 16_000 + nucleo().stack_reserve_bytes
+    assert report["needed_bytes"] == 16_000 + scratch + nucleo().stack_reserve_bytes
     assert report["available_bytes"] == 640 * 1024
     assert [each["name"] for each in report["memories"]] == ["sram", "flash"]
     assert report["memories"][0]["needed_bytes"] == report["needed_bytes"]
