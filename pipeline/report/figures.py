@@ -84,10 +84,12 @@ def _places(job: Job, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, A
 
 
 def _label(one: Mapping[str, Any]) -> str:
-    values = [
-        f"{value // 1024} KB" if key.endswith("_bytes") else str(value)
-        for key, value in one["set"].items()
-    ]
+    values = []
+    for key, value in one["set"].items():
+        name = key.rpartition(".")[2]
+        size = name.endswith("_bytes")
+        told = f"{value // 1024} KB" if size else str(value)
+        values.append(f"{name.removesuffix('_bytes')} {told}")
     return "\n".join(values) or "as the job"
 
 
