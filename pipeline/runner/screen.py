@@ -103,7 +103,7 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if result.get("fits") and "flash_bytes" not in result:  # no firmware yet, only its plan
         found += [("fits", text) for text in planned(result)]
-    if result.get("random_weights"):
+    if "accuracy_int" in result and result.get("random_weights"):
         found.append(("accuracy", "none to speak of: random weights, which have learnt nothing"))
     elif "accuracy_int" in result:
         text = f"{100 * result['accuracy_int']:.2f} % on the full test set, integer"

@@ -48,6 +48,7 @@ def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
 def test_random_weights_have_no_accuracy() -> None:
     found = dict(summary({"accuracy_int": 0.1, "random_weights": True}))
     assert "random weights" in found["accuracy"] and "%" not in found["accuracy"]
+    assert "accuracy" not in dict(summary({"random_weights": True}))  # without data
     job = {"status": "ok", "accuracy_int": 0.1, "run_dir": "x", "overrides": []}
     assert cell("accuracy_int", meant(job)["accuracy_int"]) == "10.00"
     assert "accuracy_int" not in meant({**job, "random_weights": True})
