@@ -49,7 +49,7 @@ class Ordinary(Strategy):
         prologue = Prologue.of(graph, hardware)
         if self.preserve_input and prologue.streams:
             raise ThimbleError(
-                f"strategy.preserve_input: on {hardware.title} the input streams in and is gone "
+                "strategy.preserve_input: on this board the input streams in and is gone "
                 "once it is read; set hardware.streams_input=false, or leave preserve_input out"
             )
         operators = [op for op in needed(graph) if op is not prologue.pool]
