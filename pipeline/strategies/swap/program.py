@@ -153,7 +153,7 @@ def schedule(program: Program, writes_first: bool) -> Scheduled:
         engine = min(running, key=lambda key: running[key][0])
         now, name = running.pop(engine)
         done[name] += 1
-    busy = {name: sum(task.us for task in tasks) for name, tasks in queues.items()}
+    busy: dict[str, float] = {n: sum((t.us for t in tasks), 0.0) for n, tasks in queues.items()}
     return Scheduled(now, tuple(io), busy)
 
 
