@@ -1,0 +1,78 @@
+"""Plans of strategy swap: the simulator finds the times that the planner expects, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.rates import Rates, Transfers, work
+from pipeline.strategies.swap.swap import Swap
+from pipeline.timing.simulate import simulate
+from pipeline.timing.states import states
+from pipeline.timing.summary import summary
+from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
+from tests.timing.toys import slow
+
+SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3}
+
+
+@pytest.mark.parametrize(
+    ("network", "overhead", "written_mb"),
+    [(vgg16, 5.1, 15.09), (alexnet, 58.9, 0.78), (mobilenet, 52.7, 5.04)],
+)
+def test_the_published_schedule_takes_its_time(
+    network: Callable[[], Graph], overhead: float, written_mb: float
+) -> None:
+    """512 KB of SRAM, buffers of 128 KB, 4.85 MB/s: Algorithm 1 as it was simulated before."""
+    graph = network()
+    operations = sum(work(op, graph) for op in graph.operators)
+    hardware = slow(bytes=64 * 10**9, paper_bytes_per_s=4.85e6)
+    hardware = replace(
+        hardware, sram_bytes=524288, cycles_per_mac=SECONDS[graph.name] * 1e6 / operations
+    )
+    plan = Swap(scheduler="swapnn").plan(graph, hardware)
+    found = summary(plan, graph, hardware)
+    assert found["overhead_pct"] == pytest.approx(overhead, abs=0.1)
+    assert found["makespan_us"] == pytest.approx(dict(plan.notes)["expected_makespan_us"], rel=1e-4)
+    assert found["compute_us"] == pytest.approx(SECONDS[graph.name] * 1e6)
+    assert found["card_write_bytes"] / 1e6 == pytest.approx(written_mb, abs=0.01)
+    assert found["weight_mb"] == pytest.approx(graph.weight_bytes / 1e6)
+
+
+@pytest.mark.parametrize("scheduler", ["swapnn", "best"])
+def test_never_faster_than_what_is_proved(scheduler: str) -> None:
+    """Random networks, on a card of either setting: the makespan is at least every bound."""
+    planned = 0
+    for seed in range(30):
+        graph = random_chain(seed)
+        card = {"timing": "card", "read_bytes_per_s": 1e6, "write_bytes_per_s": 5e5,
+                "read_command_us": 30.0, "write_block_us": 5.0} if seed % 2 else {}  # fmt: skip
+        hardware = replace(slow(**card), cycles_per_mac=0.1, sram_bytes=1 << 16)  # type: ignore[arg-type]
+        strategy = Swap(scheduler=scheduler, buffer_bytes=2048, frames=1 + seed % 3)  # type: ignore[arg-type]
+        try:
+            plan = strategy.plan(graph, hardware)
+        except ThimbleError:
+            continue
+        planned += 1
+        timeline = simulate(plan, graph, hardware)
+        busy = states(timeline)
+        bound_us = dict(plan.notes).get("bound_us", 0.0)
+        assert timeline.makespan_us >= float(bound_us) * (1 - 1e-9)
+        assert timeline.makespan_us >= max(busy.core_us, busy.card_us) * (1 - 1e-9)
+        assert busy.idle_us >= -1e-6 * timeline.makespan_us
+        whole = sum(work(op, graph) for op in graph.operators) * plan.frames * 0.1
+        if scheduler == "swapnn":
+            assert busy.computing_us == pytest.approx(whole)
+        assert busy.computing_us <= whole * (1 + 1e-9)  # rows that nobody reads are not computed
+    assert planned > 15
+
+
+def test_the_times_of_the_settings() -> None:
+    hardware = slow(timing="card", read_bytes_per_s=2e6, write_bytes_per_s=1e6, write_block_us=4.0)
+    assert Rates.of(hardware) == Rates(
+        1.0, Transfers(0.5, 0.0, 0.0), Transfers(1.0, 0.0, 4.0), block_bytes=512
+    )
