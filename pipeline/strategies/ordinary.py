@@ -125,8 +125,11 @@ def _task(op: Operator, graph: Graph, number: dict[str, int], scratch: int) -> T
 
 def room(graph: Graph, hardware: Hardware) -> int:
     """Nibbles that the board leaves to the arena."""
-    weights = graph.weight_bytes if hardware.weight_memory == hardware.activation_memory else 0
-    return 2 * int(hardware.sram_bytes - hardware.stack_reserve_bytes - weights)
+    name = hardware.activation_memory
+    held = next(memory.bytes for memory in hardware.memories if memory.name == name)
+    weights = graph.weight_bytes if hardware.weight_memory == name else 0
+    stack = hardware.stack_reserve_bytes if hardware.stack_memory == name else 0
+    return 2 * int(held - stack - weights)
 
 
 def _scratch(op: str, memory: str, address: int, nibbles: int) -> Buffer:

@@ -3,17 +3,21 @@ with ASan and UBSan: outputs byte for byte, and the fast kernels are those that 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Region
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
 from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.support import core, fast, twin
@@ -64,6 +68,14 @@ def test_without_room_for_scratch(tmp_path: Path) -> None:
     assert cost(plan, graph, small).arena_bytes <= small.sram_bytes
     native, given = twin(tmp_path, graph, plan), frames(graph, 2)
     assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize("strategy", [Ordinary(), Partial()])
+def test_room_outside_of_the_chip(strategy: Strategy) -> None:
+    """Scratch where the arena is: little SRAM does not matter."""
+    graph, outside = nets.fig1_block(), Region("sdram", 0xC0000000, 1 << 20, external=True)
+    board = replace(core(sram_bytes=4096), activations_in="sdram", regions=(outside,))
+    assert any(buffer.role == "scratch" for buffer in strategy.plan(graph, board).buffers)
 
 
 @pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 12), (16, 36)])
