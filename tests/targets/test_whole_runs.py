@@ -26,7 +26,7 @@ ZOO = sorted(
 CIFAR10 = Path.home() / ".cache" / "thimble" / "cifar10"
 IMAGES = 1000
 
-pytestmark = [needs_arm, pytest.mark.slow]
+pytestmark = [needs_arm, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,13 @@ def test_a_network_runs_or_does_not_fit(model: str, board: str, home: Path) -> N
 
 @pytest.mark.skipif(not CIFAR10.is_dir(), reason="CIFAR-10 has not been fetched here")
 def test_accuracy_on_the_device_is_the_hosts(home: Path) -> None:
-    words = ("model=resnet8", "data=cifar10", "train=float", "train.epochs=1")
-    where = (f"data.path={CIFAR10}", "hardware=nucleo_l4r5zi", f"target.images={IMAGES}")
+    words = ("model=resnet8", "data=cifar10", "train=float", "train.epochs=2")
+    where = (
+        "train.images=3000",
+        f"data.path={CIFAR10}",
+        "hardware=nucleo_l4r5zi",
+        f"target.images={IMAGES}",
+    )
     code, result = run(home, *words, *where)
     assert code == 0 and result["images_device"] == IMAGES, result
     assert not result["mismatches_device"] and not result["mismatches_host"]
@@ -75,4 +80,4 @@ def test_accuracy_on_the_device_is_the_hosts(home: Path) -> None:
     on_host = artifacts.read_npz(folder / "outputs.npz")["host_outputs"][:IMAGES].view(np.int8)
     accuracy = float((on_host.argmax(axis=1) == labels).mean())
     assert result["accuracy_device"] == pytest.approx(accuracy)
-    assert accuracy > 0.3  # of ten classes, after one epoch
+    assert accuracy > 0.15  # of ten classes, after a little training: equality is what counts
