@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch import nn
 
+from pipeline.artifacts import read_npz, write_npz
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
 from pipeline.importers.onnx import imported
 from pipeline.importers.onnx_file import read
+from pipeline.models.lenet5 import LeNet5
 from pipeline.models.network import state_arrays
 from pipeline.models.resnet8 import ResNet8
 from pipeline.quantize import labels as module
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.labels import labels
-from pipeline.training.random_weights import enliven
+from pipeline.training.random_weights import RANDOM, enliven
+from stages import quantize
 from tests.importers.onnx_models import small_network
 
 MODEL = ResNet8(input_shape=(16, 16, 3))
@@ -84,3 +92,27 @@ def test_images_are_no_labels_and_threads_are_put_back() -> None:
     with pytest.raises(RuntimeError, match="shape"):
         labels(lambda x: x.reshape(7, -1), IMAGES[:1], 1, before + 1)
     assert torch.get_num_threads() == before
+
+
+def test_the_stage_asks_the_float_network_unless_its_weights_are_random(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, data = LeNet5(), Synthetic(train=40, validation=5, test=12).arrays()
+    config = {
+        "model": {"_target_": "pipeline.models.lenet5.LeNet5", "name": "lenet5"},
+        "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8", "images": 8},
+        "passes": [],
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
+    write_npz(tmp_path / "data" / "dataset.npz", data)
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    weights = state_arrays(network.build())
+    for more, count in (({}, 12), (RANDOM, 0)):
+        write_npz(tmp_path / "pruned.npz", {**weights, **more})
+        quantize.main()
+        found = read_npz(tmp_path / "float_labels.npz").get("labels", ())
+        assert len(found) == count
+    write_npz(tmp_path / "data" / "dataset.npz", {**data, "test_labels": np.full(12, 10)})
+    with pytest.raises(ThimbleError, match="label 10, lenet5 gives 10 outputs"):
+        quantize.main()
