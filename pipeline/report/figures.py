@@ -94,7 +94,8 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def _timelines(jobs: Sequence[Job]) -> Figure:
-    """The tracks of each job and of what it has planned besides, on time axes of their own."""
+    """The tracks of each job and of what it has planned besides, on time axes of their own; where
+    a bar stands for several steps, it is as high as its share of time is busy."""
     rows = [(str(job.get("model", "")), job) for job in jobs]
     for job in jobs:
         besides = [one for one in job.get("study", ()) if one.get("segments")]
@@ -105,13 +106,12 @@ def _timelines(jobs: Sequence[Job]) -> Figure:
     ):
         tracks = found["segments"]
         for place, track in enumerate(tracks):
-            spans = [
-                (start / 1e6, took / 1e6)
-                for start, took in zip(track["start"], track["took"], strict=True)
-            ]
-            axes.broken_barh(
-                spans, (place - 0.35, 0.7), facecolors=[KINDS[kind] for kind in track["kind"]]
-            )
+            took = [each / 1e6 for each in track["took"]]
+            start = [each / 1e6 for each in track["start"]]
+            shares = zip(track["busy"], track["took"], strict=True)
+            high = [0.7 * (busy / whole if whole else 1.0) for busy, whole in shares]
+            low = [place + 0.35 - each / 2 for each in high]  # bars stand on one line
+            axes.barh(low, took, high, start, color=[KINDS[kind] for kind in track["kind"]])
         axes.set_yticks(range(len(tracks)), [track["name"] for track in tracks])
         axes.invert_yaxis()
         axes.set_title(name, loc="left", fontsize=10)

@@ -37,7 +37,8 @@
         if (end < covered) continue;  // nothing of it would be seen
         const [hue, strong] = hues[track.kind[n]];
         pen.fillStyle = `hsl(${hue} ${strong}% ${track.layer[n] % 2 ? 39 : 50}%)`;
-        pen.fillRect(begin, top, Math.max(end - begin, 0.5), tall);
+        const high = track.took[n] ? tall * track.busy[n] / track.took[n] : tall;  // of several steps: the busy share
+        pen.fillRect(begin, top + tall - high, Math.max(end - begin, 0.5), high);
         covered = begin + 0.5;
       }
       pen.fillStyle = "white"; pen.fillRect(0, top - 8, left - 1, each);

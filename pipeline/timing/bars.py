@@ -26,6 +26,7 @@ class Bars:
         layer: which of the layers, by number; -1 for none.
         kind: 0 computing, 1 reading from the card, 2 writing to it.
         steps: how many steps a bar stands for.
+        busy_us: what they take; less than the bar where there are gaps between them.
     """
 
     track: str
@@ -34,6 +35,7 @@ class Bars:
     layer: IntArray
     kind: IntArray
     steps: IntArray
+    busy_us: Times
 
     def content(self) -> dict[str, Any]:
         """As plain values, times in whole microseconds."""
@@ -44,6 +46,7 @@ class Bars:
             "layer": self.layer.tolist(),
             "kind": self.kind.tolist(),
             "steps": self.steps.tolist(),
+            "busy": self.busy_us.round().astype(int).tolist(),
         }
 
 
@@ -68,7 +71,7 @@ def bars(
             task = timeline.task[chosen]
             one = np.ones(len(task), dtype=np.int64)
             start, stop = timeline.start[chosen], timeline.stop[chosen]
-            every.append(Bars(track.name, start, stop, layer[task], kind[task], one))
+            every.append(Bars(track.name, start, stop, layer[task], kind[task], one, stop - start))
     gap_us = max(timeline.makespan_us / 1e7, 1e-6)
     while sum(len(each.start_us) for each in every) > most and gap_us <= timeline.makespan_us:
         every = [_merged(each, gap_us) for each in every]
@@ -88,4 +91,5 @@ def _merged(bars: Bars, gap_us: float) -> Bars:
         bars.layer[first],
         bars.kind[first],
         np.add.reduceat(bars.steps, first),
+        np.add.reduceat(bars.busy_us, first),
     )

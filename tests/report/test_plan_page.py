@@ -66,6 +66,7 @@ def test_few_bars_stand_for_many_steps() -> None:
     assert sum(len(each.start_us) for each in few) <= 6
     for one, other in zip(whole, few, strict=True):
         assert one.steps.sum() == other.steps.sum() == ROWS
+        assert one.busy_us.sum() == pytest.approx(other.busy_us.sum())
         assert (one.start_us[0], one.stop_us[-1]) == (other.start_us[0], other.stop_us[-1])
 
 
