@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, repeat
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class _Roll:
         for step in steps:
             vector = tuple(_positions(step))
             self.nodes.append(_Node(step, (), 1, (), vector))
-            shapes.append(self.number(_placed(step, repeat(0))))
+            shapes.append(self.number(_shape(step)))
         self.shapes = np.array(shapes, dtype=np.int64)
         self.hashes = np.array([self.hash(n.vector) for n in self.nodes], dtype=np.uint64)
 
@@ -81,23 +81,31 @@ class _Roll:
                 count = (stop - start) // period + 2
                 done = start + count * period
                 runs.append((start, count))
-        for start, count in reversed(runs):
-            self.replace(start, period, count)
+        if runs:
+            self.replace(period, runs)
         return bool(runs)
 
-    def replace(self, start: int, period: int, count: int) -> None:
+    def replace(self, period: int, runs: Sequence[tuple[int, int]]) -> None:
+        """A loop for each run: (start, turns)."""
+        nodes, shapes, hashes, done = list[_Node](), [], [], 0
+        for start, turns in runs:
+            node, number = self.loop(start, period, turns)
+            nodes += [*self.nodes[done:start], node]
+            shapes += [self.shapes[done:start], np.array([number])]
+            hashes += [self.hashes[done:start], np.array([self.hash(node.vector)])]
+            done = start + turns * period
+        self.nodes = nodes + self.nodes[done:]
+        self.shapes = np.concatenate([*shapes, self.shapes[done:]])
+        self.hashes = np.concatenate([*hashes, self.hashes[done:]])
+
+    def loop(self, start: int, period: int, turns: int) -> tuple[_Node, int]:
         body, second = (self.nodes[n : n + period] for n in (start, start + period))
         vector = tuple(n for node in body for n in node.vector)
         following = (n for node in second for n in node.vector)
         slopes = tuple(b - a for a, b in zip(vector, following, strict=True))
         inside = tuple(self.shapes[start : start + period].tolist())
-        number = self.number(("loop", count, slopes, inside))
-        stop = start + count * period
-        self.nodes[start:stop] = [_Node(None, tuple(body), count, slopes, vector)]
-        parts = zip((self.shapes, self.hashes), (number, self.hash(vector)), strict=True)
-        self.shapes, self.hashes = (
-            np.concatenate([of[:start], np.array([new], of.dtype), of[stop:]]) for of, new in parts
-        )
+        number = self.number(("loop", turns, slopes, inside))
+        return _Node(None, tuple(body), turns, slopes, vector), number
 
 
 def rolled(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -132,6 +140,28 @@ def _step(
 def _index(const: int, coefficients: list[tuple[str, int]]) -> Index:
     moving = tuple((name, slope) for name, slope in coefficients if slope)
     return Lin(const, moving) if moving else const
+
+
+def _shape(step: Step) -> Hashable:
+    """All but the positions."""
+
+    def of(*pieces: Slice) -> Hashable:
+        return tuple((piece.buffer, piece.size) for piece in pieces)
+
+    match step:
+        case Compute():
+            what = step.op, step.unit, step.order, step.partial, step.scratch
+            return Compute, *what, of(step.out, *step.ins)
+        case Clear():
+            return Clear, step.op, of(step.acc)
+        case Finish():
+            return Finish, step.op, step.unit, of(step.acc, step.out, *step.ins)
+        case Move():
+            return Move, of(step.src, step.dst)
+        case Wait():
+            return Wait, step.counter
+        case _:
+            return step
 
 
 def _positions(step: Step) -> Iterator[Any]:
