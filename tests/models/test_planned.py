@@ -6,7 +6,6 @@ import time
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from pipeline import board, passes
 from pipeline.hardware import Hardware
@@ -14,6 +13,7 @@ from pipeline.home import ROOT
 from pipeline.plan.cost import cost
 from pipeline.quantize.int8 import Int8
 from pipeline.runner import schema
+from pipeline.runner.job import resolved
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
@@ -27,9 +27,7 @@ QUICK_MACS = 20_000_000
 def hardware() -> Hardware:
     schema.register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = OmegaConf.to_container(compose("config", ["hardware=host"]), resolve=True)
-    assert isinstance(config, dict)
-    return board.hardware(config["hardware"])
+        return board.hardware(resolved(compose("config", ["hardware=host"]))["hardware"])
 
 
 @pytest.mark.parametrize(
