@@ -70,7 +70,7 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
     keys = [f"{group}.{key}" for key in (*FOR_PEOPLE, *types)]
     for key in node:
         if key not in (*FOR_PEOPLE, *types):
-            if others := _having(group, key):
+            if others := _others(group, key, node["name"]):
                 does = f"{' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
                 raise ThimbleError(
                     f"unknown key {group}.{key}: {group}={node['name']} does not have it, {does}"
@@ -88,10 +88,10 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: typed[group].get(key, node[key]) for key in node if node[key] is not None}
 
 
-def _having(group: str, key: str) -> list[str]:
-    """The options of ``group`` whose YAML gives ``key``, each as it is typed."""
+def _others(group: str, key: str, but: str) -> list[str]:
+    """The other options of ``group`` whose YAML gives ``key``, each as it is typed."""
     files = sorted((home.ROOT / "conf" / group).glob("*.yaml"))
-    found = {file.stem: OmegaConf.load(file) for file in files}
+    found = {file.stem: OmegaConf.load(file) for file in files if file.stem != but}
     return [f"{group}={name}" for name, node in found.items() if key in node]
 
 
