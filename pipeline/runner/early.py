@@ -13,10 +13,13 @@ from pipeline.runner.own import PATHS
 FILES = ("model.path", "model.state_dict")
 """Keys that name a file, never a folder."""
 
+FOUR_BITS = "pipeline.quantize.int4.Int4"
+FLOAT_TRAINING = "pipeline.training.float_only.FloatOnly"
+
 
 def check(config: Mapping[str, Any]) -> None:
-    """Raises ThimbleError for numbers without a meaning, files that are not there, and pruning of
-    a network that arrives with its weights."""
+    """Raises ThimbleError for numbers without a meaning, files that are not there, and options
+    that a stage after training would refuse."""
     for key in ("sram_bytes", "flash_bytes"):
         if config["hardware"][key] < 1:
             raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
@@ -26,6 +29,7 @@ def check(config: Mapping[str, Any]) -> None:
             if path := config[group].get(key):
                 _exists(f"{group}.{key}", str(path))
     _prunes(config)
+    _trains(config)
 
 
 def _images(target: Mapping[str, Any]) -> None:
@@ -42,10 +46,28 @@ def _exists(key: str, path: str) -> None:
 
 
 def _prunes(config: Mapping[str, Any]) -> None:
-    model, prune = config["model"], config["prune"]
+    model, prune, quantize = config["model"], config["prune"], config["quantize"]
+    if prune["name"] == "none":
+        return
     enters = home.STAGES.index(model.get("enters") or home.STAGES[0])
-    if enters > home.STAGES.index("prune") and prune["name"] != "none":
+    if enters > home.STAGES.index("prune"):
         raise ThimbleError(
             f"prune={prune['name']}: model={model['name']} arrives with its weights and is not "
             "pruned here; leave prune out, and prune the network before it is exported"
+        )
+    if quantize["_target_"] != FOUR_BITS:
+        raise ThimbleError(
+            f"prune={prune['name']}: model={model['name']} goes to quantize={quantize['name']}, "
+            "and only chains of layers for quantize=int4 are pruned here; leave prune out, or use "
+            "model=mnist_2kb"
+        )
+
+
+def _trains(config: Mapping[str, Any]) -> None:
+    """The 4-bit format needs thresholds, which only its own trainings learn."""
+    train, quantize = config["train"], config["quantize"]
+    if quantize["_target_"] == FOUR_BITS and train["_target_"] == FLOAT_TRAINING:
+        raise ThimbleError(
+            f"train={train['name']}: its weights have no thresholds, and quantize="
+            f"{quantize['name']} needs them; use quantize=int8, or train=quick with model=mnist_2kb"
         )

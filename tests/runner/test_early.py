@@ -28,11 +28,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+NET = ("model=torch", "model.factory=a.b:Net", "model.input_shape=[8,8,1]")
 TFLITE, TORCH = ("model=tflite", "model.path=net.tflite"), ("model=torch", "model.factory=a.b:Net")
 
 
 @pytest.mark.parametrize(
-    "words", [(), TFLITE, (*TORCH, "model.input_shape=[8,8,1]"), ("target=flash",)]
+    "words", [(), TFLITE, NET, ("target=flash",), ("prune=magnitude",), (*NET, "train=float")]
 )
 def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
     options.check(composed(*words))
@@ -49,6 +50,10 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=onnx", "model.path=no.onnx"), "model.path=no.onnx: there is no such file, looked"),
         (("data=npz", "data.path=no.npz"), "data.path=no.npz: there is no such file, looked"),
         ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
+        (("model=resnet8", "prune=magnitude"), "model=resnet8 goes to quantize=int8, and only"),
+        ((*NET, "prune=magnitude"), "model=torch goes to quantize=int8, and only chains"),
+        (("train=float",), "train=float: its weights have no thresholds, and quantize=int4 needs"),
+        ((*NET, "quantize=int4", "train=float"), "use quantize=int8, or train=quick with model="),
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
