@@ -13,128 +13,15 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, OmegaConf
 
+from pipeline import hardware
 from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.structured import structured
 
 Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
-WeightsIn = Enum("WeightsIn", "sram flash external_flash stream")
-ActivationsIn = Enum("ActivationsIn", "sram sdram")
-MemoryKind = Enum("MemoryKind", "ram rom stream block")
-UartLayout = Enum("UartLayout", "sr isr")
-RegionKind = Enum("RegionKind", "ram rom")
-CardTiming = Enum("CardTiming", "paper card")
 TargetName = Enum("TargetName", "simulate host flash")
-
-
-@dataclass
-class Memory:
-    name: str = MISSING
-    bytes: int = MISSING
-    kind: MemoryKind = MemoryKind.ram
-    granule_bytes: int = 1
-
-
-@dataclass
-class Region:
-    name: str = MISSING
-    start: int = MISSING
-    bytes: int = MISSING
-    kind: RegionKind = RegionKind.ram
-    reach: list[str] = field(default_factory=lambda: ["cpu", "dma"])
-    external: bool = False
-    read_cycles: int = 0
-
-
-@dataclass
-class FlashTiming:
-    wait_states: int = 0
-    read_bytes: int = 0
-    line_bytes: int = 0
-    instruction_lines: int = 0
-    data_lines: int = 0
-    instruction_ways: int = 0
-    data_ways: int = 0
-    unified: bool = False
-
-
-@dataclass
-class Card:
-    bytes: int = 0
-    block_bytes: int = 512
-    timing: CardTiming = CardTiming.card
-    paper_bytes_per_s: float = 4.85e6
-    read_bytes_per_s: float = 0.0
-    write_bytes_per_s: float = 0.0
-    read_block_us: float = 0.0
-    write_block_us: float = 0.0
-    read_command_us: float = 0.0
-    write_command_us: float = 0.0
-    dma: bool = True
-    streamed: bool = False
-    endurance_cycles: float = 10_000
-    first_failure_cycles: float = 0.0
-    write_amplification: float = 1.0
-    read_ma: float = 0.0
-    write_ma: float = 0.0
-    idle_ma: float = 0.0
-    source: str = ""
-
-
-@dataclass
-class Uart:
-    layout: UartLayout = UartLayout.isr
-    base: int = 0
-    hz: int = 0
-    divided_hz: int = 0
-    setup: list[list[int]] = field(default_factory=list)
-
-
-@dataclass
-class Power:
-    supply_volt: float = MISSING
-    active_ma: float = MISSING
-    idle_ma: float = MISSING
-    source: str = MISSING
-
-
-@dataclass
-class Toolchain:
-    compiler: str = MISSING
-    package: str = MISSING
-    flags: list[str] = field(default_factory=list)
-    objcopy: str = "objcopy"
-    objdump: str = "objdump"
-
-
-@dataclass
-class Hardware:
-    """The keys of ``pipeline.hardware.Hardware``, where they are explained."""
-
-    name: str = MISSING
-    title: str = MISSING
-    core: str = MISSING
-    part: str = MISSING
-    clock_hz: int = MISSING
-    sram_bytes: int = MISSING
-    flash_bytes: int = MISSING
-    weights_in: WeightsIn = MISSING
-    streams_input: bool = MISSING
-    stack_reserve_bytes: int = MISSING
-    cycles_per_mac: float = MISSING
-    toolchain: Toolchain = field(default_factory=Toolchain)
-    power: Power = field(default_factory=Power)
-    simulator: str = MISSING
-    flasher: str = ""
-    baud: int = 115200
-    extra_memories: list[Memory] = field(default_factory=list)
-    alignment_bytes: int = 1
-    cpu: str = ""
-    regions: list[Region] = field(default_factory=list)
-    flash_timing: FlashTiming = field(default_factory=FlashTiming)
-    activations_in: ActivationsIn = ActivationsIn.sram
-    card: Card = field(default_factory=Card)
-    uart: Uart = field(default_factory=Uart)
+Hardware = structured(hardware.Hardware)
 
 
 @dataclass
@@ -169,7 +56,7 @@ class Config:
     train: dict[str, Any] = field(default_factory=dict)
     prune: dict[str, Any] = field(default_factory=dict)
     quantize: dict[str, Any] = field(default_factory=dict)
-    hardware: Hardware = field(default_factory=Hardware)
+    hardware: Hardware = field(default_factory=Hardware)  # type: ignore[valid-type]
     strategy: dict[str, Any] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
     seed: int = 1
