@@ -37,7 +37,8 @@ SWEEPS = [file for file in FILES if composed(file).hydra.mode == RunMode.MULTIRU
 
 def run(project: Project, override: str, *args: str) -> Any:
     """The result of the file on its stand-in; an experiment that does not fit exits with 3."""
-    choices = composed(override).hydra.runtime.choices
+    hydra = composed(override).hydra
+    choices = {**hydra.runtime.choices, **(hydra.sweeper.get("params") or {})}
     words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
     if choices["train"] != "none":
         words.append("train=random")
