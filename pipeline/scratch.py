@@ -6,6 +6,7 @@ of the plan's own before they are multiplied, as often as they are used.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import prod
 
 from pipeline.graph.operator import Operator, Tensors
@@ -44,8 +45,8 @@ def scratch_bytes(op: Operator, tensors: Tensors, hardware: Hardware) -> int:
 
 
 def is_plain(op: Conv2d, tensors: Tensors) -> bool:
-    """A convolution whose windows' rows lie in one piece, for two channels at a time."""
-    return op.groups == 1 and op.dilation == (1, 1) and tensors[op.output].shape[2] > 1
+    """A convolution whose windows are all of the input's channels, for two channels at a time."""
+    return op.groups == 1 and tensors[op.output].shape[2] > 1
 
 
 def is_depthwise(op: Conv2d, tensors: Tensors) -> bool:
@@ -77,13 +78,85 @@ def convolution_bytes(op: Conv2d, tensors: Tensors) -> int:
     return pixels_together(out[0] * out[1]) * words(taps) * 8
 
 
-def accumulation_bytes(op: Operator, tensors: Tensors, channels: int) -> int:
-    """Of a convolution's part that adds ``channels`` of its input: windows as above."""
+def accumulation_bytes(op: Operator, tensors: Tensors, channels: int, bits: int) -> int:
+    """Of a convolution's part that adds ``channels`` of its input to accumulators of ``bits``:
+    windows as above, or weights, 16 bits each, see ``few_taps``."""
     if not isinstance(op, Conv2d) or op.groups > 1 or tensors[op.output].shape[2] < 2:
         return 0
-    rows, columns, _ = tensors[op.output].shape
+    rows, columns, count = tensors[op.output].shape
     taps = prod(tensors[op.parameters[0]].shape[1:3])
-    return pixels_together(rows * columns) * words(taps * channels) * 8
+    windows = pixels_together(rows * columns) * words(taps * channels) * 8
+    if bits > 8 or not few_taps(taps * channels):
+        return windows
+    height = tensors[op.parameters[0]].shape[1]
+    each = (pairs(height * len(kind.taps) * channels) for kind in kinds(op, tensors))
+    return max(windows, sum(each) * count * 4)
+
+
+MOST_WINDOW = 9
+"""Elements of a window that the registers hold, two in each."""
+
+
+def few_taps(elements: int) -> bool:
+    """Whether a window's ``elements`` stay in registers for all output channels."""
+    return elements <= MOST_WINDOW
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Output columns ``first`` to ``stop`` whose windows have the same columns ``taps`` inside."""
+
+    first: int
+    stop: int
+    taps: tuple[int, ...]
+
+
+def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
+    """All output columns, from the left on."""
+    width, kernel = tensors[op.inputs[0]].shape[1], tensors[op.parameters[0]].shape[2]
+    found: list[Kind] = []
+    for column in range(tensors[op.output].shape[1]):
+        first = column * op.stride[1] - op.padding[2]
+        taps = tuple(k for k in range(kernel) if 0 <= first + k * op.dilation[1] < width)
+        if found and found[-1].taps == taps:
+            found[-1] = replace(found[-1], stop=column + 1)
+        else:
+            found.append(Kind(column, column + 1, taps))
+    return found
+
+
+MOST_COLUMNS = 16
+"""Of an input whose columns have code of their own each."""
+
+LEAST_CHANNELS = 8
+"""Of an input, for kernels that make one output channel: of fewer, portable ones are as fast."""
+
+
+def single_bytes(op: Operator, tensors: Tensors) -> int:
+    """Of a convolution of one output channel: as many rows of the input as the kernel has, and the
+    channel's weights, 16 bits an element; 0 where the kernel needs none."""
+    if not isinstance(op, Conv2d) or not is_narrow(op, tensors):
+        return 0
+    _, kernel_h, kernel_w, depth = tensors[op.parameters[0]].shape
+    return kernel_h * (tensors[op.inputs[0]].shape[1] + kernel_w) * pairs(depth) * 4
+
+
+def is_narrow(op: Conv2d, tensors: Tensors) -> bool:
+    """Whether there is code for each of a row's columns."""
+    _, _, kernel_w, depth = tensors[op.parameters[0]].shape
+    columns = tensors[op.inputs[0]].shape[1], tensors[op.output].shape[1]
+    return (
+        op.groups == 1
+        and depth >= LEAST_CHANNELS
+        and max(columns) <= MOST_COLUMNS
+        and kernel_w <= WIDEST // 2
+        and op.stride[0] == 1
+    )
+
+
+def pairs(elements: int) -> int:
+    """Words of two numbers each that ``elements`` fill."""
+    return -(-elements // 2)
 
 
 def pixels_together(pixels: int) -> int:

@@ -252,3 +252,15 @@ def squeezenet() -> Graph:
         y = net.conv(x, squeeze)
         x = net.concat(net.conv(y, expand), net.conv(y, expand, 3))
     return net.head(net.conv(x, 32), 10)
+
+
+def residual(seed: int) -> Graph:
+    """Two 3x3 convolutions, their taps apart or not, added to what they began with: with 8 bits the
+    first's channels are made one by one and added to the second's sums."""
+    rng = np.random.default_rng(seed)
+    channels = int(rng.choice([9, 12, 15]))
+    net = Net((int(rng.integers(7, 11)), int(rng.integers(7, 11)), channels), seed)
+    y = net.conv("input", channels, 3, dilation=1 + seed % 5)
+    y = net.conv(y, channels, 3, dilation=1 + seed // 2 % 5)
+    net.dense(net.average(net.add("input", y)), 3)
+    return net.graph()

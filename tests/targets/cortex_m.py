@@ -15,6 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
+from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, qemu
 from pipeline.targets.harness import harness_sources
@@ -39,9 +40,10 @@ def board_named(name: str, **changes: object) -> Hardware:
     return board.hardware(resolved["hardware"])
 
 
-def built(folder: Path, graph: Graph, hardware: Hardware) -> Size:
-    """``graph``, planned the ordinary way, as stages generate and build leave it in ``folder``."""
-    plan = Ordinary().plan(graph, hardware)
+def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = None) -> Size:
+    """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
+    it in ``folder``."""
+    plan = plan or Ordinary().plan(graph, hardware)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)

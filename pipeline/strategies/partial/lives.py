@@ -17,7 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
-Scratch = Callable[[str, int], int]
+Scratch = Callable[[str, str, int], int]
 Form = Literal["whole", "ring", "tile", "sums", "scratch"]
 
 
@@ -48,13 +48,13 @@ def lives(
     graph: Graph,
     start: str,
     makers: Mapping[str, Operator],
-    scratch: Scratch = lambda tensor, accumulated: 0,
+    scratch: Scratch = lambda tensor, rule, at_once: 0,
 ) -> list[Piece]:
     """All pieces, in the order in which they are first needed.
 
     Args:
-        scratch: bytes that the operator that makes a tensor needs, given its name and how many
-            channels it adds at once, 0 where it does not accumulate.
+        scratch: bytes that the operator that makes a tensor needs, given its name and, of a step in
+            a loop, its rule and how many channels are computed at once; otherwise "" and 0.
     """
     shapes = {name: graph.tensors[name].shape for name in (start, *makers)}
     found = {start: Piece(start, "whole", shapes[start], 0, 0)}
@@ -63,8 +63,8 @@ def lives(
     def use(name: str, step: int) -> None:
         found[name] = replace(found[name], last=max(found[name].last, step))
 
-    def beside(name: str, step: int, accumulated: int = 0) -> None:
-        if needed := scratch(name, accumulated):
+    def beside(name: str, step: int, rule: str = "", at_once: int = 0) -> None:
+        if needed := scratch(name, rule, at_once):
             piece = Piece(name, "scratch", (needed,), step, step)
             found[piece.name] = piece
 
@@ -103,7 +103,7 @@ def lives(
                     use(ring_name, now)
                 else:
                     use(name, closed)
-            beside(step.tensor, now, part.at_once if step.rule == "accumulate" else 0)
+            beside(step.tensor, now, step.rule, part.at_once)
             now += 1
     use(graph.output, now)
     return list(found.values())

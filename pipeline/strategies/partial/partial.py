@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
-from pipeline.scratch import accumulation_bytes, has_dsp, scratch_bytes
+from pipeline.scratch import accumulation_bytes, has_dsp, scratch_bytes, single_bytes
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.order import least_peak
@@ -74,7 +74,7 @@ class Partial(Strategy):
                 graph,
                 prologue.start.name,
                 makers,
-                lambda name, at_once: _scratch(makers[name], graph, hardware, at_once) * fast,
+                lambda name, *step: self.scratch(makers[name], graph, hardware, *step) * fast,
             )
             return lay_out(pieces, graph, hardware, self.accumulator_bits, prologue.sum_nibbles)
 
@@ -133,12 +133,17 @@ class Partial(Strategy):
         except TooManyStates:
             return network, search(Rules(network, at_once, "whole"), "pex", MOST_STATES)
 
-
-def _scratch(op: Operator, graph: Graph, hardware: Hardware, accumulated: int) -> int:
-    """Bytes; ``accumulated``: input channels added at once, 0 where all are."""
-    if accumulated and has_dsp(hardware):
-        return accumulation_bytes(op, graph.tensors, accumulated)
-    return 0 if accumulated else scratch_bytes(op, graph.tensors, hardware)
+    def scratch(
+        self, op: Operator, graph: Graph, hardware: Hardware, rule: str, at_once: int
+    ) -> int:
+        """Bytes; see ``lives``."""
+        if rule and not has_dsp(hardware):
+            return 0
+        if rule == "accumulate":
+            return accumulation_bytes(op, graph.tensors, at_once, self.accumulator_bits)
+        if rule == "generate" and at_once == 1:
+            return single_bytes(op, graph.tensors)
+        return scratch_bytes(op, graph.tensors, hardware)
 
 
 def _narrowed(plan: Schedule, placed: Callable[[Schedule], Layout]) -> tuple[Schedule, Layout]:

@@ -72,6 +72,24 @@ def convolution(rng: np.random.Generator) -> Graph:
     return net.graph()
 
 
+def dilated(rng: np.random.Generator) -> Graph:
+    """Taps apart, some of them outside of the input for all pixels."""
+    height, width, depth = (int(rng.integers(1, n)) for n in (10, 10, 14))
+    net = _net(rng, (height, width, depth))
+    kernel, apart = rng.integers(1, 4, 2).tolist(), rng.integers(1, 5, 2).tolist()
+    down, across = (step * (k - 1) for step, k in zip(apart, kernel, strict=True))
+    channels = int(rng.integers(2, 12))
+    net.conv(
+        channels, tuple(kernel), stride=tuple(rng.integers(1, 3, 2).tolist()),
+        dilation=tuple(apart),
+        padding=(int(rng.integers(0, down + 1)), down, int(rng.integers(0, across + 1)), across),
+        requant=_requant(rng, channels, depth * kernel[0] * kernel[1]),
+    )  # fmt: skip
+    _relu(net)
+    _extremes(net)
+    return net.graph()
+
+
 def pointwise(rng: np.random.Generator) -> Graph:
     net = _net(rng, (int(rng.integers(1, 8)), int(rng.integers(1, 8)), int(rng.integers(1, 70))))
     net.conv(int(rng.integers(2, 20)), (1, 1))
@@ -123,6 +141,7 @@ def addition(rng: np.random.Generator) -> Graph:
 
 KINDS = {
     "conv2d": convolution,
+    "dilated": dilated,
     "pointwise": pointwise,
     "depthwise": depthwise,
     "dense": dense,

@@ -25,7 +25,7 @@ def check(kind: str, seed: int, folder: Path) -> int:
     native = twin(folder / f"{kind} {seed}", graph, plan)
     given = frames(graph, 4, seed)
     assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
-    return fast(native, "conv2d" if kind == "pointwise" else kind)
+    return fast(native, "conv2d" if kind in ("dilated", "pointwise") else kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,10 +10,15 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.plan.calibrate import calibrated
+from pipeline.plan.interpret import interpret
+from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial.partial import Partial
 from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.graphs import Net, random_graph
+from tests.strategies.nets import residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 
 pytestmark = needs_arm
@@ -49,6 +54,29 @@ def test_every_kind_of_layer(board: str, tmp_path: Path) -> None:
     check(network(BOARDS.index(board)), board, tmp_path)
 
 
+def check_channel_by_channel(seed: int, board: str, folder: Path) -> None:
+    """Sums of 8 bits of one channel after the other, as the interpreter has them."""
+    graph, hardware = residual(seed), board_named(board)
+    plan = Partial(accumulator_bits=8, channels=1).plan(graph, hardware)
+    plan = calibrated(plan, graph, frames(graph, 2, 1))
+    size = built(folder, graph, hardware, plan)
+    given = frames(graph, 3)
+    runs = simulated(folder, graph, hardware, size, given)
+    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    assert np.array_equal(outputs(graph, runs), expected), seed
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_channel_by_channel(board: str, tmp_path: Path) -> None:
+    check_channel_by_channel(BOARDS.index(board), board, tmp_path)
+
+
+@pytest.mark.slow
+def test_many_channel_by_channel(tmp_path: Path) -> None:
+    for seed in range(40):
+        check_channel_by_channel(seed, "nucleo_f446re", tmp_path / f"{seed}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(5000, 5300, 100))
 def test_random_networks_on_a_cortex_m4(first: int, tmp_path: Path) -> None:
@@ -68,8 +96,17 @@ def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
 def test_other_options_of_the_compiler(level: str, tmp_path: Path) -> None:
     """Whoever copies the C chooses them; without optimization there are too few registers for the
     assembly, and the portable twin is compiled."""
-    graph, hardware = network(0), board_named("nucleo_f446re")
-    files = generate(graph, Ordinary().plan(graph, hardware), hardware, {})
+    hardware = board_named("nucleo_f446re")
+    sequel = residual(0)
+    loops = Partial(accumulator_bits=8, channels=1).plan(sequel, hardware)
+    loops = calibrated(loops, sequel, frames(sequel, 2, 1))
+    for graph, plan in ((network(0), None), (sequel, loops)):
+        check_options(graph, plan or Ordinary().plan(graph, hardware), level, tmp_path)
+
+
+def check_options(graph: Graph, plan: Plan, level: str, tmp_path: Path) -> None:
+    hardware = board_named("nucleo_f446re")
+    files = generate(graph, plan, hardware, {})
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     tool = hardware.toolchain

@@ -16,6 +16,7 @@ from pipeline.codegen.affine.operators.accumulate import passes
 from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import channel_sums
+from pipeline.codegen.cortex_m.operators import rounded
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.scratch import accumulation_bytes, pixels_together
@@ -45,10 +46,13 @@ def compute(job: Job) -> bool:
     ):
         return False
     total, size = prod(job.target.shape[:2]), kernel_h * kernel_w * at_once
-    scratch = step.scratch(job, accumulation_bytes(op, job.program.graph.tensors, at_once))
     view, out = step.channels_view(job), job.out()
+    needed = accumulation_bytes(op, job.program.graph.tensors, at_once, out.bits)
+    scratch = step.scratch(job, needed)
     if scratch is None or not (step.evenly_spaced(view) and step.evenly_spaced(out)):
         return False
+    if rounded.compute(job, op, at_once, given.start // at_once, view, out, scratch):
+        return True
     pixels, places = pixels_together(total), weights.order(1, size)
     packed = weights.can_pack(values, channel_sums(job))
     split = passes(values, at_once).reshape(depth // at_once, count, size)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+
+import numpy as np
 
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators.conv2d import about
@@ -23,7 +25,9 @@ class Window:
     """
     Attributes:
         flat: each pixel's window is its own channels, side by side with the next pixel's.
-        rows: of elements in one piece, ``row`` of them: all taps and channels.
+        rows: of elements in one piece, ``row`` of them: all taps and channels of a kernel's row, or
+            a tap's channels.
+        taps: where those taps are, rows and columns from the window's first pixel on.
         height, columns, channels: of the input.
         row_edges, column_edges: some windows reach beyond the input's rows, or columns.
         rests: see ``weights.rests``.
@@ -31,6 +35,7 @@ class Window:
 
     rows: int
     row: int
+    taps: list[tuple[int, int]]
     kernel: tuple[int, int]
     stride: tuple[int, int]
     pad: tuple[int, int]
@@ -67,11 +72,15 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     out_rows, out_columns, _ = job.target.shape
     top, _, left, _ = op.padding
-    row = kernel_w * channels
+    down, across = op.dilation
+    taps = [(ky * down, kx * across) for ky, kx in reached(job, op)]
+    apart = (kernel_h > 1 and down > 1) or (kernel_w > 1 and across > 1)
+    rows, row = (len(taps), channels) if apart else (kernel_h, kernel_w * channels)
     flat = (kernel_h, kernel_w, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
     return Window(
-        kernel_h,
+        rows,
         row,
+        taps if apart else [],
         (kernel_h, kernel_w),
         op.stride,
         (top, left),
@@ -79,11 +88,27 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
         columns,
         channels,
         out_columns,
-        top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,
-        left > 0 or (out_columns - 1) * op.stride[1] - left + kernel_w > columns,
+        top > 0 or (out_rows - 1) * op.stride[0] - top + down * (kernel_h - 1) >= height,
+        left > 0 or (out_columns - 1) * op.stride[1] - left + across * (kernel_w - 1) >= columns,
         flat,
-        weights.rests(kernel_h, row, pixels),
+        weights.rests(rows, row, pixels),
     )
+
+
+def reached(job: Job, op: Conv2d) -> list[tuple[int, int]]:
+    """Taps (ky, kx) that lie inside of the input for some pixel."""
+    axes = [
+        [
+            k
+            for k in range(job.tensor(op.parameters[0]).shape[1 + axis])
+            if any(
+                0 <= n * op.stride[axis] - op.padding[2 * axis] + k * op.dilation[axis] < extent
+                for n in range(job.target.shape[axis])
+            )
+        ]
+        for axis, extent in enumerate(job.tensor(op.inputs[0]).shape[:2])
+    ]
+    return [(ky, kx) for ky in axes[0] for kx in axes[1]]
 
 
 def compute(job: Job) -> bool:
@@ -98,6 +123,8 @@ def compute(job: Job) -> bool:
         return single.compute(job)
     if part is None or not (is_plain(op, tensors) and step.in_one_piece(step.source_view(job))):
         return False
+    if not reached(job, op):
+        return False
     scratch = step.scratch(job, convolution_bytes(op, tensors))
     if scratch is None:
         return False
@@ -105,16 +132,22 @@ def compute(job: Job) -> bool:
     total, channels = prod(job.target.shape[:2]), job.target.shape[2]
     pixels = pixels_together(total)
     shape = window(job, op, pixels)
-    values = job.program.graph.constants[name].reshape(channels, -1)
+    values = job.program.graph.constants[name]
+    finish = end(job)
+    if shape.taps:
+        taps = [values[:, ky, kx] for ky, kx in reached(job, op)]
+        values = np.stack(taps, axis=1)
+        never = job.program.graph.constants[name].sum((1, 2, 3)) - values.sum((1, 2))
+        finish = replace(finish, starts=finish.starts + never * source.zero_point)
+    values = values.reshape(channels, -1)
     places = weights.order(shape.rows, shape.row)
     pairs = weights.passes(channels, part.at_once, 2)
-    finish = end(job)
     if pairs is None or (finish.quick is None and part.at_once < channels):
         return False
     packed = weights.can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, pairs, packed)
     constants = job.program.constants
-    edges = shape.row_edges or (shape.column_edges and shape.by_tap)
+    edges = shape.row_edges or (shape.column_edges and (shape.by_tap or shape.taps))
     job.program.call(
         op.name,
         "cortex_m/conv2d",

@@ -1,20 +1,27 @@
 """Convolution of one output channel: a pass of a loop that makes channels one by one.
 
-Nothing is worth widening beforehand, since no other channel would use it. Elements are multiplied
-as they are stored; what the zero point adds is taken off tap by tap, since taps may lie outside.
+No other channel uses what is widened. Where rows are short, a row of the input is widened once for
+all rows of the kernel, and a pixel is loaded once for all its taps. Elsewhere elements are
+multiplied as they are stored. What the zero point adds is taken off tap by tap, since taps may lie
+outside.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from pipeline.codegen.affine import window
 from pipeline.codegen.affine.ending import ending
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators import conv2d
-from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.ending import end, wrapped
+from pipeline.codegen.cortex_m.strips import strips
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.scratch import LEAST_CHANNELS, is_narrow, kinds, pairs, single_bytes
 
-LEAST_CHANNELS = 8
-"""Of an input: of fewer the portable kernel is as fast."""
+MOST_PAIRS = 8
+"""Of channels in the code of the innermost loop."""
 
 
 def compute(job: Job) -> bool:
@@ -22,12 +29,15 @@ def compute(job: Job) -> bool:
     assert isinstance(op, Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values, view = job.program.graph.constants[name], step.source_view(job)
-    _, kernel_h, kernel_w, depth = values.shape
+    depth = values.shape[3]
     if op.groups > 1 or depth < LEAST_CHANNELS or not step.in_one_piece(view):
         return False
+    if by_rows(job, op):
+        return True
+    kernel = (values.shape[1], values.shape[2])
     inside, _, outs = conv2d.ranges(job, op, depth)
     rows, columns = window.window_axes(
-        job.box, inside, view, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
+        job.box, inside, view, kernel, op.stride, op.padding, op.dilation
     )
     constants = job.program.constants
     less = values.sum(axis=3) * source.zero_point
@@ -46,7 +56,7 @@ def compute(job: Job) -> bool:
         True,
         rows=rows,
         columns=columns,
-        kernel=(kernel_h, kernel_w),
+        kernel=kernel,
         depth=depth,
         widen="s8" if source.dtype.signed else "u8",
         weights=conv2d.table(job, op, "weights"),
@@ -55,4 +65,51 @@ def compute(job: Job) -> bool:
         ),
         ending=ending(job.program, op),
     )
+    return True
+
+
+def by_rows(job: Job, op: Conv2d) -> bool:
+    """Whether rows are short, and then the call."""
+    tensors, name = job.program.graph.tensors, op.parameters[0]
+    scratch, part, finish = step.scratch(job, single_bytes(op, tensors)), step.part(job), end(job)
+    if not is_narrow(op, tensors) or scratch is None or part is None or finish.quick is None:
+        return False
+    found = kinds(op, tensors)
+    if not all(kind.taps for kind in found):
+        return False
+    source, values = job.tensor(op.inputs[0]), job.program.graph.constants[name]
+    channels, kernel_h, kernel_w, depth = values.shape
+    height, width, _ = source.shape
+    less = values.sum(axis=3) * source.zero_point
+    starts = finish.starts + less.sum(axis=(1, 2))
+    rows = [wrapped(starts[:, None]), finish.quick.constants, less.reshape(channels, -1)]
+    job.program.call(
+        op.name,
+        "cortex_m/strips",
+        conv2d.about(job, op),
+        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {"o": part.start},
+        True,
+        kernel=(kernel_h, kernel_w),
+        depth=depth,
+        pairs=pairs(depth),
+        rest=depth % 4,
+        unroll=weights.unrolled(pairs(depth), MOST_PAIRS),
+        height=height,
+        width=width,
+        out_rows=job.target.shape[0],
+        dilation=op.dilation[0],
+        pad=op.padding[0],
+        kinds=found,
+        kind_of=[n for n, kind in enumerate(found) for _ in range(kind.first, kind.stop)],
+        strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
+        widen="s8" if source.dtype.signed else "u8",
+        weights=conv2d.table(job, op, "weights"),
+        table=job.program.constants.add(
+            op.name, "ends", "int32_t", np.concatenate(rows, axis=1),
+            f"{op.name}: for each channel what sums begin with, how they end, and what the zero "
+            "point adds to each tap",
+        ),
+        end=finish,
+    )  # fmt: skip
     return True

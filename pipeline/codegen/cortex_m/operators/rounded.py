@@ -1,0 +1,94 @@
+"""Convolution of few input channels into accumulators of 8 bits, whose units stand for several.
+
+A window stays in registers for all output channels, without the taps that lie outside. A sum S,
+divided by the step and rounded to nearest, halves away from zero, is
+
+    (S * m + 2**31) >> 32,  m = floor(2**32 / step) + 1          SMMULR, SMMLAR
+
+as long as 2 * |S| * step < 2**32: the quotient is then off by less than its distance from any half
+but the one it is at, always away from zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.codegen.affine.job import Job
+from pipeline.codegen.affine.operators.accumulate import passes
+from pipeline.codegen.affine.operators.conv2d import about
+from pipeline.codegen.affine.values import Value
+from pipeline.codegen.affine.views import View
+from pipeline.codegen.cortex_m import weights
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
+from pipeline.scratch import few_taps, kinds, pairs
+
+LEAST_STEP = 3
+"""Of a smaller one m takes more than 31 bits."""
+
+MOST_AT_ONCE = 3
+"""Groups of four channels in the code of the innermost loop."""
+
+
+def reciprocal(step: int) -> int:
+    return (1 << 32) // step + 1
+
+
+def largest(job: Job, op: Conv2d, split: IntArray) -> int:
+    """Absolute, of a pass' sums. ``split``: (passes, c_out, kh, kw, at_once)."""
+    source = job.tensor(op.inputs[0])
+    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
+    products = split.reshape(*split.shape[:2], -1, 1).astype(np.int64) * ends
+    above, below = np.maximum(products.max(-1), 0), np.minimum(products.min(-1), 0)
+    return int(max(above.sum(-1).max(), -below.sum(-1).min()))
+
+
+def compute(
+    job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View, out: View, scratch: View
+) -> bool:
+    """Whether the step is one of these, and then the call."""
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    values = job.program.graph.constants[name]
+    count, kernel_h, kernel_w, _ = values.shape
+    if out.bits != 8 or out.step < LEAST_STEP or not few_taps(kernel_h * kernel_w * at_once):
+        return False
+    split = passes(values, at_once)
+    reach = largest(job, op, split)
+    if 2 * reach * out.step >= 1 << 32:
+        return False
+    taps = [
+        [(ky, kx, c) for ky in range(kernel_h) for kx in kind.taps for c in range(at_once)]
+        for kind in kinds(op, job.program.graph.tensors)
+    ]
+    words = [pairs(len(each)) for each in taps]
+    # four sums of 8 bits are added to four accumulators at once
+    quads = count // 4 if 2 * reach < 255 * out.step else 0
+    job.program.call(
+        op.name,
+        "cortex_m/rounded",
+        f"{about(job, op)}, partial",
+        {"in": view, "out": out, "scratch": scratch},
+        {"pass_number": pass_number},
+        True,
+        "part",
+        kinds=list(zip(kinds(op, job.program.graph.tensors), taps, words, strict=True)),
+        channels=count,
+        quads=quads,
+        unroll=weights.unrolled(quads or count, MOST_AT_ONCE),
+        kernel=(kernel_h, kernel_w),
+        stride=op.stride,
+        dilation=op.dilation,
+        pad=(op.padding[0], op.padding[2]),
+        height=source.shape[0],
+        width=source.shape[1],
+        rows=job.target.shape[0],
+        columns=job.target.shape[1],
+        at_once=at_once,
+        zero=source.zero_point,
+        multiplier=reciprocal(out.step),
+        weights=job.program.constants.add(
+            op.name, f"passes_{at_once}", "int8_t", split,
+            f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
+        ),
+    )  # fmt: skip
+    return True
