@@ -6,7 +6,6 @@ into the provenance as they are.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,9 @@ from pipeline.graph.graph import Graph
 from pipeline.training.paper import SCORE
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, integers
+
+ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_build")
+"""What else the last bits of a training depend on."""
 
 
 def accuracy(graph: Graph, data: Arrays, part: str) -> float:
@@ -48,14 +50,14 @@ def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
     """What was run, on which code, and how long it took."""
     overrides = yaml.safe_load((run / ".hydra" / "overrides.yaml").read_text())
-    code = ("git", "rev-parse", "--short", "HEAD")
-    done = subprocess.run(code, capture_output=True, text=True, check=True, cwd=FOLDER.parent)
+    ran_on = read_json(run / "environment.json")
     return {
         "command": " ".join(("python run.py", *overrides)),
         "seed": cfg["seed"],
         "threads": cfg["threads"],
         "train": {key: value for key, value in cfg["train"].items() if key != "_target_"},
-        "commit": done.stdout.strip(),
+        "commit": ran_on["code_version"][:7],
+        "environment": {key: ran_on[key] for key in ENVIRONMENT},
         "wall_seconds": round(read_json(run / ".stages" / "train.json")["seconds"]),
         "accuracy_float": float(weights[ACCURACY_FLOAT]),
         "score_validation": float(weights[SCORE]),

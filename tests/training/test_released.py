@@ -114,12 +114,15 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     write_npz(run / "weights.npz", weights)
     write_npz(run / "data" / "dataset.npz", data)
     write_json(run / ".stages" / "train.json", {"seconds": 61.4})
+    ran_on = dict.fromkeys(paper_release.ENVIRONMENT, "x")
+    write_json(run / "environment.json", ran_on | {"code_version": "0123456789", "typed": "here"})
     assert paper_release.release(run, folder, ["resumed once"]) == "mnist_2kb-mnist"
     monkeypatch.setattr(released, "FOLDER", folder)
     told = provenance("mnist_2kb-mnist")
     assert told["seed"] == 7 and told["wall_seconds"] == 61
     assert told["command"] == "python run.py train=paper seed=7"
     assert told["train"] == {"name": "paper", "trials": [1]}
+    assert told["commit"] == "0123456" and told["environment"] == ran_on
     assert told["score_validation"] == 0.25 and told["notes"] == ["resumed once"]
     again = Released("mnist_2kb-mnist").train(Mnist2kb(), {}, Run()).weights
     assert float(again[ACCURACY_FLOAT]) == 0.5
