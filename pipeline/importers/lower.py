@@ -144,15 +144,21 @@ def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:
     return np.where(steps > 0, steps, 1.0)
 
 
-def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
-    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+def stored_weights(node: nodes.Weighted, scale_in: float) -> tuple[IntArray, Floats]:
+    """The integers, and the real value of a unit of each output channel's."""
     steps = node.steps
     if steps is None:
-        steps = weight_steps(node.weights, node.bias, source.scale)
+        steps = weight_steps(node.weights, node.bias, scale_in)
     column = steps.reshape(-1, *(1,) * (node.weights.ndim - 1))
     weights = np.rint(node.weights / column).astype(np.int64)
     if weights.size and not INT8.minimum <= weights.min() <= weights.max() <= INT8.maximum:
         raise node.refuse("its weights are not symmetric int8 (zero point 0)")
+    return weights, steps
+
+
+def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
+    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+    weights, steps = stored_weights(node, source.scale)
     bias = np.rint(node.bias / (source.scale * steps))
     if np.abs(bias).max(initial=0) > INT32.maximum:
         raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")

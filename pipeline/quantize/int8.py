@@ -21,6 +21,7 @@ from pipeline.importers.lower import lower, weight_steps
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
+from pipeline.quantize.int8_bias import corrected
 from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
 from pipeline.quantize.labels import labels
 
@@ -38,8 +39,8 @@ MOST_VALUES = 1 << 20
 
 @dataclass(frozen=True)
 class Int8(Quantizer):
-    """Ranges are observed on ``images`` training images, or, where there are none, on up to as
-    many random pictures.
+    """Ranges are observed on ``images`` training images, and biases corrected; where there are
+    none, ranges are observed on up to as many random pictures.
 
     Attributes:
         observer: ``mse`` (least squared error), ``percentile`` or ``minmax``.
@@ -108,15 +109,18 @@ class Int8(Quantizer):
         torch.set_num_threads(self.threads)
         try:
             affines = calibrated(graph, batches, entry, self.observer, self.percentile)
+            affines = resolvable(graph, affines)
+            if has_images(data):
+                graph = corrected(graph, affines, batches)
         finally:
             torch.set_num_threads(before)
-        return graph, resolvable(graph, affines)
+        return graph, affines
 
     def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
         """(n, *input shape) u8, evenly spaced over the training images."""
         shape = graph.shapes[graph.input]
-        found = (data or {}).get("train_images")
-        if found is None or not len(found):
+        found = (data or {}).get("train_images", np.zeros(0))
+        if not has_images(data):
             image = (1,) * (3 - len(shape)) + shape
             count = max(4, min(self.images, MOST_VALUES // int(np.prod(shape))))
             found = pictures(count, (image[0], image[1], image[2]), self.seed)
@@ -127,6 +131,10 @@ class Int8(Quantizer):
             )
         chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
         return np.asarray(found[chosen], np.uint8).reshape(-1, *shape)
+
+
+def has_images(data: Arrays | None) -> bool:
+    return len((data or {}).get("train_images", ())) > 0
 
 
 def absorbed(graph: FloatGraph) -> tuple[FloatGraph, Affine]:
