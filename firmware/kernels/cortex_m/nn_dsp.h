@@ -25,6 +25,8 @@ static inline uint32_t nn_load_word(const void *from) {
 
 static inline int32_t nn_low(uint32_t word) { return (int16_t)(word & 0xFFFF); }
 static inline int32_t nn_high(uint32_t word) { return (int16_t)(word >> 16); }
+static inline int32_t nn_low_u16(uint32_t word) { return (int32_t)(word & 0xFFFF); }
+static inline int32_t nn_high_u16(uint32_t word) { return (int32_t)(word >> 16); }
 
 #if NN_DSP
 #define NN_UNARY(name, code)                                  \
@@ -39,6 +41,12 @@ static inline int32_t nn_high(uint32_t word) { return (int16_t)(word >> 16); }
         __asm__(code : "=r"(result) : "r"(a), "r"(b));        \
         return result;                                        \
     }
+#define NN_PICK(name, code)                                             \
+    static inline uint32_t name(uint32_t a, uint32_t b) {               \
+        uint32_t result;                                                \
+        __asm__(code : "=&r"(result) : "r"(a), "r"(b) : "cc");          \
+        return result;                                                  \
+    }
 #define NN_ADD(name, code)                                             \
     static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) {  \
         int32_t result;                                                \
@@ -51,12 +59,21 @@ NN_UNARY(nn_even_u8, "uxtb16 %0, %1")
 NN_UNARY(nn_odd_u8, "uxtb16 %0, %1, ror #8")
 NN_PACK(nn_lows, "pkhbt %0, %1, %2, lsl #16")
 NN_PACK(nn_highs, "pkhtb %0, %2, %1, asr #16")
+NN_PACK(nn_add_even_s8, "sxtab16 %0, %1, %2")
+NN_PACK(nn_add_odd_s8, "sxtab16 %0, %1, %2, ror #8")
+NN_PACK(nn_add_even_u8, "uxtab16 %0, %1, %2")
+NN_PACK(nn_add_odd_u8, "uxtab16 %0, %1, %2, ror #8")
+NN_PICK(nn_max_s8, "ssub8 %0, %1, %2\n sel %0, %1, %2")
+NN_PICK(nn_min_s8, "ssub8 %0, %1, %2\n sel %0, %2, %1")
+NN_PICK(nn_max_u8, "usub8 %0, %1, %2\n sel %0, %1, %2")
+NN_PICK(nn_min_u8, "usub8 %0, %1, %2\n sel %0, %2, %1")
 NN_ADD(nn_add_pair, "smlad %0, %1, %2, %3")
 NN_ADD(nn_add_low_high, "smlabt %0, %1, %2, %3")
 NN_ADD(nn_add_high_low, "smlatb %0, %1, %2, %3")
 NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
 #undef NN_UNARY
 #undef NN_PACK
+#undef NN_PICK
 #undef NN_ADD
 
 static inline int32_t nn_saturated_s8(int32_t value) {
@@ -86,6 +103,30 @@ static inline uint32_t nn_odd_u8(uint32_t word) { return word >> 8 & 0xFF00FF; }
 /* The low halves of two words, and their high halves. */
 static inline uint32_t nn_lows(uint32_t a, uint32_t b) { return (a & 0xFFFF) | b << 16; }
 static inline uint32_t nn_highs(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xFFFF0000); }
+
+/* Bytes 0 and 2 of b, or 1 and 3, widened and added to the halves of a. */
+static inline uint32_t nn_add_halves(uint32_t a, uint32_t b) {
+    return ((a + b) & 0xFFFF) | ((a & 0xFFFF0000) + (b & 0xFFFF0000));
+}
+static inline uint32_t nn_add_even_s8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_even_s8(b)); }
+static inline uint32_t nn_add_odd_s8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_odd_s8(b)); }
+static inline uint32_t nn_add_even_u8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_even_u8(b)); }
+static inline uint32_t nn_add_odd_u8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_odd_u8(b)); }
+
+/* Byte by byte the greater, or the less. Signed ones are in order when their top bits are turned. */
+static inline uint32_t nn_max_u8(uint32_t a, uint32_t b) {
+    uint32_t result = 0;
+    for (int32_t shift = 0; shift < 32; shift += 8) {
+        const uint32_t left = a >> shift & 255, right = b >> shift & 255;
+        result |= (left > right ? left : right) << shift;
+    }
+    return result;
+}
+static inline uint32_t nn_min_u8(uint32_t a, uint32_t b) { return ~nn_max_u8(~a, ~b); }
+static inline uint32_t nn_max_s8(uint32_t a, uint32_t b) {
+    return nn_max_u8(a ^ 0x80808080u, b ^ 0x80808080u) ^ 0x80808080u;
+}
+static inline uint32_t nn_min_s8(uint32_t a, uint32_t b) { return ~nn_max_s8(~a, ~b); }
 
 /* sum + a's low * b's low + a's high * b's high */
 static inline int32_t nn_add_pair(uint32_t a, uint32_t b, int32_t sum) {

@@ -139,6 +139,26 @@ def addition(rng: np.random.Generator) -> Graph:
     return net.graph()
 
 
+def pooling(rng: np.random.Generator) -> Graph:
+    """TFLite's average, another scale's, or the maximum; sometimes clipped at both ends."""
+    height, width, channels = (int(n) for n in rng.integers((1, 1, 4), (12, 12, 20)))
+    net = _net(rng, (height, width, channels))
+    kernel = int(rng.integers(1, min(6, height) + 1)), int(rng.integers(1, min(6, width) + 1))
+    padding = tuple(int(rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1]))
+    stride = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
+    kind = rng.choice(["maximum", "mean", "average"])
+    if kind == "average":
+        net.rescaled_mean()
+    else:
+        pool = net.maximum if kind == "maximum" else net.mean
+        pool(kernel, stride=stride, padding=padding, clip=_clip(rng))
+    return net.graph()
+
+
+def _clip(rng: np.random.Generator) -> tuple[int, int] | None:
+    return (int(rng.integers(0, 60)), int(rng.integers(60, 127))) if rng.random() < 0.3 else None
+
+
 KINDS = {
     "conv2d": convolution,
     "dilated": dilated,
@@ -146,4 +166,5 @@ KINDS = {
     "depthwise": depthwise,
     "dense": dense,
     "sum": addition,
+    "pool": pooling,
 }

@@ -26,11 +26,7 @@ def compute(job: Job) -> None:
     zero = source.zero_point if averages and not (end and end.counted) else 0
     channels.call(
         job,
-        f"{op.name}: {'average' if averages else 'maximum'} {shape_text(source.shape)} -> "
-        f"{shape_text(job.target.shape)}, kernel {op.kernel[0]}x{op.kernel[1]}, stride "
-        f"{op.stride[0]} {op.stride[1]}"
-        + (f", padding {' '.join(map(str, op.padding))}" if any(op.padding) else "")
-        + (", partial" if job.partial else ""),
+        about(job, op) + (", partial" if job.partial else ""),
         view,
         axes,
         inside,
@@ -42,4 +38,14 @@ def compute(job: Job) -> None:
         maximum=not averages,
         opened=0 if averages else source.dtype.minimum,
         ending=end,
+    )
+
+
+def about(job: Job, op: Pool2d) -> str:
+    kind = "average" if isinstance(op, AveragePool2d) else "maximum"
+    shapes = f"{shape_text(job.tensor(op.inputs[0]).shape)} -> {shape_text(job.target.shape)}"
+    padding = f", padding {' '.join(map(str, op.padding))}" if any(op.padding) else ""
+    return (
+        f"{op.name}: {kind} {shapes}, kernel {op.kernel[0]}x{op.kernel[1]}, stride "
+        f"{op.stride[0]} {op.stride[1]}{padding}"
     )

@@ -667,29 +667,46 @@ static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t
     }
 }
 
-/* average5: average (4, 4, 6) -> (1, 1, 6), kernel 4x4, stride 2 2; 6 channels at a time */
-static void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
+/* average5: average (4, 4, 6) -> (1, 1, 6), kernel 4x4, stride 2 2, 4 channels at a time */
+static __attribute__((noinline)) void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 1; y++) {
         const int32_t top = y * 2;
         for (int32_t x = 0; x < 1; x++) {
             const int32_t left = x * 2;
             const int32_t count = 4 * 4; /* pixels inside */
-            for (int32_t o = 0; o < 6; o += 6) {
-                int32_t sum[6];
-                for (int32_t i = 0; i < 6; i++) {
-                    sum[i] = 0;
-                }
+            int8_t *const to = &out[y * 6 + x * 6];
+            for (int32_t begin = 0; begin < 6; begin += 4) {
+                const int32_t c = nn_min(begin, 2);
+                uint32_t even = 0, odd = 0; /* sums of 16 bits: channels c and c + 2, c + 1 and c + 3 */
                 for (int32_t ky = 0; ky < 4; ky++) {
+                    const int8_t *from = &in[(top + ky) * 24 + left * 6 + c];
+#pragma GCC unroll 8
                     for (int32_t kx = 0; kx < 4; kx++) {
-                        const int8_t *pixel = &in[(top + ky) * 24 + (left + kx) * 6 + o];
-                        for (int32_t i = 0; i < 6; i++) {
-                            sum[i] += pixel[i];
-                        }
+                        const uint32_t word = nn_load_word(from);
+                        even = nn_add_even_s8(even, word);
+                        odd = nn_add_odd_s8(odd, word);
+                        from += 6;
                     }
                 }
-                for (int32_t i = 0; i < 6; i++) {
-                    const int32_t value = nn_mean(sum[i], count);
-                    out[y * 6 + x * 6 + o + i] = (int8_t)(nn_clip(value, -128, 127));
+                {
+                    const int32_t sum = nn_low(even);
+                    const int32_t value = nn_mean(sum, count);
+                    to[c + 0] = (int8_t)(nn_clip(value, -128, 127));
+                }
+                {
+                    const int32_t sum = nn_high(even);
+                    const int32_t value = nn_mean(sum, count);
+                    to[c + 2] = (int8_t)(nn_clip(value, -128, 127));
+                }
+                {
+                    const int32_t sum = nn_low(odd);
+                    const int32_t value = nn_mean(sum, count);
+                    to[c + 1] = (int8_t)(nn_clip(value, -128, 127));
+                }
+                {
+                    const int32_t sum = nn_high(odd);
+                    const int32_t value = nn_mean(sum, count);
+                    to[c + 3] = (int8_t)(nn_clip(value, -128, 127));
                 }
             }
         }

@@ -1,0 +1,68 @@
+"""Average and maximum pooling, four channels at a time: a word of each pixel."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.codegen.affine import window
+from pipeline.codegen.affine.ending import ending
+from pipeline.codegen.affine.job import Job
+from pipeline.codegen.affine.operators.pool2d import about
+from pipeline.codegen.affine.values import whole
+from pipeline.codegen.cortex_m import step
+from pipeline.graph.operator import limits
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+
+MOST_TAPS = 256
+"""Bytes whose sum 16 bits hold."""
+
+
+def compute(job: Job) -> bool:
+    op = job.op
+    assert isinstance(op, Pool2d)
+    source, part = job.tensor(op.inputs[0]), step.part(job)
+    view, out = step.channels_view(job), job.out()
+    if part is None or not part.extent.known or part.extent.const < 4:
+        return False
+    if not (step.evenly_spaced(view) and step.evenly_spaced(out)) or prod(op.kernel) > MOST_TAPS:
+        return False
+    end = ending(job.program, op)
+    if end.per_channel:
+        return False
+    height, width, _ = source.shape
+    rows, columns = window.window_axes(
+        job.box, (whole(height), whole(width)), view, op.kernel, op.stride, op.padding
+    )
+    low, high = limits(job.target, op.clip)
+    averages = isinstance(op, AveragePool2d)
+    signed = source.dtype.signed
+    job.program.call(
+        op.name,
+        "cortex_m/pool",
+        about(job, op),
+        {"in": view, "out": out},
+        {},
+        True,
+        rows=rows,
+        columns=columns,
+        height=str(height),
+        width=str(width),
+        out_rows=job.target.shape[0],
+        out_columns=job.target.shape[1],
+        channels=part.extent.const,
+        maximum=not averages,
+        widen="s8" if signed else "u8",
+        lowest=repeated(source.dtype.minimum),
+        low=repeated(low) if low > source.dtype.minimum else "",
+        high=repeated(high) if high < source.dtype.maximum else "",
+        halves={n: f"nn_{n}" if signed else f"nn_{n}_u16" for n in ("low", "high")},
+        # where sums are not counted, no tap is outside
+        zeros=0 if end.counted else prod(op.kernel) * source.zero_point,
+        ending=end,
+    )
+    return True
+
+
+def repeated(byte: int) -> str:
+    """A word of it."""
+    return f"0x{(byte & 255) * 0x01010101:08X}u"
