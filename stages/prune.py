@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline import config
-from pipeline.artifacts import read_npz, write_bytes, write_npz, write_text
+from pipeline.artifacts import link_npz, read_npz, write_npz, write_text
 from pipeline.pruning.method import to_csv
 from pipeline.training.environment import Run
 from stages._main import run
@@ -12,11 +12,11 @@ from stages._main import run
 def main() -> None:
     cfg = config.load()
     method = config.instantiate(cfg["prune"])
-    weights = read_npz(Path("weights.npz"))
     if not method.changes:
-        write_bytes(Path("pruned.npz"), Path("weights.npz").read_bytes())
+        link_npz(Path("weights.npz"), Path("pruned.npz"))
         write_text(Path("pruning.csv"), to_csv([]))
         return
+    weights = read_npz(Path("weights.npz"))
     settings = Run.from_environment(cfg["seed"], cfg["threads"])
     data = read_npz(Path("data/dataset.npz"))
     pruned = method.prune(config.instantiate(cfg["model"]), weights, data, settings)
