@@ -47,9 +47,9 @@ class Histogram:
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def count(self, values: torch.Tensor) -> None:
-        """Up to about MOST_COUNTED of ``values``, evenly spaced, from every channel."""
+        """Into the bins, whose range ``widen`` has found."""
         if self.high > self.low:
-            found = values.reshape(-1)[:: spacing(values.numel(), values.shape[-1])].double()
+            found = values.double()
             found = found[found != 0]
             bins = ((found - self.low) * (BINS / (self.high - self.low))).long()
             self.counts += torch.bincount(bins.clamp(0, BINS - 1), minlength=BINS).numpy()
@@ -58,6 +58,11 @@ class Histogram:
     def centres(self) -> Counts:
         width = (self.high - self.low) / BINS
         return np.asarray(self.low + width * (np.arange(BINS) + 0.5))
+
+
+def some(values: torch.Tensor) -> torch.Tensor:
+    """Up to about MOST_COUNTED of ``values``, evenly spaced, from every channel: a copy."""
+    return values.reshape(-1)[:: spacing(values.numel(), values.shape[-1])].clone()
 
 
 def spacing(size: int, channels: int) -> int:
@@ -152,13 +157,16 @@ def calibrated(
     }
     member = groups(graph, fixed)
     seen = {group: Histogram() for group in member.values()}
-    for frames in batches():
+    number, counted = 0, list[tuple[str, torch.Tensor]]()
+    for number, frames in enumerate(batches(), 1):
         for name, values in graph.walk(frames):
             seen[member[name]].widen(values)
+            if number == 1:
+                counted.append((name, some(values)))
     if observer != "minmax":
-        for frames in batches():
-            for name, values in graph.walk(frames):
-                seen[member[name]].count(values)
+        walked = ((n, some(v)) for frames in batches() for n, v in graph.walk(frames))
+        for name, values in counted if number == 1 else walked:  # one batch: they are here still
+            seen[member[name]].count(values)
     chosen = {group: OBSERVERS[observer](found, percentile) for group, found in seen.items()}
     output = member[graph.output]
     chosen[output] = minmax(seen[output], percentile)
