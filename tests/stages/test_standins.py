@@ -26,19 +26,29 @@ MADE_UP = {
 """What stands in for the images of a data set that has to be downloaded."""
 
 
-def composed(override: str) -> Any:
+def composed(*overrides: str) -> Any:
     schema.register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=[override], return_hydra_config=True)
+        return compose("config", overrides=list(overrides), return_hydra_config=True)
 
 
 SWEEPS = [file for file in FILES if composed(file).hydra.mode == RunMode.MULTIRUN]
 
 
+def first_job(override: str) -> Any:
+    """The file's config with the groups of its first job, whose model may need no data."""
+    sweeper = composed(override).hydra.sweeper
+    lines = [word.split("=", 1) for word in (sweeper.get("jobs") or [""])[0].split()]
+    given = dict(lines) | {key: str(value) for key, value in (sweeper.get("params") or {}).items()}
+    words = [
+        f"{key}={given[key].split(',')[0]}" for key in ("model", "data", "train") if key in given
+    ]
+    return composed(override, *words)
+
+
 def run(project: Project, override: str, *args: str) -> Any:
     """The result of the file on its stand-in; an experiment that does not fit exits with 3."""
-    hydra = composed(override).hydra
-    choices = {**hydra.runtime.choices, **(hydra.sweeper.get("params") or {})}
+    choices = first_job(override).hydra.runtime.choices
     words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
     if choices["train"] != "none":
         words.append("train=random")
