@@ -47,9 +47,9 @@ class Histogram:
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def count(self, values: torch.Tensor) -> None:
-        """Into the bins, whose range ``widen`` has found."""
+        """``some`` of ``values``."""
         if self.high > self.low:
-            found = values.double()
+            found = some(values).double()
             found = found[found != 0]
             bins = ((found - self.low) * (BINS / (self.high - self.low))).long()
             self.counts += torch.bincount(bins.clamp(0, BINS - 1), minlength=BINS).numpy()
@@ -61,7 +61,8 @@ class Histogram:
 
 
 def some(values: torch.Tensor) -> torch.Tensor:
-    """Up to about MOST_COUNTED of ``values``, evenly spaced, from every channel: a copy."""
+    """Up to about MOST_COUNTED of ``values``, evenly spaced, from every channel; all of such a
+    copy."""
     return values.reshape(-1)[:: spacing(values.numel(), values.shape[-1])].clone()
 
 
@@ -164,7 +165,7 @@ def calibrated(
             if number == 1:
                 counted.append((name, some(values)))
     if observer != "minmax":
-        walked = ((n, some(v)) for frames in batches() for n, v in graph.walk(frames))
+        walked = (each for frames in batches() for each in graph.walk(frames))
         for name, values in counted if number == 1 else walked:  # one batch: they are here still
             seen[member[name]].count(values)
     chosen = {group: OBSERVERS[observer](found, percentile) for group, found in seen.items()}
