@@ -23,6 +23,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
@@ -216,6 +217,21 @@ class Net:
     def reshape(self, shape: tuple[int, ...], source: str | None = None) -> str:
         name, source = self.fresh("reshape"), source or self.last
         return self.add(Reshape(name, (source,), name, shape=shape), like=source)
+
+    def rearrange(
+        self,
+        shape: tuple[int, ...],
+        axes: tuple[int, ...] = (0, 1, 2),
+        starts: tuple[int, ...] = (0, 0, 0),
+        steps: tuple[int, ...] = (1, 1, 1),
+        repeats: tuple[int, ...] = (1, 1, 1),
+    ) -> str:
+        name, source = self.fresh("rearrange"), self.last
+        op = Rearrange(
+            name, (source,), name, shape=shape, axes=axes, starts=starts, steps=steps,
+            repeats=repeats,
+        )  # fmt: skip
+        return self.add(op, like=source)
 
     def softmax(self, source: str | None = None) -> str:
         name, source = self.fresh("softmax"), source or self.last

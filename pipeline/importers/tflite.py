@@ -17,6 +17,7 @@ from pipeline.importers import (
     tflite_pooling,
     tflite_products,
     tflite_shapes,
+    tflite_slices,
     tflite_softmax,
     tflite_tables,
 )
@@ -31,6 +32,7 @@ ENTRIES: Mapping[str, Entry] = {
     **tflite_pooling.OPERATORS,
     **tflite_elementwise.OPERATORS,
     **tflite_shapes.OPERATORS,
+    **tflite_slices.OPERATORS,
     **tflite_softmax.OPERATORS,
     **tflite_tables.OPERATORS,
 }
@@ -101,7 +103,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
         if kind not in ENTRIES:
             raise ThimbleError(unsupported(kind, ENTRIES))
         node = model.node(index)
-        where += f" (makes {node.output.name})"
+        where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
     except ThimbleError as error:
         raise ThimbleError(f"{where}: {error}") from None

@@ -43,9 +43,15 @@ class Builder:
     def graph(self, name: str) -> Graph:
         if not self.operators:
             raise ThimbleError("the model computes nothing in integers")
-        return Graph(
-            name, self.tensors, tuple(self.operators), self.constants, self.input, self.output
-        )
+        alive, read = [], {self.output}
+        for op in reversed(self.operators):  # some of several results may be of no use
+            if op.output in read:
+                alive.append(op)
+                read.update(op.inputs)
+        names = read | {self.input} | {name for op in alive for name in op.parameters}
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name in names}
+        constants = {name: held for name, held in self.constants.items() if name in names}
+        return Graph(name, tensors, tuple(reversed(alive)), constants, self.input, self.output)
 
     def source(self, tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> Tensor:
         """The activation that an operator reads; int8 unless ``kinds`` says more."""

@@ -22,21 +22,6 @@ def reshape(build: Builder, node: Node, options: Options) -> None:
     build.operators.append(Reshape(node.name, (source.name,), target.name, shape=node.output.shape))
 
 
-def transpose(build: Builder, node: Node, options: Options) -> None:
-    """Where only axes of one entry move, which is a change of shape."""
-    dims = node.input(0).dims
-    order = [int(axis) for axis in values_of(node.input(1), ("INT32",)).reshape(-1)]
-    if sorted(order) != list(range(len(dims))):
-        raise ThimbleError(f"its order {order} does not fit {node.input(0).name} of {list(dims)}")
-    kept = [axis for axis in order if dims[axis] > 1]
-    if kept != sorted(kept):
-        raise ThimbleError(
-            f"it brings axes of {list(dims)} into the order {order}; convert the model with the "
-            "channels last"
-        )
-    reshape(build, node, options)
-
-
 def concatenation(build: Builder, node: Node, options: Options) -> None:
     """Along any axis but the batch's; all tensors of one quantization."""
     if options["activation"]:
@@ -102,7 +87,6 @@ OPERATORS = {
     "RESHAPE": Entry(reshape, reads=1),
     "SQUEEZE": Entry(reshape, reads=1),
     "EXPAND_DIMS": Entry(reshape, reads=1),
-    "TRANSPOSE": Entry(transpose),
     "CONCATENATION": Entry(concatenation, "ConcatenationOptions", "axis:i32 activation:i8"),
     "PAD": Entry(pad),
     "PADV2": Entry(pad),

@@ -24,6 +24,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean
@@ -190,8 +191,24 @@ def reshape(rng: np.random.Generator) -> Case:
     return case(op, {"x": activation(rng, *whole)}, rng, True)
 
 
+def rearrange(rng: np.random.Generator) -> Case:
+    starts, steps, repeats = (
+        tuple(int(n) for n in rng.integers(low, high, 3)) for low, high in ((0, 3), (1, 4), (1, 4))
+    )
+    axes, counts = tuple(int(axis) for axis in rng.permutation(3)), shape(rng)
+    extents = [s + (n - 1) * d + 1 for s, n, d in zip(starts, counts, steps, strict=True)]
+    out = [0, 0, 0]
+    for axis, count, repeat in zip(axes, counts, repeats, strict=True):
+        out[axis] = count * repeat - int(rng.integers(repeat))
+    op = Rearrange(
+        "move", ("x",), "y", shape=(out[0], out[1], out[2]), axes=axes, starts=starts, steps=steps,
+        repeats=repeats,
+    )  # fmt: skip
+    return case(op, {"x": activation(rng, *extents)}, rng, True)
+
+
 EVERY: list[Make] = [
-    add, multiply, concat, pad, pool, maximum, softmax, lookup, depthwise, reshape,
+    add, multiply, concat, pad, pool, maximum, softmax, lookup, depthwise, reshape, rearrange,
 ]  # fmt: skip
 SUMS: list[Make] = [add, concat, pad, pool, depthwise]
 
@@ -282,6 +299,22 @@ def test_addition_is_exact_and_near_the_real_sum(seed: int) -> None:
 
 @given(st.integers(0, 1 << 32))
 @SETTINGS
+def test_each_rearranged_element_is_the_one_that_the_indices_say(seed: int) -> None:
+    op, tensors, values = rearrange(np.random.default_rng(seed))
+    assert isinstance(op, Rearrange)
+    found = run(op, tensors, values)
+    for place in np.ndindex(*found.shape):
+        index = [
+            place[axis] // repeat * step + start
+            for axis, start, step, repeat in zip(
+                op.axes, op.starts, op.steps, op.repeats, strict=True
+            )
+        ]
+        assert found[place] == values["x"][tuple(index)]
+
+
+@given(st.integers(0, 1 << 32))
+@SETTINGS
 def test_a_mean_counts_only_what_is_inside(seed: int) -> None:
     op, tensors, values = pool(np.random.default_rng(seed))
     assert isinstance(op, AveragePool2d)
@@ -319,6 +352,11 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
     assert Concat("cat", ("a", "b"), "y", axis=2).infer(both) == (2, 2, 7)
     with pytest.raises(ThimbleError, match=r"flat: .* cannot be reshaped"):
         Reshape("flat", ("a",), "y", shape=(11,)).infer(both)
+    whole = {"axes": (0, 1, 2), "steps": (1, 1, 1), "repeats": (1, 1, 1)}
+    for starts, axes in (((0, 1, 0), (0, 1, 2)), ((0, 0, 0), (0, 1, 1)), ((0, -1, 0), (0, 1, 2))):
+        with pytest.raises(ThimbleError, match=r"move: .*(beyond|do not fit|starts at 0)"):
+            fields = {**whole, "starts": starts, "axes": axes}
+            Rearrange("move", ("a",), "y", shape=(2, 2, 3), **fields).infer(both)
     with pytest.raises(ThimbleError, match="table: int8 needs a table of 256, not of 3"):
         Lookup("table", ("a",), "y", table=(1, 2, 3)).infer(both)
     with pytest.raises(ThimbleError, match=r"pool: .*in the padding"):

@@ -51,6 +51,14 @@ def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **
     return net.content([x], [y])
 
 
+def resized(size: int, **more: Any) -> bytes:
+    sizes = (np.array([size, size], np.int32),)
+    return one(
+        "RESIZE_NEAREST_NEIGHBOR", out=(1, size, size, 2), constants=[sizes],
+        options="ResizeNearestNeighborOptions", **more,
+    )  # fmt: skip
+
+
 INT32 = np.int32
 EACH = np.arange(-128, 128).astype(np.int8)
 REFUSED = {
@@ -111,10 +119,26 @@ REFUSED = {
             constants=[(EACH.reshape(1, 16, 4, 4), 301 / 4096, -3)]),
         "a value of net/tensor_1, which is subtracted, is not rounded as its negative is",
     ),
-    "transpose": (
-        one("TRANSPOSE", constants=[(np.array([0, 3, 1, 2], INT32),)]),
-        "it brings axes of [1, 4, 4, 2] into the order [0, 3, 1, 2]; convert the model with",
+    "slice": (
+        one("SLICE", constants=[(np.array(n, INT32),) for n in ([0, 1, 0, 0], [1, 4, 4, 2])]),
+        "it takes [1, 4, 4, 2] from [0, 1, 0, 0] of net/tensor_0, [1, 4, 4, 2]: that is nothing",
     ),
+    "steps": (
+        one("STRIDED_SLICE", constants=[(np.zeros(4, INT32),), (np.ones(4, INT32),),
+                                        (-np.ones(4, INT32),)]),
+        "its steps [-1, -1, -1, -1] are not all 1 or more",
+    ),
+    "new axis": (
+        one("STRIDED_SLICE", constants=[(np.ones(4, INT32),)] * 3, options="StridedSliceOptions",
+            NewAxisMask=2),
+        "its ellipsis or new axis is not supported",
+    ),
+    "parts": (
+        one("SPLIT_V", constants=[(np.array([3], INT32),), (np.array(1, INT32),)]),
+        "its parts [3] do not make 4",
+    ),
+    "uneven": (resized(6), "it makes 6 of 4 rows or columns; multiples and divisors are supp"),
+    "corners": (resized(8, AlignCorners=True), "it aligns corners, which is not supported"),
     "order": (one("TRANSPOSE", constants=[(np.ones(4, INT32),)]), "its order [1, 1, 1, 1] does"),
     "reshape": (one("RESHAPE", out=(1, 7)), "reshape_0: (4, 4, 2) cannot be reshaped to (7,)"),
     "bytes": (

@@ -1,4 +1,5 @@
-"""Random networks of many operators: a residual block, squeeze-excitation, a classifier."""
+"""Random networks of many operators: a residual block, squeeze-excitation, a channel shuffle, a
+classifier."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def network(rng: Random) -> bytes:
     wide = convolution(net, rng, stem, 12, kernel=1)
     spatial = convolution(net, rng, wide, 12, depthwise=True)
     gated = squeeze_excitation(net, rng, spatial)
-    narrow = convolution(net, rng, gated, 8, kernel=1, activation=ActivationFunctionType.NONE)
+    narrow = convolution(
+        net, rng, swapped(net, gated), 8, kernel=1, activation=ActivationFunctionType.NONE
+    )
     joined = same(net, stem, scale(rng), zero(rng))
     net.operator("ADD", [stem, narrow], [joined], "AddOptions")
     swished = same(net, joined, net.tensors[joined]["scales"], zero(rng))
@@ -93,6 +96,18 @@ def squeeze_excitation(net: Writer, rng: Random, source: int) -> int:
     net.operator("LOGISTIC", [outer], [gate])
     y = same(net, source, net.tensors[source]["scales"] * rng.uniform(0.4, 1), zero(rng))
     net.operator("MUL", [source, gate], [y], "MulOptions")
+    return y
+
+
+def swapped(net: Writer, source: int) -> int:
+    """The second half of the channels before the first."""
+    like = net.tensors[source]
+    half = (*like["dims"][:3], like["dims"][3] // 2)
+    parts = [net.tensor(half, like["scales"], like["zeros"]) for _ in range(2)]
+    axis = net.constant(np.array(-1, np.int32))
+    net.operator("SPLIT", [axis, source], parts, "SplitOptions", NumSplits=2)
+    y = same(net, source, like["scales"], like["zeros"])
+    net.operator("CONCATENATION", parts[::-1], [y], "ConcatenationOptions", Axis=3)
     return y
 
 

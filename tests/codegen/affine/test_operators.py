@@ -122,6 +122,19 @@ CASES: dict[str, Build] = {
     "pad channels": net((5, 6, 4), lambda n: n.pad(((0, 0), (0, 0), (2, 1)))),
     "pad nothing": net((5, 6, 4), lambda n: n.pad(((0, 0), (0, 0), (0, 0)))),
     "reshape": net((4, 6, 4), lambda n: n.reshape((12, 8)), lambda n: n.dense(3)),
+    "slice": net((6, 7, 5), lambda n: n.rearrange((3, 4, 2), starts=(1, 3, 2))),
+    "slice of rows": net((6, 7, 5), lambda n: n.rearrange((4, 7, 5), starts=(2, 0, 0))),
+    "strided slice": net(
+        (6, 7, 5), lambda n: n.rearrange((2, 3, 2), starts=(1, 0, 1), steps=(3, 2, 2))
+    ),
+    "transpose": net((6, 7, 5), lambda n: n.rearrange((5, 6, 7), axes=(1, 2, 0))),
+    "transpose of rows": net((6, 7, 5), lambda n: n.rearrange((7, 6, 5), axes=(1, 0, 2))),
+    "nearest neighbours": net((3, 4, 5), lambda n: n.rearrange((6, 12, 5), repeats=(2, 3, 1))),
+    "rearranged at once": net(
+        (5, 7, 5),
+        lambda n: n.rearrange((4, 6, 3), (2, 0, 1), (1, 0, 1), (1, 2, 3), (1, 2, 3)),
+        dtype="uint8",
+    ),
     "look-up": net((4, 6, 4), lambda n: n.lookup()),
     "look-up of bytes without sign": net((4, 6, 4), lambda n: n.lookup(), dtype="uint8"),
     "softmax": net((10,), lambda n: n.softmax()),

@@ -22,6 +22,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 
@@ -35,6 +36,7 @@ KERNELS: dict[type[Operator], Callable[[Job], None]] = {
     MaxPool2d: pool2d.compute,
     Multiply: elements.multiply,
     Pad: copies.pad,
+    Rearrange: copies.rearrange,
     Reshape: copies.reshape,
     Softmax: softmax.compute,
 }

@@ -13,6 +13,7 @@ from pipeline.codegen.affine.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.plan.vocabulary import Buffer, Move, Slice
 
@@ -78,6 +79,43 @@ def reshape(job: Job) -> None:
     if view.offset != out.offset:
         about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
         _block(job.program, op.name, about, view, out, bytes_, job.apart)
+
+
+def rearrange(job: Job) -> None:
+    """A loop over the output, in which the input's strides are those of what is chosen."""
+    op = job.op
+    assert isinstance(op, Rearrange)
+    if not job.apart:
+        raise ThimbleError(f"{op.name}: code for this core rearranges apart from its input")
+    source, read = job.tensor(op.inputs[0]), []
+    for window in op.windows:
+        assert window.axis is not None
+        part, repeat = job.box[window.axis], window.divide
+        if repeat > 1 and not (_whole(part.start, repeat) and _whole(part.extent, repeat)):
+            raise ThimbleError(f"{op.name}: code for this core repeats an element in one step")
+        ends = (part.start, part.stop - 1)
+        first, last = (end // repeat * window.stride + window.offset for end in ends)
+        read.append(Span(first, last + 1))
+    view, out = job.view("in", job.given(source.name), read), job.out()
+    steps: list[tuple[Value, int, int]] = []  # how many, and bytes of each in out and in
+    for axis, part in enumerate(job.box):
+        place = op.axes.index(axis)
+        repeat, stride = op.repeats[place], view.strides[place] * op.steps[place]
+        steps.append((part.extent // repeat, out.strides[axis] * repeat, stride))
+        steps.append((Value(repeat), out.strides[axis], 0))
+    extents, *strides = zip(*steps, strict=True)
+    loops, counts = nest.nest(extents, strides)
+    job.program.call(
+        op.name,
+        "portable/int8/elements",
+        f"{op.name}: {shape_text(source.shape)} -> {shape_text(op.shape)}",
+        {"in": view, "out": out},
+        counts,
+        True,
+        "copy",
+        nest=loops,
+        lines=(out.store(loops.at(0), view.load(loops.at(1))),),
+    )
 
 
 def move(program: Program, step: Move) -> None:
@@ -156,6 +194,11 @@ def same_place(view: View, out: View) -> bool:
     return view.offset == out.offset and all(
         (view.strides[a], view.rings[a]) == (out.strides[a], out.rings[a]) for a in moving
     )
+
+
+def _whole(number: Value, of: int) -> bool:
+    """Whether it is a multiple, surely."""
+    return number.known and number.const % of == 0
 
 
 def _all(box: Sequence[Span], shape: tuple[int, ...]) -> bool:

@@ -1,0 +1,78 @@
+"""Elements chosen and put elsewhere: slices, strided slices, transpositions, nearest neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Rearrange(Operator):
+    """Output element o is the input element that has, along each input axis d, the index
+    ``o[axes[d]] // repeats[d] * steps[d] + starts[d]``; the quantization stays.
+
+    ``shape`` is the output's, which has as many axes as the input.
+    """
+
+    shape: tuple[int, ...] = ()
+    axes: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    repeats: tuple[int, ...] = ()
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        source, target = tensors[self.inputs[0]], tensors.get(self.output)
+        rank = len(source.shape)
+        if sorted(self.axes) != list(range(rank)) or len(self.shape) != rank:
+            raise ThimbleError(f"{self.name}: axes {self.axes} do not fit {source.shape}")
+        if min(*self.shape, *self.steps, *self.repeats) < 1 or min(self.starts) < 0:
+            raise ThimbleError(f"{self.name}: steps, repeats and shape begin at 1, starts at 0")
+        for operand, extent in zip(self.windows, source.shape, strict=True):
+            assert operand.axis is not None
+            if operand.span(0, self.shape[operand.axis])[1] > extent:
+                raise ThimbleError(f"{self.name}: {self.shape} reaches beyond {source.shape}")
+        if target is not None and (
+            (str(source.dtype), source.scale, source.zero_point)
+            != (str(target.dtype), target.scale, target.zero_point)
+        ):
+            raise ThimbleError(f"{self.name}: it changes the quantization of {source.name}")
+        return self.shape
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
+        return tuple(
+            Window(axis, stride=step, offset=start, divide=repeat)
+            for axis, start, step, repeat in fields
+        )
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        return (Term((Operand(self.inputs[0], self.windows),)),)
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        target = tensors[self.output]
+        low, high = (e - target.zero_point for e in (target.dtype.minimum, target.dtype.maximum))
+        return min(0, low), max(0, high)
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+        zero = tensors[self.output].zero_point
+        operand = self.terms(tensors)[0].operands[0]
+        taken = windowed(regions[operand.tensor], operand.region(out), zero) - zero
+        for place, window in enumerate(self.windows):
+            assert window.axis is not None
+            each = np.arange(*out[window.axis]) // window.divide
+            each -= out[window.axis][0] // window.divide
+            taken = taken.take(each * window.stride, 1 + place)
+        return taken.transpose(0, *(1 + self.axes.index(axis) for axis in range(len(out))))
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+    ) -> IntArray:
+        return acc + tensors[self.output].zero_point

@@ -1,0 +1,236 @@
+"""Operators that choose elements of a tensor and put them elsewhere: slices, parts, transpositions,
+nearest neighbours.
+
+Source of the rules: tflite-micro's strided_slice_logic.h, split.cc, transpose.h and
+resize_nearest_neighbor.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.tensor import IntArray
+from pipeline.importers.tflite_builder import Builder, values_of
+from pipeline.importers.tflite_model import FileTensor, Node
+from pipeline.importers.tflite_operator import Entry, Options, image
+from pipeline.importers.tflite_pooling import same_quantization
+from pipeline.importers.tflite_shapes import reshape
+
+INDICES = ("INT32", "INT64")
+
+
+def slice_(build: Builder, node: Node, options: Options) -> None:
+    """From any start, of any size; start and size are constants."""
+    given = node.input(0)
+    starts = _numbers(node.input(1), len(given.dims))
+    sizes = _numbers(node.input(2), len(given.dims))
+    counts = [
+        extent - start if size == -1 else size
+        for extent, start, size in zip(given.dims, starts, sizes, strict=True)
+    ]
+    _part(build, node, given, node.output, starts, counts)
+
+
+def strided_slice(build: Builder, node: Node, options: Options) -> None:
+    """With constant limits, steps of 1 or more, and no ellipsis or new axis."""
+    given = node.input(0)
+    begins, ends, steps = (_numbers(node.input(i), len(given.dims)) for i in (1, 2, 3))
+    if options["ellipsis_mask"] or options["new_axis_mask"]:
+        raise ThimbleError("its ellipsis or new axis is not supported")
+    if min(steps) < 1:
+        raise ThimbleError(f"its steps {steps} are not all 1 or more")
+    starts, counts = [], []
+    for axis, extent in enumerate(given.dims):
+        bit = 1 << axis
+        start = 0 if options["begin_mask"] & bit else _clamped(begins[axis], extent)
+        stop = extent if options["end_mask"] & bit else _clamped(ends[axis], extent)
+        if options["offset"] and not options["end_mask"] & bit:
+            stop = _clamped(start + ends[axis], extent)
+        if options["shrink_axis_mask"] & bit:
+            stop = start + 1
+        starts.append(start)
+        counts.append(-(-(stop - start) // steps[axis]))
+    _part(build, node, given, node.output, starts, counts, steps)
+
+
+def split(build: Builder, node: Node, options: Options) -> None:
+    """Into equal parts along any axis but the batch's."""
+    given, axis = node.input(1), _axis(node.input(0), node.input(1))
+    size, left = divmod(given.dims[axis], len(node.outputs))
+    if left:
+        raise ThimbleError(f"{given.dims[axis]} entries do not make {len(node.outputs)} parts")
+    _parts(build, node, given, axis, [size] * len(node.outputs))
+
+
+def split_v(build: Builder, node: Node, options: Options) -> None:
+    """Into parts of given sizes along any axis but the batch's."""
+    given, axis = node.input(0), _axis(node.input(2), node.input(0))
+    sizes = _numbers(node.input(1), len(node.outputs))
+    rest = given.dims[axis] - sum(size for size in sizes if size != -1)
+    _parts(build, node, given, axis, [rest if size == -1 else size for size in sizes])
+
+
+def unpack(build: Builder, node: Node, options: Options) -> None:
+    """Along any axis but the batch's."""
+    given, axis = node.input(0), options["axis"]
+    if not -len(given.dims) <= axis < len(given.dims):
+        raise ThimbleError(f"its axis {axis} does not fit {given.name} of {list(given.dims)}")
+    _parts(build, node, given, axis % len(given.dims), [1] * len(node.outputs))
+
+
+def transpose(build: Builder, node: Node, options: Options) -> None:
+    """In any order of up to three axes of more than one entry."""
+    given = node.input(0)
+    order = _numbers(node.input(1), len(given.dims))
+    if sorted(order) != list(range(len(given.dims))):
+        raise ThimbleError(f"its order {order} does not fit {given.name} of {list(given.dims)}")
+    long = [axis for axis, extent in enumerate(given.dims) if extent > 1]
+    kept = [axis for axis in order if axis in long]
+    if kept == long:
+        return reshape(build, node, options)
+    if len(long) > 3:
+        raise ThimbleError(f"it brings four axes of {list(given.dims)} into the order {order}")
+    shape = tuple(given.dims[axis] for axis in long)
+    axes = tuple(kept.index(axis) for axis in long)
+    _emit(
+        build, node, given, node.output, shape, tuple(given.dims[axis] for axis in kept), axes=axes
+    )
+
+
+def resize_nearest_neighbor(build: Builder, node: Node, options: Options) -> None:
+    """To height and width that are multiples of the input's, or divide it; corners not aligned."""
+    given = node.input(0)
+    source = build.source(given)
+    image(source.shape, given)
+    if options["align_corners"]:
+        raise ThimbleError("it aligns corners, which is not supported")
+    sizes = _numbers(node.input(1), 2)
+    if tuple(sizes) != node.output.dims[1:3]:
+        raise ThimbleError(f"its size {sizes} is not that of {node.output.name}")
+    starts, steps, repeats = [0, 0, 0], [1, 1, 1], [1, 1, 1]
+    for axis, (extent, size) in enumerate(zip(source.shape, sizes, strict=False)):
+        if size % extent and extent % size:
+            raise ThimbleError(
+                f"it makes {size} of {extent} rows or columns; multiples and divisors are supported"
+            )
+        steps[axis], repeats[axis] = max(1, extent // size), max(1, size // extent)
+        starts[axis] = steps[axis] // 2 if options["half_pixel_centers"] else 0
+        ours = np.arange(size) // repeats[axis] * steps[axis] + starts[axis]
+        if (ours != _nearest(extent, size, bool(options["half_pixel_centers"]))).any():
+            raise ThimbleError(f"{size} of {extent} rows or columns are rounded unevenly by TFLite")
+    shape = (sizes[0], sizes[1], source.shape[2])
+    _emit(build, node, given, node.output, source.shape, shape, (0, 1, 2), starts, steps, repeats)
+
+
+def _nearest(extent: int, size: int, centres: bool) -> IntArray:
+    """The indices that TFLite's float32 arithmetic gives: GetNearestNeighbor."""
+    scale = np.float32(extent) / np.float32(size)
+    place = np.arange(size, dtype=np.float32) + np.float32(0.5 * centres)
+    found: IntArray = np.floor(place * scale).astype(np.int64).clip(0, extent - 1)
+    return found
+
+
+def _numbers(tensor: FileTensor, count: int) -> list[int]:
+    found = [int(value) for value in values_of(tensor, INDICES).reshape(-1)]
+    if len(found) != count:
+        raise ThimbleError(f"{tensor.name} has {len(found)} numbers, expected {count}")
+    return found
+
+
+def _axis(tensor: FileTensor, given: FileTensor) -> int:
+    axis = _numbers(tensor, 1)[0]
+    if not -len(given.dims) <= axis < len(given.dims):
+        raise ThimbleError(f"its axis {axis} does not fit {given.name} of {list(given.dims)}")
+    return axis % len(given.dims)
+
+
+def _clamped(index: int, extent: int) -> int:
+    return min(max(index + extent if index < 0 else index, 0), extent)
+
+
+def _parts(build: Builder, node: Node, given: FileTensor, axis: int, sizes: Sequence[int]) -> None:
+    """One after the other along ``axis``, an output each."""
+    if sum(sizes) != given.dims[axis] or min(sizes) < 1:
+        raise ThimbleError(f"its parts {list(sizes)} do not make {given.dims[axis]}")
+    starts, counts = [0] * len(given.dims), list(given.dims)
+    for target, size in zip(node.outputs, sizes, strict=True):
+        counts[axis] = size
+        _part(build, node, given, target, starts, counts)
+        starts[axis] += size
+
+
+def _part(
+    build: Builder,
+    node: Node,
+    given: FileTensor,
+    target: FileTensor,
+    starts: Sequence[int],
+    counts: Sequence[int],
+    steps: Sequence[int] = (),
+) -> None:
+    """``counts`` entries of ``given`` along each axis of the file's shape."""
+    steps = steps or [1] * len(given.dims)
+    for extent, start, count, step in zip(given.dims, starts, counts, steps, strict=True):
+        if start < 0 or count < 1 or start + (count - 1) * step >= extent:
+            raise ThimbleError(
+                f"it takes {list(counts)} from {list(starts)} of {given.name}, "
+                f"{list(given.dims)}: that is nothing, or too much"
+            )
+    shape = build.source(given).shape
+    own = slice(len(given.dims) - len(shape), None)  # without the batch axis
+    _emit(build, node, given, target, shape, counts[own], (), starts[own], steps[own])
+
+
+def _emit(
+    build: Builder,
+    node: Node,
+    given: FileTensor,
+    target: FileTensor,
+    seen: tuple[int, ...],
+    shape: Sequence[int],
+    axes: Sequence[int] = (),
+    starts: Sequence[int] = (),
+    steps: Sequence[int] = (),
+    repeats: Sequence[int] = (),
+) -> None:
+    """``given``, ``seen`` in a shape that suits, rearranged into ``target``."""
+    same_quantization(given, target)
+    source = build.source(given)
+    if source.shape != seen:
+        source = build.reshaped(source, seen)
+    ones = (1,) * len(seen)
+    made = build.target(target, like=source, shape=tuple(shape))
+    build.operators.append(
+        Rearrange(
+            f"{node.name}_{len(build.operators)}",
+            (source.name,),
+            made.name,
+            shape=tuple(shape),
+            axes=tuple(axes) or tuple(range(len(seen))),
+            starts=tuple(starts) or (0,) * len(seen),
+            steps=tuple(steps) or ones,
+            repeats=tuple(repeats) or ones,
+        )
+    )
+    build.finish(target, made)
+
+
+_STRIDED = "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32"
+
+OPERATORS = {
+    "SLICE": Entry(slice_),
+    "STRIDED_SLICE": Entry(strided_slice, "StridedSliceOptions", f"{_STRIDED} offset:bool"),
+    "SPLIT": Entry(split),
+    "SPLIT_V": Entry(split_v),
+    "UNPACK": Entry(unpack, "UnpackOptions", "num:i32 axis:i32"),
+    "TRANSPOSE": Entry(transpose),
+    "RESIZE_NEAREST_NEIGHBOR": Entry(
+        resize_nearest_neighbor,
+        "ResizeNearestNeighborOptions",
+        "align_corners:bool half_pixel_centers:bool",
+    ),
+}
