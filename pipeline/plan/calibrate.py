@@ -16,6 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, DType, IntArray
+from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import Interpreter
 from pipeline.plan.vocabulary import Buffer, Plan
 from pipeline.plan.walk import walk
@@ -39,8 +40,9 @@ def calibrated(plan: Plan, graph: Graph, frames: Iterable[IntArray]) -> Plan:
     if not needs_calibration(plan):
         return plan
     largest = {buffer.name: -1 for buffer in plan.buffers if buffer.step == 0}
+    room = roomy(plan)  # one that does not fit is calibrated, too
     for frame in frames:
-        observer = _Observer(plan, graph, frame)
+        observer = _Observer(room, graph, frame)
         for event in walk(plan):
             observer.step(event)
         for name, value in observer.largest.items():

@@ -134,6 +134,15 @@ def test_exact_sums_must_fit_whatever_the_input() -> None:
     verify(two_at_once(graph, 32, 1), graph)
 
 
+def test_a_plan_that_does_not_fit_is_calibrated() -> None:
+    """It is still a plan, and what it needs is the answer."""
+    graph = network()
+    plan = two_at_once(graph, 8, 0)
+    small = replace(plan, memories=tuple(replace(m, bytes=16) for m in plan.memories))
+    found = calibrated(small, graph, [frame()])
+    assert found == replace(calibrated(plan, graph, [frame()]), memories=small.memories)
+
+
 def test_plans_without_open_steps_stay_as_they_are() -> None:
     graph = network()
     plan = two_at_once(graph, 32, 1)
