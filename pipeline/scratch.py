@@ -26,6 +26,15 @@ LANES = 4
 WIDEST = 9
 """Columns of a depthwise kernel whose row of weights fits the registers beside some sums."""
 
+MOST_WINDOW = 9
+"""Elements of a window that the registers hold, two in each."""
+
+MOST_COLUMNS = 16
+"""Of an input whose columns have code of their own each."""
+
+LEAST_CHANNELS = 8
+"""Of an input, for kernels that make one output channel: of fewer, portable ones are as fast."""
+
 
 def has_dsp(hardware: Hardware) -> bool:
     return hardware.core == "cortex_m" and hardware.cpu in DSP_CPUS
@@ -66,6 +75,11 @@ def words(elements: int) -> int:
     return -(-elements // 4)
 
 
+def pairs(elements: int) -> int:
+    """Words of two numbers each that ``elements`` fill."""
+    return -(-elements // 2)
+
+
 def dense_bytes(op: Dense, tensors: Tensors) -> int:
     """The input, 16 bits an element."""
     return words(tensors[op.inputs[0]].size) * 8 if tensors[op.output].size > 1 else 0
@@ -91,10 +105,6 @@ def accumulation_bytes(op: Operator, tensors: Tensors, channels: int, bits: int)
     height = tensors[op.parameters[0]].shape[1]
     each = (pairs(height * len(kind.taps) * channels) for kind in kinds(op, tensors))
     return max(windows, sum(each) * count * 4)
-
-
-MOST_WINDOW = 9
-"""Elements of a window that the registers hold, two in each."""
 
 
 def few_taps(elements: int) -> bool:
@@ -125,13 +135,6 @@ def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
     return found
 
 
-MOST_COLUMNS = 16
-"""Of an input whose columns have code of their own each."""
-
-LEAST_CHANNELS = 8
-"""Of an input, for kernels that make one output channel: of fewer, portable ones are as fast."""
-
-
 def single_bytes(op: Operator, tensors: Tensors) -> int:
     """Of a convolution of one output channel: as many rows of the input as the kernel has, and the
     channel's weights, 16 bits an element; 0 where the kernel needs none."""
@@ -152,11 +155,6 @@ def is_narrow(op: Conv2d, tensors: Tensors) -> bool:
         and kernel_w <= WIDEST // 2
         and op.stride[0] == 1
     )
-
-
-def pairs(elements: int) -> int:
-    """Words of two numbers each that ``elements`` fill."""
-    return -(-elements // 2)
 
 
 def pixels_together(pixels: int) -> int:

@@ -61,6 +61,7 @@ def compute(
         for kind in kinds(op, job.program.graph.tensors)
     ]
     words = [pairs(len(each)) for each in taps]
+    rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
     quads = count // 4 if 2 * reach < 255 * out.step else 0
     job.program.call(
@@ -78,10 +79,11 @@ def compute(
         kernel=(kernel_h, kernel_w),
         stride=op.stride,
         dilation=op.dilation,
-        pad=(op.padding[0], op.padding[2]),
+        pad=(top, op.padding[2]),
         height=source.shape[0],
         width=source.shape[1],
-        rows=job.target.shape[0],
+        rows=rows,
+        row_edges=top > 0 or (rows - 1) * op.stride[0] - top + reach_down >= source.shape[0],
         columns=job.target.shape[1],
         at_once=at_once,
         zero=source.zero_point,
