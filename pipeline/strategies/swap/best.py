@@ -19,7 +19,7 @@ from pipeline.strategies.swap.roll import rolled
 from pipeline.strategies.swap.search import Search, tail
 from pipeline.strategies.swap.segments import Place, Segment
 
-SHARES = (1.0, 0.3, 0.1, 0.03)
+SHARES = (1.0, 0.35, 0.1, 0.03)
 """Of a segment's lead that its price counts: one search each."""
 
 

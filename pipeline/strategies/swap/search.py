@@ -19,8 +19,8 @@ from pipeline.strategies.swap.segments import Place, Rings, Segment, aligned, ex
 LONGEST = 10
 """Layers of a segment."""
 CHUNKS = (1, 2, 4, 7, 8, 14, 16, 28)
-TILES = (256, 64, 16, 8)
-"""Weight tiles are of these parts of SRAM, of 64 KiB at most."""
+TILES = (256, 64, 16, 8, 4)
+"""Weight tiles are of these parts of SRAM, of 128 KiB at most."""
 COPIES = (2, 3, 8)
 STEP = 1e-7
 """What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
@@ -127,14 +127,13 @@ class Search:
 
     def streamed(self, segment: Segment, layer: Layer) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once as fit."""
-        for part in TILES:
-            size = min(1 << 16, self.sram_bytes // part)
-            tile = max(1, min(layer.channels, size // layer.row_bytes))
+        room = self.sram_bytes - replace(segment, tile=0).needed_bytes
+        sizes = (min(1 << 17, self.sram_bytes // part) for part in TILES)
+        for tile in sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}):
             for copies in COPIES:
-                each = replace(segment, tile=tile, copies=copies)
-                if each.needed_bytes > self.sram_bytes:
+                if copies * aligned(tile * layer.row_bytes) > room:
                     break
-                yield each
+                yield replace(segment, tile=tile, copies=copies)
 
     def within(self, sram_bytes: int) -> Search:
         """A search in less memory; the same one for the same memory."""
