@@ -58,6 +58,7 @@ def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates)
         ("makespan_us", scheduled.makespan_us),
         ("bound_us", bound.us),
         ("bound_by", bound.by),
+        ("bound_overhead_pct", bound.overhead_pct),
     )
     resident = (graph.input, *(buffer.name for buffer in (*weights, *fixed)))
     return Plan(

@@ -13,10 +13,16 @@ from pipeline.strategies.swap.layers import Layer
 
 @dataclass(frozen=True)
 class Bound:
-    """``by``: ``cpu``, ``io``, ``path`` or ``weights`` (see ``bounds``)."""
+    """``by``: ``cpu``, ``io``, ``path`` or ``weights``, see ``bounds``; ``cpu_us``: the first."""
 
     us: float
     by: str
+    cpu_us: float
+
+    @property
+    def overhead_pct(self) -> float:
+        """By how much every schedule takes longer than computing alone."""
+        return 100 * (self.us / self.cpu_us - 1)
 
 
 def bounds(
@@ -27,34 +33,38 @@ def bounds(
     - cpu: all work that the output depends on, one step after the other;
     - io: every weight is read at least once, every needed input too, and every output written;
     - path: a first byte of input, all work, the output's last byte;
-    - weights: before a layer's first multiplication all work is done that one element of its source
-      is made of, and SRAM then holds no more than its bytes of the weights of this layer and those
+    - weights: before a layer's first computation all work is done that one element of its target is
+      made of, and SRAM then holds no more than its bytes of the weights of this layer and those
       after it, none of which was used yet: the rest is read after that.
+
+    The last one holds for schedules that make an element in one step, from sources that are
+    complete: before a dense layer's first computation comes all work before it. A schedule that
+    keeps partial sums of it could begin earlier.
     """
     work, inputs = _needed(layers, _all(layers[-1].shape[0]), _all(layers[-1].shape[1]), 1.0)
     weights = [layer.weight_bytes for layer in layers]
     read_us, write_us = rates.read.byte_us, rates.write.byte_us
-    outputs = graph.tensors[graph.output].size
+    outputs, cpu_us = graph.tensors[graph.output].size, frames * rates.compute_us(work)
     found = {
-        "cpu": frames * rates.compute_us(work),
+        "cpu": cpu_us,
         "io": (sum(weights) + frames * inputs) * read_us + frames * outputs * write_us,
-        "path": read_us + frames * rates.compute_us(work) + write_us,
+        "path": read_us + cpu_us + write_us,
+        "weights": 0.0,
     }
-    least = 0.0
     for number in range(1, len(layers)):
         left = max(0, sum(weights[number:]) - sram_bytes)
-        before = rates.compute_us(cone(layers[:number]))
-        least = max(least, before + left * read_us + write_us)
-    found["weights"] = least
+        least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + write_us
+        found["weights"] = max(found["weights"], least_us)
     by = max(found, key=lambda name: found[name])
-    return Bound(found[by], by)
+    return Bound(found[by], by, cpu_us)
 
 
-def cone(layers: Sequence[Layer]) -> float:
-    """The least work before one element of the last target exists: padding makes corners least."""
+def before(layers: Sequence[Layer]) -> float:
+    """The least work before the last layer makes its first element: padding makes corners least."""
     (rows, columns, channels), ends = layers[-1].shape, list[float]()
+    own = layers[-1].work / (rows * columns * channels)
     for row, column in ((0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1)):
-        ends.append(_needed(layers, {row}, {column}, 1 / channels)[0])
+        ends.append(_needed(layers, {row}, {column}, 1 / channels)[0] - own)
     return min(ends)
 
 
