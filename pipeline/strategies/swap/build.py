@@ -160,9 +160,8 @@ class _Run:
         segment, arrived = self.segment, [0] * len(frames)
         if segment.all_held:
             self.tile = -1  # every tile has a place of its own: it may be there still
-        for n, layer in enumerate(segment.layers):
-            if layer.weight and n != segment.streamed:
-                self.read_weights(n, (0, layer.channels), 0)
+        if segment.batch > 1:
+            self.read_ahead(segment.layers[0])
         for turn in segment.rings.turns:
             if segment.source == "card":
                 for number, frame in enumerate(frames):
@@ -174,6 +173,8 @@ class _Run:
                 if n == segment.streamed:
                     self.stream(n, layer, rows, reads, frames)
                 else:
+                    if layer.weight:
+                        self.read_weights(n, (0, layer.channels), 0)
                     for number, frame in enumerate(frames):
                         self.compute(n, rows, reads, (0, layer.channels), 0, frame, number)
             if segment.target == "card":
@@ -208,6 +209,12 @@ class _Run:
             self.rates.move_us(size, True), (Move(piece, target, frame),),
             held.spans(rows, copy), (layer.target, frame, *rows), extent(layer, False),
         )  # fmt: skip
+
+    def read_ahead(self, layer: Layer) -> None:
+        """As many tiles as have a place: before the frames, for which they would have to wait."""
+        tile = self.segment.tile
+        for number, low in enumerate(range(0, layer.channels, tile)[: self.segment.copies]):
+            self.read_weights(0, (low, low + tile), number)
 
     def read_weights(self, n: int, channels: Rows, copy: int) -> None:
         held, layer = self.weights[n], self.segment.layers[n]
