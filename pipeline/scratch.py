@@ -49,8 +49,18 @@ def scratch_bytes(op: Operator, tensors: Tensors, hardware: Hardware) -> int:
     if not isinstance(op, Conv2d):
         return 0
     if is_depthwise(op, tensors):
-        return depthwise_bytes(op, tensors)
+        return depthwise_bytes(op, tensors, LANES)
     return convolution_bytes(op, tensors) if is_plain(op, tensors) else 0
+
+
+def pass_bytes(op: Operator, tensors: Tensors, hardware: Hardware, channels: int) -> int:
+    """For ``channels`` of ``op``'s output: a pass of a loop that makes some at a time."""
+    if has_dsp(hardware) and isinstance(op, Conv2d):
+        if is_depthwise(op, tensors):
+            return depthwise_bytes(op, tensors, lanes(channels))
+        if channels == 1:
+            return single_bytes(op, tensors)
+    return scratch_bytes(op, tensors, hardware)
 
 
 def is_plain(op: Conv2d, tensors: Tensors) -> bool:
@@ -92,10 +102,18 @@ def convolution_bytes(op: Conv2d, tensors: Tensors) -> int:
     return pixels_together(out[0] * out[1]) * words(taps) * 8
 
 
-def accumulation_bytes(op: Operator, tensors: Tensors, channels: int, bits: int) -> int:
-    """Of a convolution's part that adds ``channels`` of its input to accumulators of ``bits``:
-    windows as above, or weights, 16 bits each, see ``few_taps``."""
-    if not isinstance(op, Conv2d) or op.groups > 1 or tensors[op.output].shape[2] < 2:
+def accumulation_bytes(
+    op: Operator, tensors: Tensors, hardware: Hardware, channels: int, bits: int
+) -> int:
+    """For a pass that adds ``channels`` of ``op``'s input to accumulators of ``bits``."""
+    if not has_dsp(hardware) or not isinstance(op, Conv2d):
+        return 0
+    return added_bytes(op, tensors, channels, bits)
+
+
+def added_bytes(op: Conv2d, tensors: Tensors, channels: int, bits: int) -> int:
+    """Windows as above, or weights, 16 bits each, see ``few_taps``."""
+    if op.groups > 1 or tensors[op.output].shape[2] < 2:
         return 0
     rows, columns, count = tensors[op.output].shape
     taps = prod(tensors[op.parameters[0]].shape[1:3])
@@ -135,10 +153,10 @@ def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
     return found
 
 
-def single_bytes(op: Operator, tensors: Tensors) -> int:
+def single_bytes(op: Conv2d, tensors: Tensors) -> int:
     """Of a convolution of one output channel: as many rows of the input as the kernel has, and the
     channel's weights, 16 bits an element; 0 where the kernel needs none."""
-    if not isinstance(op, Conv2d) or not is_narrow(op, tensors):
+    if not is_narrow(op, tensors):
         return 0
     _, kernel_h, kernel_w, depth = tensors[op.parameters[0]].shape
     return kernel_h * (tensors[op.inputs[0]].shape[1] + kernel_w) * pairs(depth) * 4
@@ -164,9 +182,14 @@ def pixels_together(pixels: int) -> int:
     return min(costs, key=lambda p: (costs[p], -p))
 
 
-def depthwise_bytes(op: Conv2d, tensors: Tensors) -> int:
-    """As many rows as the kernel has, of four channels, each channel by itself."""
-    return tensors[op.parameters[0]].shape[1] * LANES * depthwise_columns(op, tensors) * 2
+def lanes(channels: int) -> int:
+    """How many of ``channels`` a depthwise convolution takes from a word."""
+    return LANES if channels >= LANES else 1
+
+
+def depthwise_bytes(op: Conv2d, tensors: Tensors, lanes: int) -> int:
+    """As many rows as the kernel has, of ``lanes`` channels, each channel by itself."""
+    return tensors[op.parameters[0]].shape[1] * lanes * depthwise_columns(op, tensors) * 2
 
 
 def depthwise_columns(op: Conv2d, tensors: Tensors) -> int:

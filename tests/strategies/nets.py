@@ -264,3 +264,15 @@ def residual(seed: int) -> Graph:
     y = net.conv(y, channels, 3, dilation=1 + seed // 2 % 5)
     net.dense(net.average(net.add("input", y)), 3)
     return net.graph()
+
+
+def entrance(seed: int) -> Graph:
+    """How MobileNetV2 begins: a convolution of few channels, a depthwise and a pointwise one; with
+    8 bits the last one's sums are added channel by channel."""
+    rng = np.random.default_rng(seed)
+    height, width = (int(n) for n in rng.integers(9, 22, 2))
+    net = Net((height, width, int(rng.integers(3, 6))), seed)
+    x = net.conv("input", 12, 3, int(rng.integers(1, 3)))
+    x = net.conv(net.depthwise(x, int(rng.choice([3, 5])), int(rng.integers(1, 3))), 9)
+    net.dense(net.average(x), 3)
+    return net.graph()

@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
-from pipeline.scratch import accumulation_bytes, has_dsp, scratch_bytes, single_bytes
+from pipeline.scratch import accumulation_bytes, pass_bytes, scratch_bytes
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.order import least_peak
@@ -137,13 +137,12 @@ class Partial(Strategy):
         self, op: Operator, graph: Graph, hardware: Hardware, rule: str, at_once: int
     ) -> int:
         """Bytes; see ``lives``."""
-        if rule and not has_dsp(hardware):
-            return 0
+        if not rule:
+            return scratch_bytes(op, graph.tensors, hardware)
         if rule == "accumulate":
-            return accumulation_bytes(op, graph.tensors, at_once, self.accumulator_bits)
-        if rule == "generate" and at_once == 1:
-            return single_bytes(op, graph.tensors)
-        return scratch_bytes(op, graph.tensors, hardware)
+            bits = self.accumulator_bits
+            return accumulation_bytes(op, graph.tensors, hardware, at_once, bits)
+        return pass_bytes(op, graph.tensors, hardware, at_once)
 
 
 def _narrowed(plan: Schedule, placed: Callable[[Schedule], Layout]) -> tuple[Schedule, Layout]:

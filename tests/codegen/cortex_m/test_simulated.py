@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from pipeline.strategies.partial.partial import Partial
 from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.graphs import Net, random_graph
-from tests.strategies.nets import residual
+from tests.strategies.nets import entrance, residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 
 pytestmark = needs_arm
@@ -56,27 +57,29 @@ def test_every_kind_of_layer(board: str, tmp_path: Path) -> None:
     check(network(BOARDS.index(board)), board, tmp_path)
 
 
-def check_channel_by_channel(seed: int, board: str, folder: Path) -> None:
+def check_channel_by_channel(graph: Graph, board: str, folder: Path) -> None:
     """Sums of 8 bits of one channel after the other, as the interpreter has them."""
-    graph, hardware = residual(seed), board_named(board)
+    hardware = board_named(board)
     plan = Partial(accumulator_bits=8, channels=1).plan(graph, hardware)
     plan = calibrated(plan, graph, frames(graph, 2, 1))
     size = built(folder, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(folder, graph, hardware, size, given)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert np.array_equal(outputs(graph, runs), expected), seed
+    assert np.array_equal(outputs(graph, runs), expected)
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_channel_by_channel(board: str, tmp_path: Path) -> None:
-    check_channel_by_channel(BOARDS.index(board), board, tmp_path)
+@pytest.mark.parametrize("network", [residual, entrance])
+def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_path: Path) -> None:
+    check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
 
 
 @pytest.mark.slow
-def test_many_channel_by_channel(tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", [residual, entrance])
+def test_many_channel_by_channel(network: Callable[[int], Graph], tmp_path: Path) -> None:
     for seed in range(40):
-        check_channel_by_channel(seed, "nucleo_f446re", tmp_path / f"{seed}")
+        check_channel_by_channel(network(seed), "nucleo_f446re", tmp_path / f"{seed}")
 
 
 @pytest.mark.slow

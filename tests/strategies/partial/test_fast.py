@@ -94,6 +94,36 @@ def test_sums_over_windows(tmp_path: Path, seed: int, bits: int, channels: int) 
     check_sums(tmp_path, seed, bits, channels)
 
 
+def check_entrance(folder: Path, seed: int, channels: int) -> None:
+    graph = nets.entrance(seed)
+    plan = Partial(accumulator_bits=8, channels=channels).plan(graph, core())
+    plan = calibrated(plan, graph, frames(graph, 2, 1))
+    verify(plan, graph)
+    given = frames(graph, 3)
+    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    native = twin(folder, graph, plan)
+    assert np.array_equal(native(given), expected)
+    if channels == 1:
+        kinds = (
+            "row by row of the kernel",
+            "1 channel at a time, each with",
+            "a window in registers",
+        )
+        assert all(kind in native.files["model.c"] for kind in kinds)
+
+
+@pytest.mark.parametrize(("seed", "channels"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3)])
+def test_few_channels_of_an_entrance(tmp_path: Path, seed: int, channels: int) -> None:
+    """One, two or three at a time, where a word of four would hold others."""
+    check_entrance(tmp_path, seed, channels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5, 60))
+def test_few_channels_of_many_entrances(tmp_path: Path, seed: int) -> None:
+    check_entrance(tmp_path, seed, 1 + seed % 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 60))
 def test_many_sums_over_windows(tmp_path: Path, seed: int) -> None:

@@ -19,7 +19,7 @@ from pipeline.codegen.cortex_m.ending import channel_sums
 from pipeline.codegen.cortex_m.operators import rounded
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.scratch import accumulation_bytes, pixels_together
+from pipeline.scratch import added_bytes, pixels_together
 
 MOST_WORDS = 4
 """Of a window in the code of the innermost loop."""
@@ -47,7 +47,7 @@ def compute(job: Job) -> bool:
         return False
     total, size = prod(job.target.shape[:2]), kernel_h * kernel_w * at_once
     view, out = step.channels_view(job), job.out()
-    needed = accumulation_bytes(op, job.program.graph.tensors, at_once, out.bits)
+    needed = added_bytes(op, job.program.graph.tensors, at_once, out.bits)
     scratch = step.scratch(job, needed)
     if scratch is None or not (step.evenly_spaced(view) and step.evenly_spaced(out)):
         return False

@@ -1,4 +1,5 @@
-"""Depthwise convolution: rows of four channels are taken apart, so that neighbours are pairs."""
+"""Depthwise convolution: rows of four channels are taken apart, so that neighbours are pairs; where
+a pass has fewer, those of one."""
 
 from __future__ import annotations
 
@@ -11,18 +12,22 @@ from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.scratch import LANES, depthwise_bytes, depthwise_columns, odd_kernel
+from pipeline.scratch import depthwise_bytes, depthwise_columns, lanes, odd_kernel
 
 
 def compute(job: Job) -> bool:
     op, tensors = job.op, job.program.graph.tensors
     assert isinstance(op, Conv2d)
-    scratch, part = step.scratch(job, depthwise_bytes(op, tensors)), step.part(job)
-    if scratch is None or part is None:
+    part = step.part(job)
+    if part is None:
+        return False
+    at_once = lanes(part.at_once)
+    scratch = step.scratch(job, depthwise_bytes(op, tensors, at_once))
+    if scratch is None:
         return False
     view = step.channels_view(job)
-    quads = weights.passes(job.target.shape[2], part.at_once, LANES)
-    if quads is None or not step.evenly_spaced(view):
+    groups = weights.passes(job.target.shape[2], part.at_once, at_once)
+    if groups is None or not step.evenly_spaced(view):
         return False
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     height, width, channels = source.shape
@@ -44,9 +49,9 @@ def compute(job: Job) -> bool:
         about(job, op),
         {"in": view, "out": job.out(), "scratch": scratch},
         {
-            "first_quad": part.group(LANES),
+            "first_quad": part.group(at_once),
             "channels": part.extent,
-            "last_quad": part.extent + -LANES,
+            "last_quad": part.extent + -at_once,
         },
         rows=kernel_h,
         first_weight=4 if finish.quick else 1,
@@ -59,7 +64,8 @@ def compute(job: Job) -> bool:
         pad=(top, left),
         height=height,
         width=width,
-        uneven=part.at_once % LANES or channels % part.at_once % LANES,
+        lanes=at_once,
+        uneven=part.at_once % at_once or channels % part.at_once % at_once,
         out_rows=out_rows,
         out_columns=out_columns,
         columns=depthwise_columns(op, tensors),
@@ -71,7 +77,7 @@ def compute(job: Job) -> bool:
             op.name,
             "weights",
             "int32_t",
-            rows[quads],
+            rows[groups],
             f"{op.name}: for each channel what sums begin with, how they end, pairs of weights",
             job.in_flash(name),
         ),

@@ -2,8 +2,8 @@
 
 No other channel uses what is widened. Where rows are short, a row of the input is widened once for
 all rows of the kernel, and a pixel is loaded once for all its taps. Elsewhere elements are
-multiplied as they are stored. What the zero point adds is taken off tap by tap, since taps may lie
-outside.
+multiplied as they are stored, tap by tap or, where pixels have few channels, a row of the kernel at
+once. What the zero point adds is taken off for each tap, since taps may lie outside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pipeline.codegen.affine import window
 from pipeline.codegen.affine.ending import ending
 from pipeline.codegen.affine.job import Job
 from pipeline.codegen.affine.operators import conv2d
+from pipeline.codegen.affine.values import whole
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
@@ -30,9 +31,11 @@ def compute(job: Job) -> bool:
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values, view = job.program.graph.constants[name], step.source_view(job)
     depth = values.shape[3]
-    if op.groups > 1 or depth < LEAST_CHANNELS or not step.in_one_piece(view):
+    if op.groups > 1 or not step.in_one_piece(view):
         return False
-    if by_rows(job, op):
+    if depth < LEAST_CHANNELS:
+        return by_rows(job, op)
+    if in_strips(job, op):
         return True
     kernel = (values.shape[1], values.shape[2])
     inside, _, outs = conv2d.ranges(job, op, depth)
@@ -69,7 +72,52 @@ def compute(job: Job) -> bool:
 
 
 def by_rows(job: Job, op: Conv2d) -> bool:
-    """Whether rows are short, and then the call."""
+    """Whether a row of the kernel is long enough, and then the call."""
+    part, finish, view = step.part(job), end(job), step.source_view(job)
+    source, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
+    channels, kernel_h, kernel_w, depth = values.shape
+    height, width, _ = source.shape
+    if op.dilation[1] > 1 or kernel_w * depth < LEAST_CHANNELS:
+        return False
+    if part is None or finish.quick is None:
+        return False
+    rows, columns = window.window_axes(
+        job.box, (whole(height), whole(width)), view, (kernel_h, kernel_w), op.stride, op.padding,
+        op.dilation,
+    )  # fmt: skip
+    less = values.sum(axis=3) * source.zero_point
+    starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
+    ends = [starts, finish.quick.constants, less.sum(axis=2), less.reshape(channels, -1)]
+    job.program.call(
+        op.name,
+        "cortex_m/rows",
+        conv2d.about(job, op),
+        {"in": view, "out": job.out()},
+        {"o": part.start},
+        True,
+        rows=rows,
+        columns=columns,
+        columns_inside=width - kernel_w,
+        kernel=(kernel_h, kernel_w),
+        depth=depth,
+        height=str(height),
+        width=str(width),
+        out_rows=job.target.shape[0],
+        out_columns=job.target.shape[1],
+        widen="s8" if source.dtype.signed else "u8",
+        weights=conv2d.table(job, op, "weights"),
+        table=job.program.constants.add(
+            op.name, "ends", "int32_t", np.concatenate(ends, axis=1),
+            f"{op.name}: for each channel what sums begin with, how they end, and what the zero "
+            "point adds to each row and to each tap",
+        ),
+        end=finish,
+    )  # fmt: skip
+    return True
+
+
+def in_strips(job: Job, op: Conv2d) -> bool:
+    """Whether rows of the input are short, and then the call."""
     tensors, name = job.program.graph.tensors, op.parameters[0]
     scratch, part, finish = step.scratch(job, single_bytes(op, tensors)), step.part(job), end(job)
     if not is_narrow(op, tensors) or scratch is None or part is None or finish.quick is None:
