@@ -18,17 +18,29 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape
 from pipeline.importers.float_nodes import Floats, Padding, Pair
 from pipeline.importers.functions import Composed
-from pipeline.importers.layout import Index, Moves, Value, is_usual, ours, scattered, usual
+from pipeline.importers.layout import (
+    Index,
+    Moves,
+    Value,
+    is_usual,
+    ours,
+    scattered,
+    transposition,
+    usual,
+)
 
 MOST = 2000
 """Operators."""
 
 
 class Builder:
-    """Collects nodes. ``here`` is what messages call the operator in hand; ``label`` names it."""
+    """Collects nodes. ``here`` is what messages call the operator in hand; ``label`` names it.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    ``moving``: elements may change their order in memory, which takes an operator.
+    """
+
+    def __init__(self, name: str, moving: bool = False) -> None:
+        self.name, self.moving = name, moving
         self.here = ""
         self.label = ""
         self.shapes: dict[str, Shape] = {}
@@ -75,14 +87,33 @@ class Builder:
 
     def ordered(self, value: Value, index: Index, shape: Shape) -> str:
         """``value`` as a tensor of ``shape`` whose elements are in the order of ``index``."""
+        tensor = value.tensor
         if value.index is not index and not (value.index == index).all():
+            tensor = self.transposed(value, index)
+        return self.shaped(tensor, shape)
+
+    def shaped(self, tensor: str, shape: Shape) -> str:
+        if self.shapes[tensor] == shape:
+            return tensor
+        return self.add(nodes.Reshaped, [tensor], "reshape", shape=shape)
+
+    def transposed(self, value: Value, index: Index) -> str:
+        """A tensor whose elements are in the order of ``index``."""
+        places = np.empty(index.size, np.int64)
+        places[index.reshape(-1)] = value.index.reshape(-1)
+        found = transposition(places) if self.moving else None
+        if found is None or len(found[0]) > 3:
             raise Moves(
                 f"{self.here}: a transposition or reshape that moves elements is not supported: "
                 f"it would need {list(value.shape)} in another order in memory"
             )
-        if self.shapes[value.tensor] == shape:
-            return value.tensor
-        return self.add(nodes.Reshaped, [value.tensor], "reshape", shape=shape)
+        before, order = found
+        rank, after = len(before), tuple(before[axis] for axis in order)
+        return self.add(
+            nodes.Rearranged, [self.shaped(value.tensor, before)], "transpose", extents=after,
+            axes=tuple(order.index(axis) for axis in range(rank)), starts=(0,) * rank,
+            steps=(1,) * rank, repeats=(1,) * rank,
+        )  # fmt: skip
 
     def add(self, kind: type[Node], inputs: Sequence[str], what: str = "", **fields: Any) -> str:
         """Append a node; the name of its output, which is also the node's."""
@@ -247,6 +278,33 @@ class Builder:
         return self.made(
             nodes.Concatenation, tensors, tuple(shape), axis=our_axis(len(shape), axis)
         )
+
+    def part(self, x: Value, axis: int, start: int, stop: int, step: int) -> Value:
+        """``start`` to ``stop`` along ``axis`` of the source, not the batch's."""
+        count = -(-(stop - start) // step)
+        if axis == 0 or count < 1 or step < 1:
+            raise self.refuse(f"{start}:{stop}:{step} along axis {axis} of {list(x.shape)}")
+        rank = len(x.shape) - 1
+        here, ones = our_axis(len(x.shape), axis), (1,) * rank
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        return self.made(
+            nodes.Rearranged, [self.usual(x)], shape, extents=ours(shape), axes=tuple(range(rank)),
+            starts=tuple(start * (d == here) for d in range(rank)),
+            steps=tuple(step if d == here else 1 for d in range(rank)), repeats=ones,
+        )  # fmt: skip
+
+    def enlarged(self, x: Value, shape: Shape) -> Value:
+        """Nearest neighbours: (1, c, h, w) -> ``shape`` of whole multiples."""
+        old, new = ours(x.shape), ours(shape)
+        if len(x.shape) != 4 or any(b % a for a, b in zip(old, new, strict=True)):
+            raise self.refuse(
+                f"{list(x.shape)} to {list(shape)}: whole multiples of height and width are "
+                "supported"
+            )
+        return self.made(
+            nodes.Rearranged, [self.usual(x)], shape, extents=new, axes=(0, 1, 2), starts=(0, 0, 0),
+            steps=(1, 1, 1), repeats=tuple(b // a for a, b in zip(old, new, strict=True)),
+        )  # fmt: skip
 
     def pad(self, x: Value, padding: Sequence[Pair]) -> Value:
         """Zeros; (before, after) for each axis of the source."""

@@ -294,6 +294,40 @@ class Reshaped(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Rearranged(Node):
+    """As the integer graph's ``Rearrange``: index ``o[axes[d]] // repeats[d] * steps[d] +
+    starts[d]`` along each input axis d; ``extents`` are the output's."""
+
+    extents: Shape
+    axes: Shape
+    starts: Shape
+    steps: Shape
+    repeats: Shape
+    keeps: ClassVar[bool] = True
+
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        for axis, extent, found in zip(self.axes, shapes[0], self.indices, strict=True):
+            if not 0 <= found[0] <= found[-1] < extent:
+                raise self.refuse(f"{list(shapes[0])} has not all of axis {axis}")
+        return self.extents
+
+    @property
+    def indices(self) -> list[torch.Tensor]:
+        """Along each input axis."""
+        fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
+        return [
+            torch.arange(self.extents[axis]) // repeat * step + start
+            for axis, start, step, repeat in fields
+        ]
+
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        result = values[0]
+        for place, chosen in enumerate(self.indices):
+            result = result.index_select(1 + place, chosen)
+        return result.permute(0, *(1 + self.axes.index(a) for a in range(len(self.extents))))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SoftmaxOver(Node):
     """Softmax over the last axis."""
 

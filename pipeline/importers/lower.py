@@ -28,6 +28,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean
@@ -312,6 +313,13 @@ def _zero_pad(low: Lowering, node: nodes.ZeroPad) -> None:
     low.emit(Pad, node, inputs=_kept(low, node), padding=node.padding)
 
 
+def _rearranged(low: Lowering, node: nodes.Rearranged) -> None:
+    low.emit(
+        Rearrange, node, inputs=_kept(low, node), shape=node.extents, axes=node.axes,
+        starts=node.starts, steps=node.steps, repeats=node.repeats,
+    )  # fmt: skip
+
+
 def _reshaped(low: Lowering, node: nodes.Reshaped) -> None:
     low.emit(Reshape, node, inputs=_kept(low, node), shape=node.shape)
 
@@ -346,6 +354,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Product: _product,
     nodes.Concatenation: _concatenation,
     nodes.ZeroPad: _zero_pad,
+    nodes.Rearranged: _rearranged,
     nodes.Reshaped: _reshaped,
     nodes.SoftmaxOver: _softmax,
     nodes.Function: _function,

@@ -93,17 +93,23 @@ def imported(name: str, file: OnnxFile, input_range: tuple[float, float]) -> Flo
     Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
     """
     try:
-        graph = _walked(name, file, input_range, last=False)
-    except Moves as moves:
+        graph = _walked(name, file, input_range)
+    except Moves:
         try:
             graph = _walked(name, file, input_range, last=True)
         except ThimbleError:
-            raise moves from None
+            graph = _walked(name, file, input_range, moving=True)
     return simplified(graph)
 
 
-def _walked(name: str, file: OnnxFile, input_range: tuple[float, float], last: bool) -> FloatGraph:
-    builder = Builder(name)
+def _walked(
+    name: str,
+    file: OnnxFile,
+    input_range: tuple[float, float],
+    last: bool = False,
+    moving: bool = False,
+) -> FloatGraph:
+    builder = Builder(name, moving)
     builder.here, builder.label = "the input", INPUT
     source = builder.source(INPUT, file.input_shape, last)
     items: dict[str, Item] = {key: Constant(value) for key, value in file.constants.items()}

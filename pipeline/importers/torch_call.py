@@ -52,5 +52,5 @@ def required(call: Call, index: int, name: str) -> Floats:
     return found
 
 
-Table = Mapping[str, Callable[[Call], Value]]
+Table = Mapping[str, Callable[[Call], Value | list[Value]]]
 """How to import operators, by the names of their overloads."""

@@ -41,12 +41,23 @@ def exported(name: str, module: nn.Module, example: torch.Tensor) -> FloatGraph:
     """
     program = traced(name, module.eval(), example)
     try:
-        return _imported(name, program, last=False)
-    except Moves as moves:
-        try:  # a module that takes (1, h, w, c) transposes first
-            return _imported(name, program, last=True)
-        except ThimbleError:
-            raise moves from None
+        return _imported(name, program)
+    except Moves:
+        if example.ndim == 3 or _transposes_first(program):
+            with contextlib.suppress(ThimbleError):
+                return _imported(name, program, last=True)
+        return _imported(name, program, moving=True)
+
+
+def _transposes_first(program: torch.export.ExportedProgram) -> bool:
+    """Whether all that the network does with its input (1, h, w, c) is to make it (1, c, h, w)."""
+    inputs = [node for node in program.graph.nodes if node.name in
+              program.graph_signature.user_inputs]  # fmt: skip
+    users = [user for node in inputs for user in node.users]
+    return all(
+        str(user.target) == "aten.permute.default" and list(user.args[1]) == [0, 3, 1, 2]
+        for user in users
+    )
 
 
 def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.ExportedProgram:
@@ -90,8 +101,10 @@ def _quiet() -> Iterator[None]:
             logging.disable(before)
 
 
-def _imported(name: str, program: torch.export.ExportedProgram, last: bool) -> FloatGraph:
-    builder = Builder(name)
+def _imported(
+    name: str, program: torch.export.ExportedProgram, last: bool = False, moving: bool = False
+) -> FloatGraph:
+    builder = Builder(name, moving)
     values: dict[str, Any] = {}
     source = ""
     for node in program.graph.nodes:

@@ -1,4 +1,4 @@
-"""Concatenation, padding, reshaping, softmax, and what does nothing, of ATen.
+"""Concatenation, slices, padding, reshaping, softmax, and what does nothing, of ATen.
 
 Arguments are those of ATen's schemas
 (https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
@@ -6,6 +6,7 @@ Arguments are those of ATen's schemas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from pipeline.importers.layout import Value
@@ -13,11 +14,61 @@ from pipeline.importers.torch_call import Call, Table
 
 
 def item(call: Call) -> Value:
-    """The first of several results; the others are for training."""
-    found = call.args[0]
-    if call.args[1] != 0:
+    """One of several results. Of those that are for training only the first is made."""
+    found: Value | list[Value] = call.args[0]
+    number: int = call.args[1]
+    results = [found] if isinstance(found, Value) else found
+    if number >= len(results):
         raise call.builder.refuse("only the first result of an operator is supported")
-    return found if isinstance(found, Value) else found[0]
+    return results[number]
+
+
+def slice_(call: Call) -> Value:
+    axis, extent = place(call, call.get(1, "dim", 0))
+    start, stop = call.get(2, "start"), call.get(3, "end")
+    whole = range(extent)[slice(start, stop, call.get(4, "step", 1))]
+    if len(whole) == extent and whole.step == 1:
+        return call.x
+    return call.builder.part(call.x, axis, whole.start, whole.stop, whole.step)
+
+
+def select(call: Call) -> Value:
+    axis, extent = place(call, call.get(1, "dim"))
+    start = call.get(2, "index") % extent
+    return call.builder.part(call.x, axis, start, start + 1, 1).reshape(call.shape)
+
+
+def split(call: Call) -> list[Value]:
+    """Parts of one size, of which the last may be shorter."""
+    axis, extent = place(call, call.get(2, "dim", 0))
+    return parts(call, axis, range(0, extent, call.get(1, "split_size")), extent)
+
+
+def split_with_sizes(call: Call) -> list[Value]:
+    axis, extent = place(call, call.get(2, "dim", 0))
+    sizes = call.get(1, "split_sizes")
+    return parts(call, axis, [sum(sizes[:n]) for n in range(len(sizes))], extent)
+
+
+def chunk(call: Call) -> list[Value]:
+    axis, extent = place(call, call.get(2, "dim", 0))
+    return parts(call, axis, range(0, extent, -(-extent // call.get(1, "chunks"))), extent)
+
+
+def parts(call: Call, axis: int, starts: Sequence[int], extent: int) -> list[Value]:
+    ends = [*starts[1:], extent]
+    pairs = zip(starts, ends, strict=True)
+    return [call.builder.part(call.x, axis, start, end, 1) for start, end in pairs]
+
+
+def place(call: Call, dim: int) -> tuple[int, int]:
+    """The axis and its extent."""
+    axis = dim % len(call.x.shape)
+    return axis, call.x.shape[axis]
+
+
+def nearest(call: Call) -> Value:
+    return call.builder.enlarged(call.x, call.shape)
 
 
 def cat(call: Call) -> Value:
@@ -78,6 +129,13 @@ def same(call: Call) -> Value:
 OPERATORS: Table = {
     "<built-in function getitem>": item,
     "aten.cat.default": cat,
+    "aten.slice.Tensor": slice_,
+    "aten.select.int": select,
+    "aten.split.Tensor": split,
+    "aten.split_with_sizes.default": split_with_sizes,
+    "aten.chunk.default": chunk,
+    "aten.upsample_nearest2d.default": nearest,
+    "aten.upsample_nearest2d.vec": nearest,
     "aten.pad.default": pad,
     "aten.constant_pad_nd.default": pad,
     "aten.flatten.using_ints": reshape,
@@ -96,6 +154,7 @@ OPERATORS: Table = {
     "aten.dropout.default": same,
     "aten.clone.default": same,
     "aten.detach.default": same,
+    "aten.alias.default": same,
     "aten._to_copy.default": same,
     "aten.expand.default": same,
 }

@@ -99,6 +99,9 @@ def models() -> dict[str, onnx.ModelProto]:
         "Gemm after Flatten": model(
             [N("Flatten", ["x"], ["f"]), N("Gemm", ["f", "w"], ["y"], transB=1)],
             IMAGE, {"w": weights(3, 4 * 9 * 8)}),
+        "Transpose inside": model(
+            [N("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), N("Conv", ["t", "w"], ["y"])],
+            IMAGE, {"w": weights(5, c, 3, 2)}),
         "MatMul": one("MatMul", (1, 12), weights(12, 5)),
         "MatMul of positions": one("MatMul", (1, 7, 12), weights(12, 5)),
         "BatchNormalization": one("BatchNormalization", IMAGE, *norm),

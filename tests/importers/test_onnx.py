@@ -90,10 +90,22 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)
 
 
+def mixed() -> onnx.ModelProto:
+    """Blocks of rows and columns to channels: four axes change places."""
+    node = onnx.helper.make_node
+    steps = [
+        node("Reshape", ["x", "a"], ["p"]),
+        node("Transpose", ["p"], ["q"], perm=[0, 3, 5, 1, 2, 4]),
+        node("Reshape", ["q", "b"], ["y"]),
+    ]
+    shapes = {"a": np.array([1, 4, 3, 3, 4, 2]), "b": np.array([1, 24, 3, 4])}
+    return model(steps, IMAGE, shapes)
+
+
 def test_what_is_refused_is_one_line() -> None:
     assert "not an ONNX file" in refused(b"\x00\x01rubbish")
     assert "no operators" in refused(b"")
-    assert "moves elements" in refused(one("Transpose", IMAGE, perm=[0, 1, 3, 2]))
+    assert "moves elements" in refused(mixed())
     assert "divides by zero" in refused(one("Div", IMAGE, np.zeros((), np.float32)))
     assert "another axis" not in refused(one("Conv", IMAGE, weights(4, 3, 1, 1)))
     assert "only zeros" in refused(one("Pad", IMAGE, opset=13, mode="reflect"))

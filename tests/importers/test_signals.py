@@ -116,9 +116,14 @@ def test_a_vector_may_be_normalized_after_its_activation() -> None:
         replace(graph, operators=(graph.operators[0], again, *graph.operators[2:]))
 
 
-def test_means_that_move_elements_are_one_line() -> None:
-    with pytest.raises(ThimbleError, match="another order in memory"):
-        net = Of(lambda m, x: m.conv(x).mean((1, 2)), conv=nn.Conv2d(4, 3, 1))
-        exported("net", net, torch.zeros(1, 4, 5, 6))
+def test_a_mean_over_channels_and_rows() -> None:
+    """They do not lie side by side: elements are moved first."""
+    net = Of(lambda m, x: m.conv(x).mean((1, 2)), conv=nn.Conv2d(4, 3, 1))
+    x = torch.rand(9, 4, 5, 6)
+    network = exported("net", net, x[:1])
+    with torch.no_grad():
+        expected = net(x)
+    found = network.outputs(x.permute(0, 2, 3, 1)).reshape(9, 6)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(ThimbleError, match="not the batch's"):
         exported("net", Of(lambda m, x: x.mean(0) + 1), torch.zeros(1, 4, 5))

@@ -132,17 +132,23 @@ def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> 
 IMAGE = torch.zeros(1, 3, 8, 8)
 
 
+def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Four axes change places."""
+    return x.reshape(1, 3, 4, 2, 4, 2).permute(0, 1, 3, 5, 2, 4).reshape(1, 12, 4, 4)
+
+
 @pytest.mark.parametrize(
     ("module", "said"),
     [
         (nn.ConvTranspose2d(3, 4, 2), "transposed convolution"),
-        (nn.Upsample(scale_factor=2), "not supported"),
+        (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
+        (nn.Upsample(scale_factor=2, mode="bilinear"), "not supported"),
         (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
         (nn.Unfold(2), "not supported"),
         (nn.ReflectionPad2d(1), "reflect"),
         (nn.LPPool2d(2, 2), "not supported"),
-        (Of(lambda m, x: x.permute(0, 1, 3, 2).abs() + x), "moves elements"),
-        (Of(lambda m, x: x[:, :1]), "slice is not supported; docs/importing.md lists"),
+        (Of(blocks_to_channels), "moves elements"),
+        (Of(lambda m, x: x.flip(2)), "flip is not supported; docs/importing.md lists"),
         (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
         (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
         (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),

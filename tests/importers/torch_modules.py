@@ -156,6 +156,34 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Shape]] = {
         lambda: Of(
             lambda m, x: torch.cat([m.a(x), x, torch.sigmoid(x)], 1), a=nn.Conv2d(6, 4, 1)),
         IMAGE),
+    "slice of channels": (lambda: Of(lambda m, x: x[:, 1:4] + x[:, -3:]), IMAGE),
+    "strided slice": (
+        lambda: Of(lambda m, x: m.a(x[:, :, ::2, 1:-1]), a=nn.Conv2d(6, 4, 3)), IMAGE),
+    "whole slice": (lambda: Of(lambda m, x: x[:, :, :].abs()), IMAGE),
+    "select": (lambda: Of(lambda m, x: m.a(x[:, :, 2, -1]), a=nn.Linear(6, 3)), IMAGE),
+    "chunks": (
+        lambda: Of(lambda m, x: torch.cat([c * (n + 1) for n, c in enumerate(x.chunk(2, 1))], 1)),
+        IMAGE,
+    ),
+    "chunks of rows": (lambda: Of(lambda m, x: x.chunk(4, 3)[3] + x.chunk(4, 3)[0]), IMAGE),
+    "split": (lambda: Of(lambda m, x: x.split(4, 1)[1].abs()), IMAGE),
+    "split by sizes": (lambda: Of(lambda m, x: x.split((1, 2, 3), 1)[2] * 2), IMAGE),
+    "nearest neighbours": (
+        lambda: nn.Sequential(nn.Conv2d(6, 4, 3, 2), nn.Upsample(scale_factor=(2, 3))),
+        IMAGE,
+    ),
+    "nearest, added": (
+        lambda: Of(lambda m, x: x + F.interpolate(m.a(x), size=x.shape[2:]),
+                   a=nn.AdaptiveAvgPool2d(1)),
+        IMAGE,
+    ),
+    "channel shuffle": (
+        lambda: nn.Sequential(nn.Conv2d(6, 6, 1), nn.ChannelShuffle(3), nn.Conv2d(6, 4, 3)),
+        IMAGE,
+    ),
+    "rows and columns swapped": (lambda: Of(lambda m, x: m.a(x.abs().permute(0, 1, 3, 2)),
+                                           a=nn.Conv2d(6, 4, 3)), IMAGE),
+    "channels apart": (lambda: nn.Sequential(nn.ReLU(), nn.Flatten(2), nn.Linear(72, 5)), IMAGE),
     "concatenate rows": (lambda: Of(lambda m, x: torch.cat([x, -x], 2)), IMAGE),
     "concatenate twice": (lambda: Of(lambda m, x: torch.cat([x, x], 1)), IMAGE),
     "pad": (lambda: nn.Sequential(nn.ZeroPad2d((1, 2, 0, 3)), nn.Conv2d(6, 3, 3)), IMAGE),
