@@ -9,6 +9,8 @@ from typing import Any
 from pipeline import board, config
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.plan.fit import roomy
+from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import summary
 
 LONG = ("traffic", "energy_by_state_uj")
@@ -17,7 +19,8 @@ LONG = ("traffic", "energy_by_state_uj")
 
 def study(cfg: Mapping[str, Any], graph: Graph) -> list[dict[str, Any]]:
     """For each of ``cfg["study"]``, a mapping of dotted keys to values: these as ``set``, the
-    plan's notes and its times; or an ``error`` where nothing can be planned.
+    plan's notes and its times; or an ``error`` where nothing can be planned, or (``status:
+    infeasible``) where the plan does not fit.
 
     With ``only: counts`` nothing is planned: what the strategy counts without (``counts``).
     """
@@ -34,10 +37,23 @@ def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph)
             counts: dict[str, int] = config.instantiate(values["strategy"]).counts(graph)
             return found | counts
         plan = config.instantiate(values["strategy"]).plan(graph, hardware)
+        if short := lacking(plan):
+            return found | {"status": "infeasible", "error": short}
         timed = summary(plan, graph, hardware)
     except ThimbleError as error:
         return found | {"error": str(error)}
     return found | dict(plan.notes) | {n: v for n, v in timed.items() if n not in LONG}
+
+
+def lacking(plan: Plan) -> str:
+    """Which memory is too small for ``plan``, and by how much; empty when it fits."""
+    pairs = zip(plan.memories, roomy(plan).memories, strict=True)
+    short = (
+        f"needs {needed.bytes} B of {has.name.upper()}, {has.bytes} B are available"
+        for has, needed in pairs
+        if needed.bytes > has.bytes
+    )
+    return next(short, "")
 
 
 def changed(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

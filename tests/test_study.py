@@ -60,6 +60,7 @@ def test_the_two_settings_of_time_are_apart() -> None:
 def test_what_cannot_be_planned_says_why() -> None:
     (found,) = study(config({"strategy.buffer_bytes": 1 << 20}), network().graph())
     assert "SRAM" in found["error"] and "makespan_us" not in found
+    assert found["status"] == "infeasible"
 
 
 def test_an_unknown_key_is_refused() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
@@ -16,38 +15,30 @@ from pipeline.strategies.swap.layers import Layer, layers
 from pipeline.strategies.swap.places import biases, on_card
 from pipeline.strategies.swap.program import Scheduled, frozen, schedule
 from pipeline.strategies.swap.roll import rolled
-from pipeline.strategies.swap.search import Search, tail
+from pipeline.strategies.swap.search import Search, least_bytes, tail
 from pipeline.strategies.swap.segments import Place, Segment
 
 SHARES = (1.0, 0.35, 0.1, 0.03)
 """Of a segment's lead that its price counts: one search each."""
 
 
+Found = tuple[Scheduled, Builder]
+
+
 def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates) -> Plan:
-    """
+    """Where no plan fits, one in as much SRAM as every layer needs: its size is the answer.
+
     Raises:
-        ThimbleError: as ``layers`` does, and where a layer fits in no way.
+        ThimbleError: as ``layers`` does.
     """
     chain = layers(graph)
     sram = (hardware.sram_bytes - hardware.stack_reserve_bytes) // 16 * 16
-    found: tuple[float, Scheduled, Builder] | None = None
-    search = Search(chain, sram, rates)
-    shares = SHARES if frames == 1 else SHARES[::2]
-    for share, limit in product(shares, limits(chain, sram, frames)):
-        parts = phases(search, search.within(limit), frames, share)
-        if parts is None:
-            continue
-        builder = Builder(graph, sram, rates)
-        for number, (part, room) in enumerate(parts):
-            builder.run(part, range(frames), f"p{number}s", room)
-        for writes_first in (False, True):
-            tried = schedule(builder.program, writes_first)
-            steps = len(builder.program.tasks["compute"])
-            price = tried.makespan_us + search.step_us * steps
-            if found is None or price < found[0]:
-                found = price, tried, builder
+    found = fastest(graph, chain, sram, frames, rates)
+    if found is None:
+        sram = max(sram, least_bytes(chain))
+        found = fastest(graph, chain, sram, frames, rates)
     assert found is not None
-    _, scheduled, builder = found
+    scheduled, builder = found
     cpu, io = (rolled(track) for track in frozen(builder.program, scheduled.io))
     card = next(memory for memory in hardware.memories if memory.kind == "block")
     maps, weights = on_card(chain, graph, frames, card.granule_bytes)
@@ -68,6 +59,29 @@ def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates)
     )  # fmt: skip
 
 
+def fastest(
+    graph: Graph, chain: tuple[Layer, ...], sram: int, frames: int, rates: Rates
+) -> Found | None:
+    """The best schedule found in ``sram`` bytes; None where none was."""
+    found: tuple[float, Found] | None = None
+    search = Search(chain, sram, rates)
+    shares = SHARES if frames == 1 else SHARES[::2]
+    for share, limit in product(shares, limits(chain, sram, frames)):
+        parts = phases(search, search.within(limit), frames, share)
+        if parts is None:
+            continue
+        builder = Builder(graph, sram, rates)
+        for number, (part, room) in enumerate(parts):
+            builder.run(part, range(frames), f"p{number}s", room)
+        for writes_first in (False, True):
+            tried = schedule(builder.program, writes_first)
+            steps = len(builder.program.tasks["compute"])
+            price = tried.makespan_us + search.step_us * steps
+            if found is None or price < found[0]:
+                found = price, (tried, builder)
+    return found[1] if found else None
+
+
 def limits(chain: tuple[Layer, ...], sram: int, frames: int) -> tuple[int, ...]:
     """Bytes that each frame alone may take: less than all, so that weights of the dense layers can
     arrive meanwhile."""
@@ -81,20 +95,17 @@ Phase = tuple[list[Segment], int]
 def phases(search: Search, alone: Search, frames: int, share: float) -> list[Phase] | None:
     """What each frame runs through alone, then what all frames do together: the dense layers at
     the end, whose weights are read once for all of them where there is room for that. None where
-    a frame has too little room that would have enough with all SRAM."""
-    chain, number = search.layers, len(search.layers)
-    sram, least = search.sram_bytes, alone.sram_bytes
-    first = tail(chain) if frames > 1 else number
+    a frame has too little room."""
+    number, sram, least = len(search.layers), search.sram_bytes, alone.sram_bytes
+    first = tail(search.layers) if frames > 1 else number
     together = list(batch(search, first, frames, sram - least)) if first < number else []
     last = first - 1 if together else number - 1
     result = list[Phase]()
-    try:
-        if last >= 0:
-            result.append((alone.best(0, last, share), least))
-    except ThimbleError:
-        if least < sram:
+    if last >= 0:
+        segments = alone.best(0, last, share)
+        if not segments:
             return None
-        raise
+        result.append((segments, least))
     return [*result, (together, sram)] if together else result
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from pipeline.errors import ThimbleError
 from pipeline.plan.rates import Rates
 from pipeline.strategies.swap.layers import Layer
 from pipeline.strategies.swap.segments import Place, Rings, Segment, aligned, extent
@@ -53,11 +52,7 @@ class Search:
 
     def best(self, first: int, last: int, share: float) -> list[Segment]:
         """For the layers ``first`` … ``last``, from the card to the card; ``share`` of a segment's
-        lead counts.
-
-        Raises:
-            ThimbleError: when some layer fits in no way.
-        """
+        lead counts. Empty when some layer fits in no way."""
 
         @cache
         def rest(start: int, place: Place) -> tuple[float, float, tuple[Segment, ...]]:
@@ -77,15 +72,7 @@ class Search:
                         found = (total, io, (segment, *after[2]))
             return found
 
-        segments = rest(first, "card")[2]
-        if not segments:
-            layer = max(self.layers[first : last + 1], key=lambda each: each.source_bytes)
-            raise ThimbleError(
-                f"no way to cut the network was found that fits {self.sram_bytes} B of SRAM: a row "
-                f"of {layer.name} reads {layer.source_bytes // extent(layer, True)} B; try "
-                "strategy.scheduler=swapnn or more hardware.sram_bytes"
-            )
-        return list(segments)
+        return list(rest(first, "card")[2])
 
     def cheapest(
         self, first: int, last: int, source: Place, target: Place, share: float
@@ -129,7 +116,10 @@ class Search:
         """With weight tiles of several sizes, and as many at once as fit."""
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
         sizes = (min(1 << 17, self.sram_bytes // part) for part in TILES)
-        for tile in sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}):
+        tiles = sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes})
+        if COPIES[0] * aligned(tiles[0] * layer.row_bytes) > room:
+            tiles = [1]
+        for tile in tiles:
             for copies in COPIES:
                 if copies * aligned(tile * layer.row_bytes) > room:
                     break
@@ -158,6 +148,19 @@ class Search:
             free = min(free, max(quiet - one.needed_bytes, free // 2))
         copies = 1 + free // aligned(tile * layer.row_bytes)
         return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
+
+
+def least_bytes(layers: Sequence[Layer]) -> int:
+    """SRAM in which each layer can run alone, row by row, with the smallest tiles of weights."""
+    return max(min(_alone(layer)) for layer in layers)
+
+
+def _alone(layer: Layer) -> Iterator[int]:
+    whole = Segment((layer,), Rings.of((layer,), 1), "card", "card")
+    if layer.windows:
+        yield whole.needed_bytes
+    if layer.weight and not layer.channelwise:
+        yield replace(whole, streamed=0, tile=1, copies=COPIES[0]).needed_bytes
 
 
 def tail(layers: Sequence[Layer]) -> int:

@@ -24,10 +24,11 @@ from pipeline.strategies.swap.tiles import tilings
 
 
 def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> Pools:
-    """``shares`` of all buffers for input, weight and output tiles.
+    """``shares`` of all buffers for input, weight and output tiles; of the fewest that are enough
+    where SRAM is too small even for these, so that there is a plan that says what it needs.
 
     Raises:
-        ThimbleError: for shares with which Algorithm 1 can deadlock, or too little SRAM.
+        ThimbleError: for shares with which Algorithm 1 can deadlock.
     """
     number, total = sram_bytes // buffer_bytes, sum(shares)
     if min(shares) < 1:
@@ -38,13 +39,8 @@ def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> P
             "input tiles can be loaded whose outputs find no buffer, and their weights fill the "
             "pool that the tiles which hold the outputs wait for; try [1,2,1]"
         )
+    number = max(number, *(-(-total // share) for share in shares))
     sizes = [number * share // total for share in shares]
-    if min(sizes) < 1:
-        least = max(-(-total // share) for share in shares) * buffer_bytes
-        raise ThimbleError(
-            f"buffers of {buffer_bytes} B in pools of {list(shares)} need {least} B of SRAM, "
-            f"{sram_bytes} B are available; try smaller strategy.buffer_bytes"
-        )
     return Pools(buffer_bytes, sizes[0], sizes[1], sizes[2])
 
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import PlanError
 from pipeline.strategies.swap import best
 from pipeline.strategies.swap.layers import layers
 from pipeline.strategies.swap.segments import needed, turns
@@ -59,10 +58,8 @@ def computes_what_the_graph_computes(seed: int) -> bool:
     sram_bytes = int(rng.choice([400, 700, 1500, 3000, 8000]))
     frames = int(rng.choice([1, 1, 2, 3]))
     rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2, 3.0), Transfers(0.3, 5.0))
-    try:
-        plan = best.plan(graph, board(sram_bytes), "swap", frames, rates)
-    except ThimbleError as error:
-        assert not isinstance(error, PlanError)
+    plan = best.plan(graph, board(sram_bytes), "swap", frames, rates)
+    if roomy(plan).memories != plan.memories:
         return False
     notes = dict(plan.notes)
     assert float(notes["makespan_us"]) >= float(notes["bound_us"]) > 0
@@ -82,14 +79,6 @@ def test_random_networks() -> None:
 @pytest.mark.parametrize("start", range(100, 340, 20))
 def test_many_random_networks(start: int) -> None:
     assert sum(computes_what_the_graph_computes(seed) for seed in range(start, start + 20)) > 10
-
-
-def test_too_little_sram_says_what_is_needed() -> None:
-    chain = Chain("net", (16, 16, 8))
-    chain.conv(8, 3, 1, 1)
-    graph = chain.graph()
-    with pytest.raises(ThimbleError, match=r"fits 64 B of SRAM: a row of conv2d0 reads 128 B"):
-        best.plan(graph, board(64), "swap", 1, Rates(1.0, Transfers(1.0), Transfers(1.0)))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 16])

@@ -112,9 +112,10 @@ def test_an_empty_pool_is_refused() -> None:
         swapnn.pools(1 << 20, 1 << 14, (0, 2, 1))
 
 
-def test_too_little_sram_for_the_pools_is_refused() -> None:
-    with pytest.raises(ThimbleError, match=r"need 512 B of SRAM, 511 B are available"):
-        swapnn.pools(511, 128, (1, 2, 1))
+def test_too_little_sram_for_the_pools_gives_the_fewest_buffers() -> None:
+    for sram in (0, 100, 511, 512):
+        assert swapnn.pools(sram, 128, (1, 2, 1)) == (128, 1, 2, 1)
+    assert swapnn.pools(1000, 128, (1, 4, 2)) == (128, 1, 4, 2)
 
 
 def test_an_order_without_room_deadlocks_and_says_so() -> None:

@@ -1,0 +1,69 @@
+"""What does not fit is planned all the same: the plan says what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline import schedule
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.fit import roomy
+from pipeline.plan.rates import Rates, Transfers
+from pipeline.strategies.swap import best
+from pipeline.strategies.swap.layers import layers
+from pipeline.strategies.swap.search import least_bytes
+from pipeline.strategies.swap.swap import Swap
+from tests.strategies.swap.nets import Chain, board, random_chain
+from tests.timing.toys import slow
+
+RATES = Rates(1.0, Transfers(1.0), Transfers(1.0))
+
+
+def report(graph: Graph, sram_bytes: int, **keys: Any) -> dict[str, Any]:
+    hardware = replace(slow(), sram_bytes=sram_bytes)
+    return schedule.check(Swap(**keys).plan(graph, hardware), graph, hardware)
+
+
+def network() -> Graph:
+    chain = Chain("net", (12, 12, 4))
+    chain.conv(8, 3)
+    chain.maximum(2, 2)
+    chain.dense(10)
+    return chain.graph()
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+def test_it_is_a_result(scheduler: str, frames: int) -> None:
+    found = report(network(), 300, scheduler=scheduler, buffer_bytes=512, frames=frames)
+    assert (found["status"], found["resource"]) == ("infeasible", "SRAM")
+    assert found["needed_bytes"] > found["available_bytes"] == 300
+    assert found["makespan_us"] > 0 and "try" in found["advice"]
+    enough = report(network(), found["needed_bytes"], scheduler=scheduler, buffer_bytes=512)
+    assert enough["status"] == "ok"
+
+
+@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+def test_one_byte_decides(scheduler: str) -> None:
+    keys = {"scheduler": scheduler, "buffer_bytes": 512}
+    needed = report(network(), 300, **keys)["needed_bytes"]
+    assert report(network(), needed, **keys)["status"] == "ok"
+    assert report(network(), needed - 1, **keys)["needed_bytes"] == needed
+
+
+def test_a_pixel_larger_than_a_buffer_is_an_error() -> None:
+    with pytest.raises(ThimbleError, match="strategy.buffer_bytes=16 is too small"):
+        report(network(), 4096, scheduler="swapnn", buffer_bytes=16)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
+    graph = random_chain(seed)
+    parts = layers(graph)
+    assert best.fastest(graph, parts, least_bytes(parts), 1, RATES) is not None
+    plan = best.plan(graph, board(16), "swap", 1, RATES)
+    (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
+    assert has.bytes == 16 < sram.bytes <= least_bytes(parts)
