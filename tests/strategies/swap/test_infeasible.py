@@ -55,7 +55,7 @@ def test_one_byte_decides(scheduler: str) -> None:
 
 
 def test_a_pixel_larger_than_a_buffer_is_an_error() -> None:
-    with pytest.raises(ThimbleError, match="strategy.buffer_bytes=16 is too small"):
+    with pytest.raises(ThimbleError, match=r"strategy\.buffer_bytes=16 is too small"):
         report(network(), 4096, scheduler="swapnn", buffer_bytes=16)
 
 
