@@ -9,7 +9,9 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates, Transfers, work
+from pipeline.schedule import check
 from pipeline.strategies.swap.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.states import states
@@ -29,11 +31,7 @@ def test_the_published_schedule_takes_its_time(
 ) -> None:
     """512 KB of SRAM, buffers of 128 KB, 4.85 MB/s: Algorithm 1 as it was simulated before."""
     graph = network()
-    operations = sum(work(op, graph) for op in graph.operators)
-    hardware = slow(bytes=64 * 10**9, paper_bytes_per_s=4.85e6)
-    hardware = replace(
-        hardware, sram_bytes=524288, cycles_per_mac=SECONDS[graph.name] * 1e6 / operations
-    )
+    hardware = paper_board(graph, 524288)
     plan = Swap(scheduler="swapnn").plan(graph, hardware)
     found = summary(plan, graph, hardware)
     assert found["overhead_pct"] == pytest.approx(overhead, abs=0.1)
@@ -41,6 +39,53 @@ def test_the_published_schedule_takes_its_time(
     assert found["compute_us"] == pytest.approx(SECONDS[graph.name] * 1e6)
     assert found["card_write_bytes"] / 1e6 == pytest.approx(written_mb, abs=0.01)
     assert found["weight_mb"] == pytest.approx(graph.weight_bytes / 1e6)
+
+
+def paper_board(graph: Graph, sram_bytes: int) -> Hardware:
+    operations = sum(work(op, graph) for op in graph.operators)
+    hardware = slow(bytes=64 * 10**9, paper_bytes_per_s=4.85e6)
+    cycles = SECONDS[graph.name] * 1e6 / operations
+    return replace(hardware, sram_bytes=sram_bytes, cycles_per_mac=cycles)
+
+
+@pytest.mark.parametrize(
+    ("network", "sram_bytes", "frames"),
+    [
+        (vgg16, 524288, 1),
+        (alexnet, 524288, 1),
+        (mobilenet, 524288, 1),
+        pytest.param(vgg16, 8388608, 10, marks=pytest.mark.slow),
+        pytest.param(alexnet, 8388608, 10, marks=pytest.mark.slow),
+        pytest.param(mobilenet, 8388608, 10, marks=pytest.mark.slow),
+    ],
+)
+def test_the_planner_of_best_and_the_simulator_agree(
+    network: Callable[[], Graph], sram_bytes: int, frames: int
+) -> None:
+    graph = network()
+    hardware = paper_board(graph, sram_bytes)
+    plan = Swap(frames=frames).plan(graph, hardware)
+    found = summary(plan, graph, hardware)
+    assert found["makespan_us"] == pytest.approx(dict(plan.notes)["makespan_us"], rel=1e-9)
+    assert found["compute_us"] == pytest.approx(SECONDS[graph.name] * 1e6)
+    if frames == 10:
+        assert found["throughput_loss_pct"] <= 1
+
+
+def test_blocks_make_the_planner_and_the_simulator_differ_by_little() -> None:
+    """The planner counts the fewest blocks, the simulator those that a transfer touches; what is
+    reported is the simulator's."""
+    times = []
+    for seed in range(12):
+        graph = random_chain(seed)
+        card = slow(timing="card", read_bytes_per_s=1e6, write_bytes_per_s=5e5, read_block_us=9.0)
+        hardware = replace(card, sram_bytes=1 << 14)
+        plan = Swap().plan(graph, hardware)
+        planned = float(dict(plan.notes)["makespan_us"])
+        reported = float(check(plan, graph, hardware)["makespan_us"])
+        assert reported == simulate(plan, graph, hardware).makespan_us
+        times.append(reported / planned)
+    assert min(times) > 0.999 and max(times) < 1.3
 
 
 @pytest.mark.parametrize("scheduler", ["swapnn", "best"])
