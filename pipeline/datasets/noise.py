@@ -26,16 +26,20 @@ def pictures(count: int, shape: tuple[int, int, int], seed: int) -> U8:
     for octave in range(octaves):
         rows, columns = min(height, 2**octave), min(width, 2**octave)
         grid = random.standard_normal((count, rows, columns, channels))
-        tall = np.tensordot(_spread(height, rows), grid, (1, 1))  # (h, n, columns, c)
-        total += np.einsum("hnkc,wk->nhwc", tall, _spread(width, columns), optimize=True)
+        total += _spread(_spread(grid, height, 1), width, 2)
     total *= DEVIATION / np.sqrt(octaves)
     return np.clip(np.round(total + MEAN), 0, 255).astype(np.uint8)
 
 
-def _spread(size: int, cells: int) -> npt.NDArray[np.float64]:
-    """(size, cells): linear interpolation between the cells' centres, constant at the ends."""
-    places = (np.arange(size) + 0.5) * cells / size - 0.5
-    result: npt.NDArray[np.float64] = np.stack(
-        [np.interp(places, np.arange(cells), column) for column in np.eye(cells)], axis=1
+def _spread(grid: npt.NDArray[np.float64], size: int, axis: int) -> npt.NDArray[np.float64]:
+    """``size`` places along ``axis``: linear interpolation between the cells' centres, constant at
+    the ends."""
+    cells = grid.shape[axis]
+    places = ((np.arange(size) + 0.5) * cells / size - 0.5).clip(0, cells - 1)
+    low = places.astype(np.int64)
+    share = (places - low).reshape(-1, *(1,) * (grid.ndim - 1 - axis))
+    high = np.minimum(low + 1, cells - 1)
+    result: npt.NDArray[np.float64] = (
+        grid.take(low, axis) * (1 - share) + grid.take(high, axis) * share
     )
     return result

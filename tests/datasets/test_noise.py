@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -24,3 +26,12 @@ def test_they_differ_as_wholes_and_in_detail() -> None:
 def test_any_shape(shape: tuple[int, int, int]) -> None:
     images = pictures(2, shape, 5)
     assert images.shape == (2, *shape) and len(np.unique(images)) > 5
+
+
+def test_long_signals_take_little_memory() -> None:
+    """No matrix of places and cells: it would have 2^34 entries."""
+    tracemalloc.start()
+    found = pictures(2, (1 << 17, 1, 1), 0)
+    assert tracemalloc.get_traced_memory()[1] < 64 * found.size * found.itemsize
+    tracemalloc.stop()
+    assert 40 < found.std() < 70 and np.abs(np.diff(found[0, :, 0, 0].astype(int))).mean() < 40
