@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 
 from pipeline.plan.rates import Rates
 from pipeline.strategies.swap.layers import Layer
@@ -40,7 +40,7 @@ class Search:
     offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
     smaller: dict[int, Search] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def step_us(self) -> float:
         return STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
 
