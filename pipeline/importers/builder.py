@@ -296,7 +296,8 @@ class Builder:
     def enlarged(self, x: Value, shape: Shape) -> Value:
         """Nearest neighbours: (1, c, h, w) -> ``shape`` of whole multiples."""
         old, new = ours(x.shape), ours(shape)
-        if len(x.shape) != 4 or any(b % a for a, b in zip(old, new, strict=True)):
+        fits = len(x.shape) == len(shape) == 4 and min(shape) > 0 and old[2] == new[2]
+        if not fits or any(b % a for a, b in zip(old, new, strict=True)):
             raise self.refuse(
                 f"{list(x.shape)} to {list(shape)}: whole multiples of height and width are "
                 "supported"

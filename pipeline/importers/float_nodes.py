@@ -306,6 +306,7 @@ class Rearranged(Node):
     keeps: ClassVar[bool] = True
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
+        checked_size(self.where, self.extents)
         for axis, extent, found in zip(self.axes, shapes[0], self.indices, strict=True):
             if not 0 <= found[0] <= found[-1] < extent:
                 raise self.refuse(f"{list(shapes[0])} has not all of axis {axis}")

@@ -66,7 +66,7 @@ Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
 def simplified(graph: FloatGraph) -> FloatGraph:
     """All passes, in the order in which they help each other."""
     for rule in (fold_scale_back, fold_scale_ahead, clip_before_pool, fuse_clip, fuse_functions,
-                 merge_functions, scale_to_convolution):  # fmt: skip
+                 merge_functions, scale_to_convolution, merge_slices):  # fmt: skip
         graph = exhausted(graph, rule)
     return graph
 
@@ -217,6 +217,26 @@ def _origins(graph: Draft, tensor: str) -> list[tuple[str, Composed]]:
     if isinstance(before, nodes.Function) and tensor not in graph.given:
         found.append((before.inputs[0], before.body))
     return found
+
+
+def merge_slices(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """What chooses from what was chosen, at once; not where elements are repeated."""
+    before = graph.producers.get(node.inputs[0])
+    if not (isinstance(node, nodes.Rearranged) and isinstance(before, nodes.Rearranged)):
+        return None
+    if not private(graph, before.output, node) or max(*node.repeats, *before.repeats) > 1:
+        return None
+    pairs = zip(before.starts, before.steps, before.axes, strict=True)
+    merged = replace(
+        node,
+        inputs=before.inputs,
+        axes=tuple(node.axes[axis] for axis in before.axes),
+        starts=tuple(node.starts[axis] * step + start for start, step, axis in pairs),
+        steps=tuple(
+            node.steps[axis] * step for step, axis in zip(before.steps, before.axes, strict=True)
+        ),
+    )
+    return {before.output: [], node.output: [merged]}
 
 
 def scale_to_convolution(graph: Draft, node: Node) -> dict[str, list[Node]] | None:

@@ -21,6 +21,7 @@ from pipeline.importers import (
     onnx_pooling,
     onnx_quantized,
     onnx_shapes,
+    onnx_slices,
     onnx_weighted,
 )
 from pipeline.importers.base import Imported, increasing
@@ -42,6 +43,7 @@ OPERATORS: Table = {
     **onnx_pooling.OPERATORS,
     **onnx_arithmetic.OPERATORS,
     **onnx_shapes.OPERATORS,
+    **onnx_slices.OPERATORS,
     **onnx_functions.OPERATORS,
     **onnx_quantized.OPERATORS,
 }
@@ -150,7 +152,7 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
     found = tuple(items[each] if each else None for each in node.inputs)
     call = Call(builder, node, found, opset)
     if node.operator == "Constant":
-        result: Item = given(call)
+        result: Item | list[Item] = given(call)
     elif found and all(isinstance(each, (Constant, type(None))) for each in found):
         rule = onnx_quantized.OPERATORS.get(node.operator)
         result = folded(call) if rule is None else rule(call)
@@ -163,9 +165,11 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
         result = OPERATORS[node.operator](call)
     if not node.outputs or not node.outputs[0]:
         raise builder.refuse("has no output")
-    if node.outputs[0] in items:
-        raise builder.refuse(f"makes {shown(node.outputs[0])}, which is there already")
-    items[node.outputs[0]] = result
+    results = result if isinstance(result, list) else [result]
+    for name, made in zip(node.outputs, results, strict=False):  # some are for training only
+        if name in items:
+            raise builder.refuse(f"makes {shown(name)}, which is there already")
+        items[name] = made
 
 
 def completed(graph: FloatGraph) -> Mapping[str, Affine]:

@@ -120,8 +120,8 @@ class Call:
         return axis % rank
 
 
-Table = Mapping[str, Callable[[Call], Item]]
-"""How to import operators, by their names."""
+Table = Mapping[str, Callable[[Call], Item | list[Item]]]
+"""How to import operators, by their names; a list is of several results."""
 
 
 def scalar(call: Call, index: int, default: float) -> float:

@@ -99,6 +99,24 @@ def models() -> dict[str, onnx.ModelProto]:
         "Gemm after Flatten": model(
             [N("Flatten", ["x"], ["f"]), N("Gemm", ["f", "w"], ["y"], transB=1)],
             IMAGE, {"w": weights(3, 4 * 9 * 8)}),
+        "Slice": model(
+            [N("Slice", ["x", "s", "e", "a", "d"], ["y"])], IMAGE,
+            {"s": np.array([1, -7]), "e": np.array([3, 99]), "a": np.array([1, -1]),
+             "d": np.array([1, 2])}),
+        "Slice of old": one("Slice", IMAGE, opset=9, starts=[2], ends=[9], axes=[2]),
+        "Split": model(
+            [N("Split", ["x", "n"], ["p", "q"], axis=1), N("Abs", ["p"], ["a"]),
+             N("Concat", ["q", "a"], ["y"], axis=1)], IMAGE, {"n": np.array([1, 3])}),
+        "Resize": model(
+            [N("Resize", ["x", "", "f"], ["y"], mode="nearest",
+               coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+            IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
+        "Resize to a size": model(
+            [N("Resize", ["x", "", "", "n"], ["y"], mode="nearest")],
+            IMAGE, {"n": np.array([1, 4, 36, 16])}),
+        "Upsample": model(
+            [N("Upsample", ["x", "f"], ["y"], mode="nearest")],
+            IMAGE, {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
         "Transpose inside": model(
             [N("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), N("Conv", ["t", "w"], ["y"])],
             IMAGE, {"w": weights(5, c, 3, 2)}),

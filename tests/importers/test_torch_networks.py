@@ -15,6 +15,7 @@ from torch import nn
 
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.importers.float_passes import simplified
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import TorchModel
 from pipeline.models.network import state_arrays
@@ -130,6 +131,17 @@ def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> 
 
 
 IMAGE = torch.zeros(1, 3, 8, 8)
+
+
+def test_a_slice_of_a_slice_is_one_operator() -> None:
+    def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return x[:, 1:, ::2, 1:-1][:, :, 1:, ::3].abs()
+
+    x = torch.randn(2, 3, 8, 8)
+    network = simplified(exported("net", Of(forward), IMAGE))
+    assert [type(node).__name__ for node in network.nodes] == ["Rearranged", "Function"]
+    expected = forward(nn.Identity(), x).permute(0, 2, 3, 1)
+    assert torch.equal(network.outputs(x.permute(0, 2, 3, 1)), expected)
 
 
 def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,98 @@
+"""Slices, splits and nearest neighbours of ONNX, of real numbers and of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from pipeline.importers.layout import Value
+from pipeline.importers.onnx_call import Call, Item, Stored, Table
+from pipeline.importers.onnx_shapes import renaming
+
+NEAREST = {
+    ("asymmetric", "floor"),
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    ("pytorch_half_pixel", "round_prefer_ceil"),
+}
+"""(coordinates, rounding) with which whole multiples repeat each element equally often."""
+
+
+def slice_(call: Call, x: Value) -> Value:
+    """Limits as Python has them; lists are attributes in old opsets, inputs in new ones."""
+    rank = len(x.shape)
+    starts, ends = call.integers(1, "starts") or (), call.integers(2, "ends") or ()
+    axes = call.integers(3, "axes") or tuple(range(len(starts)))
+    steps = call.integers(4, "steps") or (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise call.refuse("starts, ends, axes and steps differ in number")
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if step < 1:
+            raise call.refuse(f"a step of {step}: 1 or more is supported")
+        axis = call.axis(axis, rank)
+        whole = range(x.shape[axis])[slice(start, end, step)]
+        if len(whole) < x.shape[axis]:
+            x = call.builder.part(x, axis, whole.start, whole.stop, step)
+    return x
+
+
+def split(call: Call) -> list[Item]:
+    """Into parts of given sizes, or into as many as there are outputs."""
+    found, count = call.item(0), len(call.node.outputs)
+    x = found.value if isinstance(found, Stored) else call.x
+    axis = call.axis(call.integer("axis", 0), len(x.shape))
+    extent = x.shape[axis]
+    each = -(-extent // max(1, count))
+    sizes = call.integers(1, "split") or tuple(
+        min(each, extent - start) for start in range(0, extent, each)
+    )
+    if len(sizes) != count or min(sizes) < 1 or sum(sizes) != extent:
+        raise call.refuse(f"{count} parts {list(sizes)[:8]} of {extent}")
+    ends = list(accumulate(sizes))
+    parts = [
+        call.builder.part(x, axis, end - size, end, 1)
+        for end, size in zip(ends, sizes, strict=True)
+    ]
+    if isinstance(found, Stored):
+        return [Stored(part, found.affine, found.unsigned) for part in parts]
+    return list(parts)
+
+
+def resize(call: Call, x: Value) -> Value:
+    mode = call.text("mode", "nearest")
+    how = (
+        call.text("coordinate_transformation_mode", "half_pixel"),
+        call.text("nearest_mode", "round_prefer_floor"),
+    )
+    if mode != "nearest" or (call.opset >= 11 and how not in NEAREST):
+        raise call.refuse(f"{mode} with {how[0]} and {how[1]}: nearest neighbours are supported")
+    sizes = call.integers(3, "sizes")
+    if sizes is not None:
+        return call.builder.enlarged(x, sizes)
+    scales = call.optional(2 if call.opset >= 11 else 1)
+    return enlarged(call, x, () if scales is None else scales.floats.reshape(-1).tolist())
+
+
+def upsample(call: Call, x: Value) -> Value:
+    """Resize of old opsets."""
+    if (mode := call.text("mode", "nearest")) != "nearest":
+        raise call.refuse(f"mode {mode}: nearest neighbours are supported")
+    given = call.node.attributes.get("scales")
+    scales = given if isinstance(given, tuple) else call.constant(1).floats.reshape(-1).tolist()
+    return enlarged(call, x, scales)
+
+
+def enlarged(call: Call, x: Value, scales: Sequence[float]) -> Value:
+    if len(scales) != len(x.shape) or any(not 1 <= s < 1 << 16 or s % 1 for s in scales):
+        raise call.refuse(f"scales {list(scales)[:8]}: whole multiples are supported")
+    pairs = zip(x.shape, scales, strict=True)
+    return call.builder.enlarged(x, tuple(extent * int(scale) for extent, scale in pairs))
+
+
+OPERATORS: Table = {
+    "Slice": renaming(slice_),
+    "Split": split,
+    "Resize": renaming(resize),
+    "Upsample": renaming(upsample),
+}
