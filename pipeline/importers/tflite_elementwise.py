@@ -1,6 +1,7 @@
-"""ADD, SUB and MUL of two int8 tensors, one of which may be a constant.
+"""ADD, SUB and MUL of two int8 tensors, one of which may be a constant; the larger or smaller one.
 
-Source of the arithmetic: tflite-micro's integer_ops/add.h and mul.h, sub.h. With a constant of one
+Source of the arithmetic: tflite-micro's integer_ops/add.h and mul.h, sub.h,
+maximum_minimum.h. With a constant of one
 value, or a tensor with itself, the result is a function of one value: a table.
 """
 
@@ -21,6 +22,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder, require_type, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, fused
+from pipeline.importers.tflite_pooling import same_quantization
 
 LEFT_SHIFT = 20
 """Bits by which ADD and SUB enlarge their 8-bit operands."""
@@ -72,6 +74,17 @@ def mul(build: Builder, node: Node, options: Options) -> None:
             clip=clip,
         )
     )
+
+
+def extreme(choose: Rule) -> Callable[[Builder, Node, Options], None]:
+    def build_extreme(build: Builder, node: Node, options: Options) -> None:
+        """Of an activation and a constant of one value, in one quantization."""
+        for tensor in (node.input(0), node.input(1)):
+            same_quantization(tensor, node.output)
+        if not _tabled(build, node, {"activation": 0}, choose):
+            raise ThimbleError("it compares two tensors; one with a constant of one value works")
+
+    return build_extreme
 
 
 def _factors(node: Node) -> tuple[tuple[FixedPoint, FixedPoint], FixedPoint]:
@@ -170,4 +183,6 @@ OPERATORS = {
     "ADD": Entry(add, "AddOptions", "activation:i8"),
     "SUB": Entry(sub, "SubOptions", "activation:i8"),
     "MUL": Entry(mul, "MulOptions", "activation:i8"),
+    "MAXIMUM": Entry(extreme(np.maximum)),
+    "MINIMUM": Entry(extreme(np.minimum)),
 }

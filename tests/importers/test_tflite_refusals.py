@@ -133,6 +133,10 @@ REFUSED = {
             NewAxisMask=2),
         "its ellipsis or new axis is not supported",
     ),
+    "two activations": (
+        one("MAXIMUM", constants=[(np.zeros((1, 4, 4, 2), np.int8), 0.1, 3)]),
+        "it compares two tensors; one with a constant of one value works",
+    ),
     "parts": (
         one("SPLIT_V", constants=[(np.array([3], INT32),), (np.array(1, INT32),)]),
         "its parts [3] do not make 4",

@@ -430,6 +430,20 @@ def unary(kind: str, in_high: float = 0.2, out: tuple[float, int] | None = None)
     return case
 
 
+def extreme(kind: str) -> Case:
+    def case(rng: Random) -> bytes:
+        net, s, z = Writer(), scale(rng), zero(rng)
+        dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
+        x, y = net.tensor(dims, s, z), net.tensor(dims, s, z)
+        shape = ((), (1,), (1,) * len(dims))[int(rng.integers(3))]
+        held = net.constant(np.asarray(rng.integers(-128, 128, shape), np.int8), s, z)
+        pair = [x, held] if rng.random() < 0.5 else [held, x]
+        net.operator(kind, pair, [y], "MaximumMinimumOptions")
+        return net.content([x], [y])
+
+    return case
+
+
 def quantize(rng: Random) -> bytes:
     net, s = Writer(), scale(rng)
     x = net.tensor((1, 300), s, zero(rng))
@@ -449,6 +463,8 @@ CASES: dict[str, Case] = {
     "ADD": binary("ADD"),
     "SUB": binary("SUB"),
     "MUL": binary("MUL"),
+    "MAXIMUM": extreme("MAXIMUM"),
+    "MINIMUM": extreme("MINIMUM"),
     "CONCATENATION": concatenation,
     "PAD": pad("PAD"),
     "PADV2": pad("PADV2"),
