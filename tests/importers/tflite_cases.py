@@ -5,17 +5,16 @@ Scales are such that results fill the output's range without saturating everywhe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
+from tests.importers.tflite_random import Case, Random, scale, sizes, zero
+from tests.importers.tflite_slices import SLICES
 from tests.importers.tflite_writer import Writer
 
-Random = np.random.Generator
-Case = Callable[[Random], bytes]
 ACTIVATIONS = [
     ActivationFunctionType.NONE,
     ActivationFunctionType.RELU,
@@ -24,21 +23,8 @@ ACTIVATIONS = [
 ]
 
 
-def scale(rng: Random, low: float = 0.002, high: float = 0.2) -> float:
-    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
-def zero(rng: Random) -> int:
-    return int(rng.integers(-128, 128)) if rng.random() < 0.9 else int(rng.choice([-128, 127, 0]))
-
-
 def activation(rng: Random) -> int:
     return int(rng.choice(ACTIVATIONS))
-
-
-def sizes(rng: Random, most: int = 9, channels: int = 8) -> tuple[int, int, int]:
-    height, width, depth = rng.integers(1, [most, most, channels], endpoint=True)
-    return int(height), int(width), int(depth)
 
 
 def window(rng: Random, extents: tuple[int, int], same: bool, d: tuple[int, int] = (1, 1)) -> Any:
@@ -305,108 +291,6 @@ def reshape(kind: str) -> Case:
     return case
 
 
-def slice_(rng: Random) -> bytes:
-    shape = (1, *sizes(rng))
-    starts = [int(rng.integers(0, n)) for n in shape]
-    counts = [int(rng.integers(1, n - start + 1)) for n, start in zip(shape, starts, strict=True)]
-    given = [-1 if a + n == e and rng.random() < 0.5 else n
-             for a, n, e in zip(starts, counts, shape, strict=True)]  # fmt: skip
-    net, s, z = Writer(), scale(rng), zero(rng)
-    x, y = net.tensor(shape, s, z), net.tensor(counts, s, z)
-    held = [net.constant(np.array(numbers, np.int32)) for numbers in (starts, given)]
-    net.operator("SLICE", [x, *held], [y], "SliceOptions")
-    return net.content([x], [y])
-
-
-def strided_slice(rng: Random) -> bytes:
-    """Limits as Python has them: negative ones, ones beyond the end, left out by masks."""
-    shape, masks = (1, *sizes(rng)), {"BeginMask": 0, "EndMask": 0, "ShrinkAxisMask": 0}
-    begins, ends, steps, out = [], [], [], []
-    for axis, extent in enumerate(shape):
-        first = int(rng.integers(0, extent))
-        last = int(rng.integers(first, extent))
-        step, whole = int(rng.integers(1, 4)), rng.random() < 0.2
-        begins.append(first - extent if rng.random() < 0.3 else first)
-        ends.append(extent + 5 if last == extent - 1 else last + 1)
-        steps.append(step)
-        if axis == 3 and rng.random() < 0.3:
-            masks["ShrinkAxisMask"] |= 1 << axis
-            steps[-1] = 1
-            continue
-        if whole:
-            masks["BeginMask"] |= 1 << axis
-            masks["EndMask"] |= 1 << axis
-            first, last = 0, extent - 1
-        out.append((last - first) // step + 1)
-    net, s, z = Writer(), scale(rng), zero(rng)
-    x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
-    held = [net.constant(np.array(numbers, np.int32)) for numbers in (begins, ends, steps)]
-    net.operator("STRIDED_SLICE", [x, *held], [y], "StridedSliceOptions", **masks)
-    return net.content([x], [y])
-
-
-def parts(kind: str) -> Case:
-    """One of the parts is the output, or two are added."""
-
-    def case(rng: Random) -> bytes:
-        count, axis = int(rng.integers(2, 4)), int(rng.integers(1, 4))
-        shape, s, z = [1, *sizes(rng, 5)], scale(rng), zero(rng)
-        part = shape.copy()
-        shape[axis] = {"SPLIT": count * shape[axis], "UNPACK": count}.get(kind, 2 * shape[axis] + 1)
-        net = Writer()
-        x = net.tensor(shape, s, z)
-        extents = [part[axis]] * count
-        if kind == "UNPACK":
-            del part[axis]
-        if kind == "SPLIT_V":
-            count, extents = 3, [part[axis], 1, part[axis]]
-        outs = []
-        for extent in extents:
-            if kind != "UNPACK":
-                part[axis] = extent
-            outs.append(net.tensor(tuple(part), s, z))
-        around = axis - 4 if rng.random() < 0.5 else axis
-        held = net.constant(np.array(around, np.int32)) if kind != "UNPACK" else -1
-        if kind == "SPLIT":
-            net.operator(kind, [held, x], outs, "SplitOptions", NumSplits=count)
-        elif kind == "SPLIT_V":
-            lengths = net.constant(np.array(extents, np.int32))
-            net.operator(kind, [x, lengths, held], outs, "SplitVOptions", NumSplits=count)
-        else:
-            net.operator(kind, [x], outs, "UnpackOptions", Num=count, Axis=around)
-        if rng.random() < 0.5:
-            return net.content([x], [outs[int(rng.integers(count))]])
-        y = net.tensor(net.tensors[outs[0]]["dims"], s * 2, z)
-        net.operator("ADD", [outs[0], outs[-1]], [y], "AddOptions")
-        return net.content([x], [y])
-
-    return case
-
-
-def transpose(rng: Random) -> bytes:
-    net, s, z = Writer(), scale(rng), zero(rng)
-    shape = (1, *sizes(rng))
-    order = [0, *(int(axis) + 1 for axis in rng.permutation(3))]
-    x, y = net.tensor(shape, s, z), net.tensor([shape[axis] for axis in order], s, z)
-    net.operator("TRANSPOSE", [x, net.constant(np.array(order, np.int32))], [y], "TransposeOptions")
-    return net.content([x], [y])
-
-
-def resize_nearest_neighbor(rng: Random) -> bytes:
-    height, width, depth = sizes(rng, 6)
-    factors = [int(factor) for factor in rng.integers(1, 6, 2)]
-    out = [height * factors[0], width * factors[1]]
-    if rng.random() < 0.3:
-        (height, width), out = out, [height, width]
-    net, s, z = Writer(), scale(rng), zero(rng)
-    x, y = net.tensor((1, height, width, depth), s, z), net.tensor((1, *out, depth), s, z)
-    net.operator(
-        "RESIZE_NEAREST_NEIGHBOR", [x, net.constant(np.array(out, np.int32))], [y],
-        "ResizeNearestNeighborOptions", HalfPixelCenters=bool(rng.integers(2)),
-    )  # fmt: skip
-    return net.content([x], [y])
-
-
 def unary(kind: str, in_high: float = 0.2, out: tuple[float, int] | None = None) -> Case:
     """A function of one value; ``out`` is the scale and zero point that TFLite prescribes."""
 
@@ -471,13 +355,6 @@ CASES: dict[str, Case] = {
     "RESHAPE": reshape("RESHAPE"),
     "SQUEEZE": reshape("SQUEEZE"),
     "EXPAND_DIMS": reshape("EXPAND_DIMS"),
-    "TRANSPOSE": transpose,
-    "SLICE": slice_,
-    "STRIDED_SLICE": strided_slice,
-    "SPLIT": parts("SPLIT"),
-    "SPLIT_V": parts("SPLIT_V"),
-    "UNPACK": parts("UNPACK"),
-    "RESIZE_NEAREST_NEIGHBOR": resize_nearest_neighbor,
     "SOFTMAX": unary("SOFTMAX", 2.0, (1 / 256, -128)),
     "LOGISTIC": unary("LOGISTIC", 0.5, (1 / 256, -128)),
     "TANH": unary("TANH", 0.5, (1 / 128, 0)),
@@ -486,4 +363,5 @@ CASES: dict[str, Case] = {
     "RELU": unary("RELU"),
     "RELU6": unary("RELU6"),
     "QUANTIZE": quantize,
+    **SLICES,
 }

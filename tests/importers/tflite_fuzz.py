@@ -21,8 +21,9 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.tflite import TFLite
-from tests.importers.tflite_cases import CASES, Random
+from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
+from tests.importers.tflite_random import Random
 from tests.importers.tflite_writer import Writer
 
 SECONDS = 2.0

@@ -7,7 +7,8 @@ import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
-from tests.importers.tflite_cases import Random, scale, weight_scales, zero
+from tests.importers.tflite_cases import weight_scales
+from tests.importers.tflite_random import Random, scale, zero
 from tests.importers.tflite_writer import Writer
 
 
