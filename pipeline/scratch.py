@@ -118,7 +118,7 @@ def added_bytes(op: Conv2d, tensors: Tensors, channels: int, bits: int) -> int:
     rows, columns, count = tensors[op.output].shape
     taps = prod(tensors[op.parameters[0]].shape[1:3])
     windows = pixels_together(rows * columns) * words(taps * channels) * 8
-    if bits > 8 or not few_taps(taps * channels):
+    if bits > 16 or not few_taps(taps * channels):
         return windows
     height = tensors[op.parameters[0]].shape[1]
     each = (pairs(height * len(kind.taps) * channels) for kind in kinds(op, tensors))

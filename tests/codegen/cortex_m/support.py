@@ -30,3 +30,9 @@ def fast(native: Native, template: str) -> int:
             "pool": ", 4 channels at a time"}  # fmt: skip
     text = native.files["model.c"]
     return sum(says[template] in line and "at a time" in line for line in text.splitlines())
+
+
+def coarser(plan: Plan, least: int) -> Plan:
+    """Rounded sums with steps of ``least`` or more."""
+    buffers = (replace(b, step=max(b.step, least)) if b.step > 1 else b for b in plan.buffers)
+    return replace(plan, buffers=tuple(buffers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,8 +19,9 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
 from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
+from tests.codegen.cortex_m.support import coarser
 from tests.graphs import Net, random_graph
-from tests.strategies.nets import entrance, residual
+from tests.strategies.nets import entrance, fig1_block, residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 
 pytestmark = needs_arm
@@ -57,11 +59,15 @@ def test_every_kind_of_layer(board: str, tmp_path: Path) -> None:
     check(network(BOARDS.index(board)), board, tmp_path)
 
 
-def check_channel_by_channel(graph: Graph, board: str, folder: Path) -> None:
-    """Sums of 8 bits of one channel after the other, as the interpreter has them."""
+def check_channel_by_channel(
+    graph: Graph, board: str, folder: Path, bits: Literal[8, 16] = 8
+) -> None:
+    """Sums of few bits of one channel after the other, as the interpreter has them."""
     hardware = board_named(board)
-    plan = Partial(accumulator_bits=8, channels=1).plan(graph, hardware)
+    plan = Partial(accumulator_bits=bits, channels=1).plan(graph, hardware)
     plan = calibrated(plan, graph, frames(graph, 2, 1))
+    if bits == 16:
+        plan = coarser(plan, 5)
     size = built(folder, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(folder, graph, hardware, size, given)
@@ -73,6 +79,10 @@ def check_channel_by_channel(graph: Graph, board: str, folder: Path) -> None:
 @pytest.mark.parametrize("network", [residual, entrance])
 def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_path: Path) -> None:
     check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
+
+
+def test_sums_of_16_bits(tmp_path: Path) -> None:
+    check_channel_by_channel(fig1_block(), "nucleo_f446re", tmp_path, 16)
 
 
 @pytest.mark.slow

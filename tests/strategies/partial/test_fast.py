@@ -20,7 +20,7 @@ from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
 from tests.codegen.affine.support import frames
-from tests.codegen.cortex_m.support import core, fast, twin
+from tests.codegen.cortex_m.support import coarser, core, fast, twin
 from tests.strategies import nets
 from tests.strategies.nets import Net
 
@@ -78,14 +78,17 @@ def test_room_outside_of_the_chip(strategy: Strategy) -> None:
     assert any(buffer.role == "scratch" for buffer in strategy.plan(graph, board).buffers)
 
 
-@pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 12), (16, 36)])
+@pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 12), (16, 1), (16, 36)])
 def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
     graph = nets.fig1_block()
     strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
     plan = calibrated(strategy.plan(graph, core()), graph, frames(graph, 2, 1))
+    plan = coarser(plan, 5)
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert np.array_equal(twin(tmp_path, graph, plan)(given), expected)
+    native = twin(tmp_path, graph, plan)
+    assert np.array_equal(native(given), expected)
+    assert ("a window in registers" in native.files["model.c"]) == (channels == 1)
 
 
 @pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 3), (16, 1)])

@@ -1,4 +1,4 @@
-"""Convolution of few input channels into accumulators of 8 bits, whose units stand for several.
+"""Convolution of few input channels into accumulators whose units stand for several.
 
 A window stays in registers for all output channels, without the taps that lie outside. A sum S,
 divided by the step and rounded to nearest, halves away from zero, is
@@ -50,7 +50,7 @@ def compute(
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape
-    if out.bits != 8 or out.step < LEAST_STEP or not few_taps(kernel_h * kernel_w * at_once):
+    if out.bits > 16 or out.step < LEAST_STEP or not few_taps(kernel_h * kernel_w * at_once):
         return False
     split = passes(values, at_once)
     reach = largest(job, op, split)
@@ -63,7 +63,7 @@ def compute(
     words = [pairs(len(each)) for each in taps]
     rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
-    quads = count // 4 if 2 * reach < 255 * out.step else 0
+    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * out.step else 0
     job.program.call(
         op.name,
         "cortex_m/rounded",
