@@ -96,7 +96,8 @@ def absurd(net: Writer, rng: Random) -> None:
             kinds = ["SHAPE", "WHILE", "CUSTOM", "LSTM", *CASES]
             op["kind"] = kinds[int(rng.integers(len(kinds)))]
         case 8:
-            most = {"KeepDims": 2, "KeepNumDims": 2, "Padding": 128, "FusedActivationFunction": 128}
+            flags = ("KeepDims", "KeepNumDims", "HalfPixelCenters", "AlignCorners")
+            most = {**dict.fromkeys(flags, 2), "Padding": 128, "FusedActivationFunction": 128}
             for name in [name for name in op["values"] if rng.random() < 0.5]:
                 op["values"][name] = abs(number) % most[name] if name in most else number
 
