@@ -51,6 +51,7 @@ leaf:
         ("10 cbz r0, 16\n12 push {r4, lr}\n14 pop {r4, pc}\n16 sub sp, #4\n18 b.n 18", 8),
         ("10 push {r4, lr}\n12 popne {r4, pc}\n14 sub sp, #8\n16 b.n 16", 16),
         ("10 ldr r4, [pc, #4]\n12 add sp, r4\n14 bx lr\n16 nop\n18 .word 0xfffffff0", 16),
+        ("10 sub sp, #16\n12 stmia sp, {r0, r1}\n14 ldmia sp, {r9, sl, fp}\n18 bx lr", 16),
         ("10 cmp sp, r0\n12 str r0, [sp, #8]\n14 mov r1, sp\n16 bx lr", 0),
     ],
 )

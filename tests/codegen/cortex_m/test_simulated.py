@@ -81,6 +81,12 @@ def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_pat
     check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
 
 
+@pytest.mark.parametrize("graph", [residual(25), entrance(11)])
+def test_without_a_loop_and_with_many_values(graph: Graph, tmp_path: Path) -> None:
+    """Of few channels the innermost loop is straight; of many strips values lie on the stack."""
+    check_channel_by_channel(graph, "nucleo_f446re", tmp_path)
+
+
 def test_sums_of_16_bits(tmp_path: Path) -> None:
     check_channel_by_channel(fig1_block(), "nucleo_f446re", tmp_path, 16)
 
