@@ -23,7 +23,9 @@ _LABEL = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _LINE = re.compile(r"^ *([0-9a-f]+):\t([\w.]+)(?:\t([^@;<]*))?")
 _CONDITIONAL = re.compile(rf"^(?:pop|ldmia|bx|ldr|b)(?:{CONDITIONS})$")
 _NUMBER = re.compile(r"#(-?\d+)")
-_READ_ONLY = re.compile(r"^(cmp|cmn|tst|str|strb|strh|strd|push|vpush|vstr|stmia|ldmia|bx|blx|b|bl)$")
+_READ_ONLY = re.compile(
+    r"^(cmp|cmn|tst|str|strb|strh|strd|push|vpush|vstr|stmia|ldmia|bx|blx|b|bl)$"
+)
 
 
 @dataclass(frozen=True)
