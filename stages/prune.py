@@ -5,7 +5,6 @@ from pathlib import Path
 from pipeline import config
 from pipeline.artifacts import link_npz, read_npz, write_npz, write_text
 from pipeline.pruning.method import to_csv
-from pipeline.training.environment import Run
 from stages._main import run
 
 
@@ -16,6 +15,8 @@ def main() -> None:
         link_npz(Path("weights.npz"), Path("pruned.npz"))
         write_text(Path("pruning.csv"), to_csv([]))
         return
+    from pipeline.training.environment import Run  # imports PyTorch, which takes a second
+
     weights = read_npz(Path("weights.npz"))
     settings = Run.from_environment(cfg["seed"], cfg["threads"])
     data = read_npz(Path("data/dataset.npz"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipeline.artifacts import Arrays
-from pipeline.models.network import Model
-from pipeline.training.environment import Run
+
+if TYPE_CHECKING:  # they import PyTorch, which takes a second
+    from pipeline.models.network import Model
+    from pipeline.training.environment import Run
 
 
 @dataclass(frozen=True)

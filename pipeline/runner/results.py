@@ -20,7 +20,8 @@ INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 ROW = ("name", "metric", "paper", "layer", "of")
 
 TIMED = (
-    *("frames", "makespan_us", "bound_us", "card_timing", "states_us", "energy_by_state_uj"),
+    *("frames", "makespan_us", "bound_us", "bound_by", "bound_overhead_pct"),
+    *("card_timing", "states_us", "energy_by_state_uj"),
     *("wear_gb_a_day", "io_tasks", "compute_tasks", "traffic", "study"),
 )
 """What the simulation of a plan with a card tells besides its metrics."""

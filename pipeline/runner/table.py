@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,23 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
             from pipeline.report.pareto import png  # matplotlib takes a second
 
             called = names([job["overrides"] for job in jobs])
-            pictures = {"pareto.png": png(jobs, called), "profile.png": profiles(jobs, called)}
-            for name, picture in pictures.items():
-                if picture:
-                    write_bytes(folder / name, picture)
-                    files.append(folder / name)
+            files += picture(folder / "pareto.png", lambda: png(jobs, called))
+            files += picture(folder / "profile.png", lambda: profiles(jobs, called))
         return files
     return []
+
+
+def picture(file: Path, draw: Callable[[], bytes | None]) -> list[Path]:
+    """Write what ``draw`` gives, if anything, and return the files written. A picture that fails
+    is said on stderr: it is not worth a sweep's result."""
+    try:
+        content = draw()
+    except Exception as error:
+        print(f"{file.name} could not be drawn: {error}", file=sys.stderr)
+        content = None
+    if content:
+        write_bytes(file, content)
+    return [file] if content else []
 
 
 def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes | None:
@@ -107,9 +118,7 @@ def keep_rows(
             from pipeline.report.figures import png as drawn
 
             jobs = [{**job, **reports(Path(job["run_dir"]))} for job in result["jobs"]]
-            if picture := drawn(figure, jobs):
-                write_bytes(folder / "figure.png", picture)
-                files.append(folder / "figure.png")
+            files += picture(folder / "figure.png", lambda: drawn(figure, jobs))
     return files
 
 
