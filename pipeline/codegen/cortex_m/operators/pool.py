@@ -21,9 +21,9 @@ def compute(job: Job) -> bool:
     op = job.op
     assert isinstance(op, Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
-    view, out = step.channels_view(job), job.out()
     if part is None or not part.extent.known or part.extent.const < 4:
         return False
+    view, out = step.channels_view(job), job.out()
     if not (step.evenly_spaced(view) and step.evenly_spaced(out)) or prod(op.kernel) > MOST_TAPS:
         return False
     end = ending(job.program, op)
