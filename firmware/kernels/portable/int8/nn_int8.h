@@ -7,6 +7,14 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
+ * some of the copies for functions that write nothing, and leave out the calls. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define NN_KERNEL __attribute__((noclone))
+#else
+#define NN_KERNEL
+#endif
+
 static inline int32_t nn_min(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t nn_max(int32_t a, int32_t b) { return a > b ? a : b; }
 

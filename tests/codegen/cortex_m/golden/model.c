@@ -99,7 +99,7 @@ static const int32_t nn_softmax7_exp[256] = {
 };
 
 /* conv0: convolution (8, 8, 3) -> (4, 4, 4), kernel 3x3, stride 2 2, padding 1 1 1 1, 4 pixels and 2 channels at a time */
-static __attribute__((noinline)) void nn_conv0(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     static const int8_t outside[9] = { [0 ... 8] = -2 };
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
@@ -241,7 +241,7 @@ static __attribute__((noinline)) void nn_conv0(const int8_t *restrict in, int8_t
 }
 
 /* conv1: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1, 4 pixels and 2 channels at a time */
-static __attribute__((noinline)) void nn_conv1(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     static const int8_t outside[12] = { [0 ... 11] = -10 };
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
@@ -354,7 +354,7 @@ static __attribute__((noinline)) void nn_conv1(const int8_t *restrict in, int8_t
 }
 
 /* add2: sum of (4, 4, 4) and (4, 4, 4), a word of each at a time */
-static __attribute__((noinline)) void nn_add2(const int8_t *left_in, const int8_t *right_in, int8_t *out) {
+static __attribute__((noinline)) NN_KERNEL void nn_add2(const int8_t *left_in, const int8_t *right_in, int8_t *out) {
     for (int32_t n = 0; n < 64; n += 4) {
         const uint32_t lefts = nn_load_word(&left_in[n]), rights = nn_load_word(&right_in[n]);
 #pragma GCC unroll 4
@@ -368,7 +368,7 @@ static __attribute__((noinline)) void nn_add2(const int8_t *left_in, const int8_
 }
 
 /* conv3: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1, 4 groups, 4 channels at a time, each with its rows by itself, widened */
-static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     nn_word_t *const ring = (nn_word_t *)scratch; /* the rows under the kernel, the oldest in turn replaced */
     const int32_t *quad = nn_conv3_weights;
     for (int32_t begin = 0; begin < 4; begin += 4) {
@@ -579,7 +579,7 @@ static __attribute__((noinline)) void nn_conv3(const int8_t *restrict in, int8_t
 }
 
 /* conv4: convolution (4, 4, 4) -> (4, 4, 6), kernel 1x1, 4 pixels and 2 channels at a time */
-static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
         const int32_t first = block;
@@ -668,7 +668,7 @@ static __attribute__((noinline)) void nn_conv4(const int8_t *restrict in, int8_t
 }
 
 /* average5: average (4, 4, 6) -> (1, 1, 6), kernel 4x4, stride 2 2, 4 channels at a time */
-static __attribute__((noinline)) void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
+static __attribute__((noinline)) NN_KERNEL void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 1; y++) {
         const int32_t top = y * 2;
         for (int32_t x = 0; x < 1; x++) {
@@ -714,7 +714,7 @@ static __attribute__((noinline)) void nn_average5(const int8_t *restrict in, int
 }
 
 /* dense6: dense (1, 1, 6) -> (3), 2 channels at a time */
-static __attribute__((noinline)) void nn_dense6(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
+static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     nn_word_t *const wide = (nn_word_t *)scratch; /* the input, widened */
     nn_word_t *const to = nn_widen_s8(wide, in, 1, 1);
     nn_half_t *const rest = (nn_half_t *)to;
@@ -771,7 +771,7 @@ static __attribute__((noinline)) void nn_dense6(const int8_t *restrict in, int8_
 }
 
 /* softmax7: softmax (3), as TFLite computes it in integers */
-static void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
     const int8_t *row = &in[0];
     int32_t largest = -128, sum = 0, over;
     for (int32_t c = 0; c < 3; c++) {

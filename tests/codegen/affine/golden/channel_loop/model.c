@@ -74,14 +74,14 @@ static const int8_t nn_conv2_shift[5] = {
 };
 
 /* conv2: nothing added yet */
-static void nn_conv2_clear(uint8_t *restrict out) {
+static NN_KERNEL void nn_conv2_clear(uint8_t *restrict out) {
     for (int32_t i = 0; i < 210; i++) {
         nn_store_32(&out[i * 4], (uint32_t)(0));
     }
 }
 
 /* conv0: convolution (6, 7, 3) -> (6, 7, 6), kernel 1x1 */
-static void nn_conv0(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop) {
+static NN_KERNEL void nn_conv0(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop) {
     for (int32_t y = 0; y < 6; y++) {
         const int32_t top = y;
         for (int32_t x = 0; x < 7; x++) {
@@ -101,7 +101,7 @@ static void nn_conv0(const int8_t *restrict in, int8_t *restrict out, int32_t o_
 }
 
 /* conv1: convolution (6, 7, 6) -> (6, 7, 6), kernel 3x3, padding 1 1 1 1, 6 groups; 2 channels at a time */
-static void nn_conv1(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop, int32_t in_c) {
+static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop, int32_t in_c) {
     for (int32_t y = 0; y < 6; y++) {
         const int32_t top = y - 1;
         const int32_t ky_first = nn_first_tap(top, 0, 1);
@@ -134,7 +134,7 @@ static void nn_conv1(const int8_t *restrict in, int8_t *restrict out, int32_t o_
 }
 
 /* conv2: convolution (6, 7, 6) -> (6, 7, 5), kernel 1x1, partial; 2 input channels at a time */
-static void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t c_start, int32_t in_c) {
+static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t c_start, int32_t in_c) {
     int32_t window[2];
     for (int32_t y = 0; y < 6; y++) {
         const int32_t top = y;
@@ -159,7 +159,7 @@ static void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int3
 }
 
 /* conv2: complete sums to int8 */
-static void nn_conv2_finish(const uint8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_conv2_finish(const uint8_t *restrict in, int8_t *restrict out) {
     for (int32_t i = 0; i < 42; i++) {
         for (int32_t j = 0; j < 5; j++) {
             const int32_t value = nn_scaled(nn_load_32(&in[i * 20 + j * 4]) + nn_conv2_bias[j], nn_conv2_multiplier[j], nn_conv2_shift[j]);

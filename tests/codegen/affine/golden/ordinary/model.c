@@ -146,7 +146,7 @@ static const int32_t nn_softmax7_exp[256] = {
 };
 
 /* conv0: convolution (8, 8, 3) -> (4, 4, 4), kernel 3x3, stride 2 2, padding 1 1 1 1 */
-static void nn_conv0(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_conv0(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 4; y++) {
         const int32_t top = y * 2 - 1;
         const int32_t ky_first = nn_first_tap(top, 0, 1);
@@ -172,7 +172,7 @@ static void nn_conv0(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* conv1: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1 */
-static void nn_conv1(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 4; y++) {
         const int32_t top = y - 1;
         const int32_t ky_first = nn_first_tap(top, 0, 1);
@@ -198,7 +198,7 @@ static void nn_conv1(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* add2: sum of (4, 4, 4) and (4, 4, 4) */
-static void nn_add2(const int8_t *left, const int8_t *right, int8_t *out) {
+static NN_KERNEL void nn_add2(const int8_t *left, const int8_t *right, int8_t *out) {
     for (int32_t i = 0; i < 64; i++) {
         const int32_t left_scaled = nn_scaled((int32_t)(left[i] - 16) * 1048576, 1087710153, 0);
         const int32_t right_scaled = nn_scaled((int32_t)(right[i] + 10) * 1048576, 1799892443, 0);
@@ -208,7 +208,7 @@ static void nn_add2(const int8_t *left, const int8_t *right, int8_t *out) {
 }
 
 /* conv3: convolution (4, 4, 4) -> (4, 4, 4), kernel 3x3, padding 1 1 1 1, 4 groups; 4 channels at a time */
-static void nn_conv3(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_conv3(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 4; y++) {
         const int32_t top = y - 1;
         const int32_t ky_first = nn_first_tap(top, 0, 1);
@@ -241,7 +241,7 @@ static void nn_conv3(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* conv4: convolution (4, 4, 4) -> (4, 4, 6), kernel 1x1 */
-static void nn_conv4(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_conv4(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 4; y++) {
         const int32_t top = y;
         for (int32_t x = 0; x < 4; x++) {
@@ -261,7 +261,7 @@ static void nn_conv4(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* average5: average (4, 4, 6) -> (1, 1, 6), kernel 4x4, stride 2 2; 6 channels at a time */
-static void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t y = 0; y < 1; y++) {
         const int32_t top = y * 2;
         for (int32_t x = 0; x < 1; x++) {
@@ -290,7 +290,7 @@ static void nn_average5(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* dense6: dense (1, 1, 6) -> (3) */
-static void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
     for (int32_t o = 0; o < 3; o++) {
         const int8_t *weight = &nn_dense6_weights[o * 6];
         int32_t sum = 0;
@@ -303,7 +303,7 @@ static void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
 }
 
 /* softmax7: softmax (3), as TFLite computes it in integers */
-static void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
+static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
     const int8_t *row = &in[0];
     int32_t largest = -128, sum = 0, over;
     for (int32_t c = 0; c < 3; c++) {
