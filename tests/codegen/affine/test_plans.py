@@ -70,4 +70,4 @@ def test_overlapping_pointers_are_not_declared_apart() -> None:
 def test_tiles_share_one_function() -> None:
     """Steps that differ in addresses and ranges only do not multiply the code."""
     text = source("row ring")
-    assert len(re.findall(r"^static void ", text, re.MULTILINE)) == 3
+    assert len(re.findall(r"^static NN_KERNEL void ", text, re.MULTILINE)) == 3
