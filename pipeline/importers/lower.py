@@ -179,7 +179,7 @@ def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> Fix
         ThimbleError: where a sum, shifted left, may leave int32.
     """
     try:
-        requant = FixedPoint.of([float(each) for each in scales])
+        requant = FixedPoint.rounding_once([float(each) for each in scales], largest)
     except ThimbleError as error:
         raise node.refuse(str(error)) from None
     if largest * 2.0 ** max(0, *requant.shifts) >= 2.0**31:

@@ -7,7 +7,8 @@ With a multiplier m < 2**31 and a right shift e >= 1 TFLite computes, of a sum v
 
 and y plus the zero point is clipped. Half and zero point, times 2**e, are one addend of the SMMLAR.
 The sign of x is that of v wherever it matters; where the clip cuts off all below the zero point,
-it never does.
+it never does. Where e is 0 for all channels, as in networks that are quantized here, the SMMLAR with
+the zero point as its addend is all.
 """
 
 from __future__ import annotations
@@ -36,14 +37,23 @@ class Quick:
 
     Attributes:
         signed: results below the zero point are seen.
+        once: all shifts are 0.
         low, high: what is stored is clipped to them, where its type alone does not do it.
     """
 
     constants: IntArray
     signed: bool
+    once: bool
     kind: str
     low: int | None
     high: int | None
+
+    def requantized(self, twice: str, multiplier: object, offset: object, shift: object) -> str:
+        """C of what is to be clipped; all are C expressions."""
+        if self.once:
+            return f"nn_add_product((uint32_t){twice}, (uint32_t){multiplier}, {offset})"
+        toward = twice if self.signed else "0"
+        return f"nn_requantized({twice}, {multiplier}, {offset}, {shift}, {toward})"
 
     def saturated(self, value: str) -> str:
         text = f"nn_saturated_{self.kind}({value})"
@@ -64,19 +74,21 @@ def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick
     multipliers = np.broadcast_to(np.array(requant.multipliers, dtype=np.int64), count)
     exponents = -np.broadcast_to(np.array(requant.shifts, dtype=np.int64), count)
     multipliers = np.where(np.isnan(settled), multipliers, 0)
-    exponents = np.where(multipliers == 0, 1, exponents)
-    if exponents.min() < 1 or exponents.max() > 30:
+    once = not exponents.any()
+    exponents = np.where(multipliers == 0, 0 if once else 1, exponents)
+    if exponents.min() < (0 if once else 1) or exponents.max() > 30:
         return None
     largest = np.abs(sums).max(axis=1)
     stored = np.where(np.isnan(settled), zero, settled).astype(np.int64)
-    offsets = (1 << (exponents - 1)) + stored * (1 << exponents)
+    offsets = (1 << exponents >> 1) + stored * (1 << exponents)
     reached = (largest * multipliers >> 31) + np.abs(offsets) + 2
     if (2 * largest).max() >= REACH or reached.max() >= REACH:
         return None
     low, high = limits(target, clip)
     return Quick(
         np.stack([multipliers, offsets, exponents], axis=1),
-        signed=low < zero,
+        signed=low < zero and not once,
+        once=once,
         kind="s8" if target.dtype.signed else "u8",
         low=low if low > target.dtype.minimum else None,
         high=high if high < target.dtype.maximum else None,
@@ -114,17 +126,9 @@ class End:
     ending: Ending | None
 
     @property
-    def signed(self) -> bool:
-        return self.quick is not None and self.quick.signed
-
-    @property
     def words(self) -> int:
         """Of the table's row for two channels: two starts, then the constants of each."""
         return 8 if self.quick else 2
-
-    def saturated(self, value: str) -> str:
-        assert self.quick is not None
-        return self.quick.saturated(value)
 
     def rows(self, groups: IntArray, packed: bool) -> IntArray:
         """(groups, channels) of channel numbers, pairs side by side -> words of the table."""
