@@ -82,9 +82,12 @@ class Net:
         return f"{kind}{len(self.operators)}"
 
     def scales(self, count: int, atoms: int, per_channel: bool = True) -> FixedPoint:
-        """Such that a sum of ``atoms`` products of random bytes has a spread of about 40."""
+        """Such that a sum of ``atoms`` products of random bytes has a spread of about 40. Every
+        other layer rounds once, as in networks that are quantized here."""
         typical = 40 / (np.sqrt(atoms) * 74 * 74)
         spread = self.rng.uniform(0.5, 2.0, count if per_channel else 1)
+        if len(self.operators) % 2:
+            return FixedPoint.rounding_once((typical * spread).tolist(), atoms << 16)
         return FixedPoint.of(typical * spread)
 
     def clip(self, name: str | None = None) -> tuple[int, int] | None:

@@ -49,9 +49,9 @@ class FixedPoint:
     """``(acc + bias) * multiplier * 2**(shift - 31)``, rounded twice as TFLite does.
 
     One multiplier and shift, or one for each channel of the last axis. A positive shift goes left
-    before the multiplication. With a shift of 0 the second rounding does nothing. Source: gemmlowp's
-    SaturatingRoundingDoublingHighMul and RoundingDivideByPOT, which TFLite's reference kernels and
-    tflite-micro are built with.
+    before the multiplication; with a shift of 0 the second rounding does nothing. Source:
+    gemmlowp's SaturatingRoundingDoublingHighMul and RoundingDivideByPOT, which TFLite's reference
+    kernels and tflite-micro are built with.
     """
 
     multipliers: tuple[int, ...]

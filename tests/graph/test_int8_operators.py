@@ -61,6 +61,41 @@ def test_a_scale_becomes_the_nearest_multiplier(scale: float, value: int) -> Non
     assert abs(int(requant.apply(np.array([value]))[0]) - value * scale) <= 1.0 + abs(value) * 1e-9
 
 
+@given(st.floats(2.0**-12, 0.999), st.integers(1, 1 << 24), st.floats(-1, 1))
+@settings(max_examples=1000, deadline=None)
+def test_rounding_once_gives_the_nearest(scale: float, largest: int, share: float) -> None:
+    requant = FixedPoint.rounding_once([scale], largest)
+    assert requant.shifts == (0,)
+    value = round(share * min(largest, 256 / scale))
+    real = Fraction(scale) * value
+    found = int(requant.apply(np.array([value]))[0])
+    assert abs(found - real) <= Fraction(1, 2) + Fraction(1, 1 << 12)
+
+
+@pytest.mark.parametrize(
+    ("scales", "largest"),
+    [([0.1, 1.5], 100), ([0.1, 2.0**-20], 1 << 30), ([1 - 2.0**-40], 100)],
+)
+def test_rounding_twice_where_once_would_lose(scales: list[float], largest: int) -> None:
+    """Scales of 1 and more, and those that leave a multiplier few bits."""
+    assert FixedPoint.rounding_once(scales, largest) == FixedPoint.of(scales)
+
+
+def test_rounding_once_is_nearer_than_twice() -> None:
+    """By three bits: the second rounding moves every 16th result."""
+    sums = np.arange(-2000, 2000)
+    real = np.floor(sums * 0.0626 + 0.5)
+    once = FixedPoint.rounding_once([0.0626], 2000).apply(sums)
+    assert np.array_equal(once, real)
+    assert 0.04 < (FixedPoint.of([0.0626]).apply(sums) != real).mean() < 0.08
+
+
+@pytest.mark.parametrize("scale", [-1.0, float("nan"), float("inf")])
+def test_a_scale_without_a_multiplier_is_refused(scale: float) -> None:
+    with pytest.raises(ThimbleError, match="fixed-point"):
+        FixedPoint.rounding_once([scale], 100)
+
+
 def test_per_channel_tables_are_cut_with_their_channels() -> None:
     requant = FixedPoint.of([0.5, 0.25, 2.0])
     values = np.array([[100, 100, 100]])

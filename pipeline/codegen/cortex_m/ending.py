@@ -7,8 +7,8 @@ With a multiplier m < 2**31 and a right shift e >= 1 TFLite computes, of a sum v
 
 and y plus the zero point is clipped. Half and zero point, times 2**e, are one addend of the SMMLAR.
 The sign of x is that of v wherever it matters; where the clip cuts off all below the zero point,
-it never does. Where e is 0 for all channels, as in networks that are quantized here, the SMMLAR with
-the zero point as its addend is all.
+it never does. Where e is 0 for all channels, as in networks that are quantized here, the SMMLAR
+with the zero point as its addend is all.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick
     multipliers = np.broadcast_to(np.array(requant.multipliers, dtype=np.int64), count)
     exponents = -np.broadcast_to(np.array(requant.shifts, dtype=np.int64), count)
     multipliers = np.where(np.isnan(settled), multipliers, 0)
-    once = not exponents.any()
+    once = not exponents[multipliers > 0].any()
     exponents = np.where(multipliers == 0, 0 if once else 1, exponents)
     if exponents.min() < (0 if once else 1) or exponents.max() > 30:
         return None

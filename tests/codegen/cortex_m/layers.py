@@ -16,11 +16,14 @@ def _net(rng: np.random.Generator, shape: tuple[int, ...]) -> Net:
 
 
 def _requant(rng: np.random.Generator, channels: int, atoms: int) -> FixedPoint | PowerOfTwo | None:
-    """Mostly TFLite's; sometimes scales of a half and more, nothing, or a shift."""
+    """Mostly TFLite's, or rounded once; sometimes large scales, nothing, or a shift."""
     typical = 40 / (np.sqrt(atoms) * 74 * 74)
     kind = rng.random()
-    if kind < 0.7:
+    if kind < 0.5:
         return None
+    if kind < 0.7:
+        scales = (typical * rng.uniform(0.5, 2.0, channels)).tolist()
+        return FixedPoint.rounding_once(scales, atoms << 16)
     if kind < 0.8:
         return FixedPoint.of(rng.uniform(0.4, 1.5, channels))
     if kind < 0.9:

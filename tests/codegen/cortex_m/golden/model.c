@@ -40,16 +40,15 @@ static const __attribute__((aligned(4))) int8_t nn_conv1_weights[144] = {
 
 /* conv1: for two channels what sums begin with, and how they end */
 static const int32_t nn_conv1_ends[16] = {
-    9001, -982231, 1648131555, 16896, 10, 1650035575, 8448, 9, -94, 689314, 1096628981, 8448, 9,
-    1871457261, 16896, 10,
+    9001, -982231, 1609503, 16, 0, 3222726, 16, 0, -94, 689314, 2141853, 16, 0, 1827595, 16, 0,
 };
 
 /* conv3: for each channel what sums begin with, how they end, pairs of weights */
 static const int32_t nn_conv3_weights[40] = {
-    -10256, 1435280846, 896, 8, -6815626, 4652952, 10092720, -12582758, 7864560, 6684792, 2306,
-    1680863911, 896, 8, 14221152, -3538728, -8912670, -13566088, 2752686, -3669974, -7608,
-    1405737081, 1792, 9, 15859954, -16383758, 10223680, 6422684, 655412, 1179658, -3160, 1660320572,
-    896, 8, -11862114, -3473590, 14680164, 15466720, -15663256, 16318224,
+    -10256, 5606566, 3, 0, -6815626, 4652952, 10092720, -12582758, 7864560, 6684792, 2306, 6565875,
+    3, 0, 14221152, -3538728, -8912670, -13566088, 2752686, -3669974, -7608, 2745580, 3, 0,
+    15859954, -16383758, 10223680, 6422684, 655412, 1179658, -3160, 6485627, 3, 0, -11862114,
+    -3473590, 14680164, 15466720, -15663256, 16318224,
 };
 
 /* conv4: two channels by two elements */
@@ -337,16 +336,16 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
             }
 #endif
 {
-                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
-                to[4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
-                to[8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
-                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
+                to[0] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b0), (uint32_t)q[2], q[3]));
+                to[4] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b1), (uint32_t)q[2], q[3]));
+                to[8] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b2), (uint32_t)q[2], q[3]));
+                to[12] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b3), (uint32_t)q[2], q[3]));
             }
             {
-                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
-                to[5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
-                to[9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
-                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+                to[1] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s0, b0), (uint32_t)q[5], q[6]));
+                to[5] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s1, b1), (uint32_t)q[5], q[6]));
+                to[9] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s2, b2), (uint32_t)q[5], q[6]));
+                to[13] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s3, b3), (uint32_t)q[5], q[6]));
             }
             q += 8;
         }
@@ -559,10 +558,10 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                     a2 = nn_add_low_high(r2[2], (uint32_t)q[9], a2);
                     a3 = nn_add_pair(r2[2], (uint32_t)q[9], a3);
 #endif
-                    to[0] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a0, q[1], q[2], q[3], 0)), 3), 103);
-                    to[4] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a1, q[1], q[2], q[3], 0)), 3), 103);
-                    to[8] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a2, q[1], q[2], q[3], 0)), 3), 103);
-                    to[12] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(a3, q[1], q[2], q[3], 0)), 3), 103);
+                    to[0] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a0, (uint32_t)q[1], q[2])), 3), 103);
+                    to[4] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a1, (uint32_t)q[1], q[2])), 3), 103);
+                    to[8] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a2, (uint32_t)q[1], q[2])), 3), 103);
+                    to[12] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a3, (uint32_t)q[1], q[2])), 3), 103);
                     to += 16;
                     r0 += 2;
                     r1 += 2;

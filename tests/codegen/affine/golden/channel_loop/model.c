@@ -44,12 +44,7 @@ static const int16_t nn_conv1_bias[6] = {
 
 /* conv1: multiplier of each channel */
 static const int32_t nn_conv1_multiplier[6] = {
-    1942066827, 1573515789, 1134104885, 1132391648, 1547486857, 1481580219,
-};
-
-/* conv1: shift of each channel */
-static const int8_t nn_conv1_shift[6] = {
-    9, 8, 7, 8, 9, 8,
+    3793099, 6146546, 8860194, 4423405, 3022435, 5787423,
 };
 
 /* conv2: c_in / 2, c_out, kh, kw, 2 */
@@ -125,7 +120,7 @@ static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out, 
                     }
                 }
                 for (int32_t i = 0; i < 2; i++) {
-                    const int32_t value = nn_scaled(sum[i] + nn_conv1_bias[o + i], nn_conv1_multiplier[o + i], nn_conv1_shift[o + i]);
+                    const int32_t value = nn_scaled(sum[i] + nn_conv1_bias[o + i], nn_conv1_multiplier[o + i], 0);
                     out[y * 14 + x * 2 + o + i - o_start] = (int8_t)(nn_clip(value, 10, 112) - 7);
                 }
             }

@@ -53,12 +53,7 @@ static const int16_t nn_conv1_bias[4] = {
 
 /* conv1: multiplier of each channel */
 static const int32_t nn_conv1_multiplier[4] = {
-    1648131555, 1650035575, 1096628981, 1871457261,
-};
-
-/* conv1: shift of each channel */
-static const int8_t nn_conv1_shift[4] = {
-    10, 9, 9, 10,
+    1609503, 3222726, 2141853, 1827595,
 };
 
 /* conv3: c_in, kh, kw, c_out */
@@ -74,12 +69,7 @@ static const int16_t nn_conv3_bias[4] = {
 
 /* conv3: multiplier of each channel */
 static const int32_t nn_conv3_multiplier[4] = {
-    1435280846, 1680863911, 1405737081, 1660320572,
-};
-
-/* conv3: shift of each channel */
-static const int8_t nn_conv3_shift[4] = {
-    8, 8, 9, 8,
+    5606566, 6565875, 2745580, 6485627,
 };
 
 /* conv4: c_out, kh, kw, c_in */
@@ -190,7 +180,7 @@ static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out) 
                         sum += (pixel[c] + 10) * weight[c];
                     }
                 }
-                const int32_t value = nn_scaled(sum + nn_conv1_bias[o], nn_conv1_multiplier[o], nn_conv1_shift[o]);
+                const int32_t value = nn_scaled(sum + nn_conv1_bias[o], nn_conv1_multiplier[o], 0);
                 out[y * 16 + x * 4 + o] = (int8_t)(nn_clip(value, -144, 111) + 16);
             }
         }
@@ -232,7 +222,7 @@ static NN_KERNEL void nn_conv3(const int8_t *restrict in, int8_t *restrict out) 
                     }
                 }
                 for (int32_t i = 0; i < 4; i++) {
-                    const int32_t value = nn_scaled(sum[i] + nn_conv3_bias[o + i], nn_conv3_multiplier[o + i], nn_conv3_shift[o + i]);
+                    const int32_t value = nn_scaled(sum[i] + nn_conv3_bias[o + i], nn_conv3_multiplier[o + i], 0);
                     out[y * 16 + x * 4 + o + i] = (int8_t)(nn_clip(value, 0, 100) + 3);
                 }
             }
