@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.targets.avr_stack import Bound
 
 CONDITIONS = "eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
-MOST_BYTES = 1 << 24
+MOST_BYTES = 1 << 20
 
 _LABEL = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _LINE = re.compile(r"^ *([0-9a-f]+):\t([\w.]+)(?:\t([^@;<]*))?")
