@@ -42,6 +42,7 @@ def test_submitit(project: Project) -> None:
     check(project, "submitit_local")
 
 
+@pytest.mark.slow
 def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
     """The worker's process is killed, as SLURM does when it takes too much memory."""
     project.env["FAKE_SLEEP_simulate"] = "4"

@@ -51,10 +51,8 @@ def run(place: Path, umask: int, env: dict[str, str], *args: str) -> Path:
     return Path(result["run_dir"])
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [pytest.param(QUICK, id="quick"), pytest.param(PAPER, id="paper", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [QUICK, PAPER], ids=["quick", "paper"])
 def test_two_fresh_clones_give_the_same_bytes(tmp_path: Path, recipe: tuple[str, ...]) -> None:
     if not shutil.which("avr-gcc"):
         pytest.skip("needs avr-gcc: make setup")

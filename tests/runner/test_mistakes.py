@@ -168,7 +168,7 @@ def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a disk read-only needs root")
-@pytest.mark.parametrize("place", ["home", "home/cache"])
+@pytest.mark.parametrize("place", ["home", pytest.param("home/cache", marks=pytest.mark.slow)])
 def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: str) -> None:
     disk, home = tmp_path / place, tmp_path / "home"
     disk.mkdir(parents=True)

@@ -61,7 +61,7 @@ def chains(draw: st.DrawFn) -> Chain:
     return chain
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(chains(), st.booleans())
 def test_any_chain_is_proved_and_computes_the_reference(chain: Chain, streams: bool) -> None:
     graph, frame = chain.graph(), chain.frame()

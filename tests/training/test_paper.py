@@ -132,7 +132,7 @@ write_npz(Path("{out}"), trained.weights)
 """
 
 
-@pytest.mark.parametrize("files", [1, 7])
+@pytest.mark.parametrize("files", [1, pytest.param(7, marks=pytest.mark.slow)])
 def test_a_killed_process_resumes_to_the_same_weights(
     tmp_path: Path, plain: Arrays, files: int
 ) -> None:
