@@ -115,7 +115,7 @@ def _stage(graph: Graph, start: str, operators: list[Operator], grid: Grid) -> S
         for operand in (o for term in op.terms(graph.tensors) for o in term.operands):
             if operand.tensor not in op.inputs:
                 continue
-            if [window.axis for window in operand.windows[:2]] != [0, 1]:
+            if [(each.axis, each.divide) for each in operand.windows[:2]] != [(0, 1), (1, 1)]:
                 return None
             rows, columns = (
                 span.before(window)

@@ -18,6 +18,7 @@ from pipeline.strategies.ordinary import needed
 from pipeline.strategies.patch.patch import Patch
 from pipeline.strategies.patch.pieces import in_stage, most
 from pipeline.strategies.patch.stage import Span, stages
+from tests.graphs import Net as RandomNet
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
@@ -126,6 +127,19 @@ def test_depthwise_in_its_inputs_place() -> None:
     assert exact(plan, graph)
     assert cost(plan, graph, BOARD).pmu_bytes == 6 * 6 * (64 + 8) > 24 * 24
     assert Patch(rows=2, columns=2, until="conv2d1").program(graph).channelwise == {"conv2d3"}
+
+
+def test_what_is_enlarged_ends_the_part_in_patches() -> None:
+    """Neighbouring pixels read the same one there: tiles would be of no one size."""
+    net = RandomNet((16, 16, 3), np.random.default_rng(0))
+    before = net.conv(8, (3, 3), stride=(2, 2))
+    net.rearrange((14, 14, 8), repeats=(2, 2, 1))
+    after = net.conv(4, (3, 3))
+    graph = net.graph()
+    assert [stage.end for stage in stages(graph, graph.input, needed(graph), (2, 2))] == [before]
+    assert exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
+    with pytest.raises(ThimbleError, match=f"until {after}"):
+        Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
 
 
 def test_nothing_to_patch() -> None:
