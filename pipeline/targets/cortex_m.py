@@ -91,11 +91,19 @@ def ram_bytes(hardware: Hardware) -> int:
     return hardware.sram_bytes // granule * granule
 
 
+def flash_granted(flash_bytes: int) -> int:
+    """The least that holds ``flash_bytes`` and is one region of the memory protection: eighths of a
+    power of two. That the program fits the flash itself is checked when it is linked."""
+    size = max(LEAST_BYTES, 1 << (flash_bytes - 1).bit_length())
+    part = size // 8 if size >= 8 * LEAST_BYTES else size
+    return -(-flash_bytes // part) * part
+
+
 def placed(machine: Machine, hardware: Hardware, available: int, stack_bytes: int) -> Sequence[str]:
     """The linker's options that give ``link.ld`` its addresses and sizes."""
     symbols = {
         "flash_start": machine.flash_start,
-        "flash_bytes": hardware.flash_bytes,
+        "flash_bytes": flash_granted(hardware.flash_bytes),
         "ram_start": machine.ram_start,
         "ram_bytes": available,
         "stack_bytes": stack_bytes,

@@ -119,6 +119,18 @@ def test_any_size_is_kept_to(sram_bytes: int, tmp_path: Path) -> None:
 
 
 @needs_arm
+@pytest.mark.parametrize("board", ["nucleo_f446re", "nucleo_u575zi"])  # PMSAv7 and PMSAv8
+@pytest.mark.parametrize("flash_bytes", [49_000, 49_024, 100_000])
+def test_flash_may_have_any_size(flash_bytes: int, board: str, tmp_path: Path) -> None:
+    """All of it is granted; what lies an eighth of a power of two beyond is not."""
+    hardware = board_named(board, flash_bytes=flash_bytes)
+    start = machines.machine(hardware).flash_start
+    run(tmp_path / "last", hardware, look(start + flash_bytes - 1))
+    with pytest.raises(ThimbleError, match="has no memory that it may use so"):
+        run(tmp_path / "beyond", hardware, look(start + flash_bytes + 16_384))
+
+
+@needs_arm
 def test_a_cortex_m0_plus_takes_aligned_words_only(tmp_path: Path) -> None:
     code = on_arm("ldr r0, =nn_arena + 1\\nldr r0, [r0]")
     run(tmp_path / "m4", board_named("nucleo_f446re"), code)
