@@ -221,6 +221,16 @@ class Hardware:
             *((card,) if self.card.bytes else ()),
         )
 
+    @property
+    def ram_in_one_piece(self) -> int:
+        """Bytes of the chip's RAM from its first region on; 0 where regions are not known."""
+        inside = [region for region in self.regions if not region.external]
+        end = inside[0].start if inside else 0
+        for region in inside:
+            if region.kind == "ram" and region.start == end:
+                end += region.bytes
+        return end - inside[0].start if inside else 0
+
     def external(self, kind: Literal["ram", "rom"]) -> Region | None:
         """The board's memory of ``kind`` outside of the chip: the first, if there is one."""
         return next((r for r in self.regions if r.external and r.kind == kind), None)

@@ -65,6 +65,10 @@ class Screen:
         self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes", "needed_bytes")
         self._bar("Flash", result, "flash_bytes", "flash_limit_bytes", "needed_bytes")
         self._table(result)
+        if flasher := result.get("flasher"):  # whole, to be copied, however narrow the screen
+            verb = "would run" if flasher["dry_run"] else "ran"
+            line = Text(f"  {verb}: {flasher['command']}")
+            self.console.print(line, soft_wrap=True)
         for line in published(result):
             self.console.print(line)
         pages = [Path(result["run_dir"]) / name for name in ("report.html", "plan.html")]
@@ -136,8 +140,7 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
             text += f", {result['latency_max_us'] / 1000:.1f} ms for the slowest image"
         found.append(("latency", text))
     if flasher := result.get("flasher"):
-        verb = "would run" if flasher["dry_run"] else "ran"
-        found += [("flasher", f"{verb}: {flasher['command']}"), ("writes", flasher["writes"])]
+        found.append(("writes", flasher["writes"]))
     if each := [layer for layer in result.get("layers", ()) if "cycles_per_mac" in layer]:
         text = ", ".join(f"{layer['layer']} {layer['cycles_per_mac']:.1f}" for layer in each)
         found.append(("cycles/MAC", text))

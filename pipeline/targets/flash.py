@@ -22,9 +22,14 @@ from pipeline.targets import parameters, protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Images, Runs, check_images
-from pipeline.targets.serial_line import PATIENCE_S, Board, Line
+from pipeline.targets.serial_line import PATIENCE_S, Board, Line, termios_speed
 
-FLASHER_PACKAGES = {"avrdude": "avrdude", "openocd": "openocd", "st-flash": "stlink-tools"}
+FLASHER_PACKAGES = {
+    "avrdude": "avrdude",
+    "openocd": "openocd",
+    "pyocd": "python3-pyocd",
+    "st-flash": "stlink-tools",
+}
 UNSAID = 0xFFFF
 """A report's stack when it is more than that."""
 
@@ -51,7 +56,8 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
 
     Raises:
         ThimbleError: when the board has no flasher, or the file does not lie wholly in the flash
-            that programs may use, or does not begin where the core looks for it.
+            that programs may use, or does not begin where the core looks for it; when the plan
+            counts on more RAM than there is, or no computer has the line's rate.
     """
     if not hardware.flasher:
         raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
@@ -63,15 +69,22 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             "nothing switches on: leave out target=flash"
         )
     flash = next((r for r in hardware.regions if r.kind == "rom" and not r.external), None)
-    first = flash.start if flash else 0
+    first, last = flash.start if flash else 0, hardware.flash_bytes
+    if flash:
+        last = min(last, flash.bytes)
+        if hardware.sram_bytes > hardware.ram_in_one_piece:
+            raise ThimbleError(
+                f"hardware.sram_bytes={hardware.sram_bytes}: {hardware.title} has "
+                f"{hardware.ram_in_one_piece} B in one piece: leave it out for target=flash"
+            )
     content = ihex.load(hexfile)
     if not content:
         raise ThimbleError(f"{hexfile} is empty: run stage build again")
-    beyond = [a for a in content if not first <= a < first + hardware.flash_bytes]
+    beyond = [a for a in content if not first <= a < first + last]
     if beyond:
         reason = "" if flash else ": the boot loader lies there"
         raise ThimbleError(
-            f"{hexfile} writes {len(beyond)} B beyond the {hardware.flash_bytes} B of flash of "
+            f"{hexfile} writes {len(beyond)} B beyond the {last} B of flash of "
             f"{hardware.title}, first at {min(beyond):#x}{reason}"
         )
     if min(content) != first:
@@ -79,10 +92,20 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             f"{hexfile} begins at {min(content):#x}, {hardware.title} looks for its program at "
             f"{first:#x}: run stage build again"
         )
-    values = {"part": hardware.part, "port": port, "hex": str(hexfile.resolve())}
-    command = tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
+    termios_speed(hardware.baud)
     span = min(content), max(content) + 1
-    return Written(command, len(content), *span, first, hardware.flash_bytes)
+    return Written(_command(hardware, port, hexfile), len(content), *span, first, last)
+
+
+def _command(hardware: Hardware, port: str, hexfile: Path) -> tuple[str, ...]:
+    values = {"part": hardware.part, "port": port, "hex": str(hexfile.resolve())}
+    try:
+        return tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
+    except (ValueError, LookupError) as error:
+        raise ThimbleError(
+            f"hardware.flasher={hardware.flasher!r} is no command line ({error}): quotes come in "
+            "pairs, and {part}, {port} and {hex} are filled in"
+        ) from None
 
 
 def write(build: Path, hardware: Hardware, port: str) -> str:

@@ -30,6 +30,14 @@ NOT_WHOLE = (Status.TRUNCATED, Status.OVERSIZED, Status.BAD_CRC, Status.UNKNOWN)
 """What a firmware says of a request that a line has damaged."""
 
 
+def termios_speed(baud: int) -> int:
+    """Raises ThimbleError when this computer has no such rate."""
+    found: int | None = getattr(termios, f"B{baud}", None)
+    if found is None:
+        raise ThimbleError(f"hardware.baud={baud}: this computer has no such rate: try 115200")
+    return found
+
+
 class Line:
     """The serial port ``port``, raw; a context manager.
 
@@ -38,9 +46,7 @@ class Line:
     """
 
     def __init__(self, port: str, baud: int) -> None:
-        speed = getattr(termios, f"B{baud}", None)
-        if speed is None:
-            raise ThimbleError(f"hardware.baud={baud}: this computer has no such rate: try 115200")
+        speed = termios_speed(baud)
         try:
             self._file = os.open(port, os.O_RDWR | os.O_NOCTTY)
         except OSError as error:

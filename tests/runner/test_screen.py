@@ -78,3 +78,10 @@ def test_a_computer_has_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
     Screen(False).result({**result, "sram_limit_bytes": 2048, "flash_limit_bytes": 32_256})
     out = capsys.readouterr().out
     assert "99 of 2,048 B (5 %)" in out and "7,000 of 32,256 B (22 %)" in out
+
+
+def test_the_flashers_command_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    command = f"openocd -c 'program {{{'/folder' * 30}/firmware.hex}} verify reset exit'"
+    flasher = {"command": command, "writes": "9 B", "dry_run": True}
+    Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher})
+    assert f"would run: {command}\n" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import flash
 from tests.targets.conftest import load_hardware
+from tests.targets.cortex_m import board_named
 
 HEX = ":0400000001020304F2\n:00000001FF\n"
 BEYOND = ":017E00005C25\n:00000001FF\n"  # one byte at 32256, where the boot loader begins
@@ -66,6 +67,35 @@ def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
         hardware = load_hardware(flasher=words, part="stm32f446re")
         found = flash.checked(build, hardware, "PORT").text
         assert found == words.format(hex=f"{build}/firmware.hex", part="stm32f446re")
+
+
+@pytest.mark.parametrize("words", ["pyocd load -t {board} {hex}", "pyocd 'load", "pyocd {}"])
+def test_a_flasher_that_is_no_command_is_one_line(build: Path, words: str) -> None:
+    with pytest.raises(ThimbleError, match=r"hardware.flasher=.* is no command line .*\{port\}"):
+        flash.checked(build, load_hardware(flasher=words), "PORT")
+
+
+def test_a_rate_that_no_computer_has_is_said_before(build: Path) -> None:
+    with pytest.raises(ThimbleError, match=r"hardware\.baud=12345"):
+        flash.checked(build, load_hardware(baud=12345), "PORT")
+
+
+def test_a_folder_with_a_space_stays_one_word_for_openocd(tmp_path: Path) -> None:
+    """Its -c takes Tcl, where braces keep a word together."""
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    (folder / "firmware.hex").write_text(":020000040800F2\n" + HEX)
+    found = flash.checked(folder, board_named("nucleo_f446re"), "PORT")
+    assert found.command[-1] == f"program {{{folder}/firmware.hex}} verify reset exit"
+
+
+def test_no_more_than_the_board_has(build: Path) -> None:
+    """Whatever was planned for."""
+    (build / "firmware.hex").write_text(":020000040800F2\n" + HEX)
+    large = board_named("nucleo_f446re", flash_bytes=3_000_000)
+    assert flash.checked(build, large, "PORT").memory_bytes == 524_288
+    with pytest.raises(ThimbleError, match=r"sram_bytes=900000: .* has 131072 B in one piece"):
+        flash.checked(build, board_named("nucleo_f446re", sram_bytes=900_000), "PORT")
 
 
 def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
