@@ -67,8 +67,7 @@ class Screen:
         self._table(result)
         if flasher := result.get("flasher"):  # whole, to be copied, however narrow the screen
             verb = "would run" if flasher["dry_run"] else "ran"
-            line = Text(f"  {verb}: {flasher['command']}")
-            self.console.print(line, soft_wrap=True)
+            self.console.print(Text(f"  {verb}: {flasher['command']}"), soft_wrap=True)
         for line in published(result):
             self.console.print(line)
         pages = [Path(result["run_dir"]) / name for name in ("report.html", "plan.html")]

@@ -83,5 +83,6 @@ def test_a_computer_has_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_flashers_command_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
     command = f"openocd -c 'program {{{'/folder' * 30}/firmware.hex}} verify reset exit'"
     flasher = {"command": command, "writes": "9 B", "dry_run": True}
-    Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher})
+    limits = {"sram_limit_bytes": 2048, "flash_limit_bytes": 32_256}
+    Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher, **limits})
     assert f"would run: {command}\n" in capsys.readouterr().out
