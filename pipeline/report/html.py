@@ -38,11 +38,13 @@ class Bar:
 
 
 def bars(metrics: Mapping[str, Any]) -> tuple[Bar, ...]:
-    """RAM and flash, from the metrics that are known so far; none of a computer's."""
+    """RAM, flash and memories outside of the chip, from the metrics that are known so far; a
+    computer has none."""
     result = []
     if (metrics.get("sram_limit_bytes") or NO_LIMIT) < NO_LIMIT:
         weights = metrics.get("weight_sram_bytes", 0)
-        parts = [("weights", weights), ("arena", metrics.get("arena_bytes", 0))]
+        arena = metrics.get("arena_bytes", 0) if metrics.get("arena_in_sram", True) else 0
+        parts = [("weights", weights), ("arena", arena)]
         parts.append(("stack", metrics.get("stack_bytes") or 0))
         known = sum(size for _, size in parts)
         parts.append(("other", max(0, (metrics.get("sram_bytes") or 0) - known)))
@@ -52,6 +54,8 @@ def bars(metrics: Mapping[str, Any]) -> tuple[Bar, ...]:
     if metrics.get("flash_bytes") and flash < NO_LIMIT:
         program = (("program", metrics["flash_bytes"]),)
         result.append(Bar("Flash", metrics["flash_limit_bytes"], program))
+    for name, (used, available) in (metrics.get("outside") or {}).items():
+        result.append(Bar(name, available, (("network", used),)))
     return tuple(result)
 
 

@@ -46,7 +46,9 @@ def rows(metrics: Mapping[str, Any]) -> tuple[Row, ...]:
             "what is alive at the same time in the plan's order, scratch included: no placement "
             "needs less"),
         Row("plan", "arena_bytes", shared,
-            "the arena: every tensor at its address, with alignment and what lies unused between"),
+            "the arena: every tensor at its address, with alignment and what lies unused between"
+            + ("" if metrics.get("arena_in_sram", True) else
+               "; it lies outside of the chip, and is no part of the numbers below")),
     ]  # fmt: skip
     if not metrics.get("linked_bytes"):
         return tuple(found)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware
+from pipeline.hardware import FlashTiming, Hardware
 from pipeline.targets import machines, tools
 from pipeline.targets.harness import FIRMWARE
 
@@ -48,8 +48,6 @@ class Core:
             one before: less than 1 where a prefetch hides them.
         paired: cycles of an instruction that was issued together with another.
         unaligned: share of the cycles that an access across words adds on a Cortex-M4.
-        error_pct: the largest error against measurements; None: there are none to compare with.
-        evidence: against what.
     """
 
     timing: str
@@ -57,24 +55,39 @@ class Core:
     next_miss: tuple[float, float, float] = (1, 1, 1)
     paired: tuple[float, float, float] = (0, 0, 0)
     unaligned: float = 1
-    error_pct: float | None = None
-    evidence: str = ""
 
 
 CORES = {
     "cortex-m0plus": Core("cortex_m0plus_timing.h", (1, 1, 1), (0, 0, 1)),
-    "cortex-m4": Core(
-        "cortex_m4_timing.h", (1, 2, 3), error_pct=5.0,
-        evidence="MLPerf Tiny v1.0, microTVM with CMSIS-NN on the NUCLEO-L4R5ZI, four networks",
-    ),
-    "cortex-m33": Core(
-        "cortex_m33_timing.h", (1, 2, 3), error_pct=8.0,
-        evidence="MLPerf Tiny v1.0, microTVM with CMSIS-NN on an nRF5340, four networks, with this "
-        "flash in place of its own",
-    ),
+    "cortex-m4": Core("cortex_m4_timing.h", (1, 2, 3)),
+    "cortex-m33": Core("cortex_m33_timing.h", (1, 2, 3)),
     "cortex-m7": Core("cortex_m7_timing.h", (0, 1, 2), paired=(0, 0, 0.5), unaligned=0),
 }  # fmt: skip
 """By ``hardware.cpu``."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """``error_pct``: the largest error of a core's model, with this flash, against ``source``."""
+
+    cpu: str
+    flash: FlashTiming
+    error_pct: float
+    source: str
+
+
+VALIDATED = (
+    Evidence(
+        "cortex-m4", FlashTiming(5, 8, 32, 32, 8), 5.0,
+        "MLPerf Tiny v1.0, microTVM with CMSIS-NN on the NUCLEO-L4R5ZI, four networks",
+    ),
+    Evidence(
+        "cortex-m33", FlashTiming(4, 16, 16, 512, instruction_ways=2, unified=True), 8.0,
+        "MLPerf Tiny v1.0, microTVM with CMSIS-NN on an nRF5340, four networks, with this flash in "
+        "place of its own",
+    ),
+)  # fmt: skip
+"""Of programs whose constants are in flash. Any other core or flash is unvalidated."""
 
 
 def models(hardware: Hardware, qemu_version: str) -> bool:
@@ -120,8 +133,8 @@ def options(plugin: Path, out: Path, hardware: Hardware) -> Sequence[str]:
 
 def cycles(text: str, hardware: Hardware) -> dict[str, Any]:
     """Of the median inference: ``median``, and the band ``low`` to ``high``; the exact number of
-    ``instructions``; where the core's model was compared with measurements, ``error_pct`` and
-    ``evidence``.
+    ``instructions``; where this core with this flash was compared with measurements, ``error_pct``
+    and ``evidence``.
 
     Args:
         text: what the plugin wrote, a line for each inference.
@@ -135,8 +148,11 @@ def cycles(text: str, hardware: Hardware) -> dict[str, Any]:
         name: _middle(_cycles(counts, core, hardware, number)) for number, name in enumerate(BAND)
     }
     found["instructions"] = _middle(counts["instructions"])
-    if core.error_pct is not None:
-        found |= {"error_pct": core.error_pct, "evidence": core.evidence}
+    for known in VALIDATED:
+        if (known.cpu, known.flash, "flash") == (
+            hardware.cpu, hardware.flash_timing, hardware.weights_in
+        ):  # fmt: skip
+            found |= {"error_pct": known.error_pct, "evidence": known.source}
     return found
 
 

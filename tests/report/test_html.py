@@ -100,6 +100,16 @@ def test_bars_add_up_to_what_was_measured() -> None:
     assert over.scale_bytes == over.used_bytes > over.limit_bytes
 
 
+def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
+    metrics = {
+        "sram_limit_bytes": 2048, "sram_bytes": 224, "stack_bytes": 200, "arena_bytes": 16_512,
+        "arena_in_sram": False, "outside": {"sdram": (16_512, 8_388_608)},
+    }  # fmt: skip
+    chip, sdram = bars(metrics)
+    assert (chip.title, chip.used_bytes) == ("SRAM", 224)
+    assert (sdram.title, sdram.used_bytes, sdram.limit_bytes) == ("sdram", 16_512, 8_388_608)
+
+
 def test_numbers_read_well() -> None:
     assert number(94928) == "94\u202f928" and number(434.5) == "434.5"
     assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
