@@ -209,6 +209,11 @@ class Hardware:
     card: Card = field(default_factory=Card)
     uart: Uart = field(default_factory=Uart)
 
+    def __post_init__(self) -> None:
+        for key in ("clock_hz", "sram_bytes", "flash_bytes", "baud"):
+            if getattr(self, key) < 1:
+                raise ThimbleError(f"hardware.{key}={getattr(self, key)}: it is at least 1")
+
     @property
     def memories(self) -> tuple[Memory, ...]:
         outside = (Memory(r.name, r.bytes, r.kind) for r in self.regions if r.external)
@@ -260,6 +265,11 @@ class Hardware:
         """
         if self.weights_in == "external_flash":
             return self._outside("rom", "weights_in=external_flash", "hardware.weights_in=flash")
+        if self.weights_in == "stream" and not self.streams_input:
+            raise ThimbleError(
+                f"hardware {self.name} takes no parameters over its line, "
+                "hardware.weights_in=stream: set hardware.weights_in=flash or sram"
+            )
         return "flash" if self.weights_in == "flash" else "sram"
 
     def _outside(self, kind: Literal["ram", "rom"], asked: str, instead: str) -> str:

@@ -14,7 +14,9 @@ def main() -> None:
     recipe = config.instantiate(cfg["train"])
     data = read_npz(Path("data/dataset.npz")) if recipe.needs_data else {}
     settings = Run.from_environment(cfg["seed"], cfg["threads"])
-    trained = recipe.train(config.instantiate(cfg["model"]), data, settings)
+    model = config.instantiate(cfg["model"])
+    model.probe()
+    trained = recipe.train(model, data, settings)
     write_npz(Path("weights.npz"), trained.weights)
     write_text(Path("training.csv"), to_csv(trained.rows))
 

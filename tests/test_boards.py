@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline import schedule
+from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, machines
@@ -53,3 +54,15 @@ def test_all_the_boards_are_there() -> None:
     cpus = {board_named(name).cpu for name in CORTEX_M}
     assert cpus >= {"cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33"}
     assert len(CORTEX_M) >= 7
+
+
+@pytest.mark.parametrize("key", ["clock_hz", "sram_bytes", "flash_bytes", "baud"])
+def test_a_board_without_is_one_line(key: str) -> None:
+    with pytest.raises(ThimbleError, match=rf"hardware\.{key}=0: it is at least 1"):
+        board_named("nucleo_l4r5zi", **{key: 0})
+
+
+def test_a_board_that_takes_no_parameters_over_its_line_says_so() -> None:
+    board = board_named("nucleo_l4r5zi", weights_in="stream")
+    with pytest.raises(ThimbleError, match=r"over its line, hardware\.weights_in=stream: set"):
+        Ordinary().plan(network(), board)

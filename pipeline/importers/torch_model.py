@@ -17,6 +17,7 @@ from torch import nn
 from pipeline import home
 from pipeline.artifacts import Arrays, read_npz
 from pipeline.errors import ThimbleError
+from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 
 
@@ -74,9 +75,23 @@ class TorchModel(Model):
             with torch.no_grad():
                 return int(self.build().eval()(self.example())[0].numel())
         except RuntimeError as error:
-            shape = ",".join(map(str, self.input_shape))
-            said = _said(f"{self.factory} with model.input_shape=[{shape}]", error)
-            raise ThimbleError(said) from None
+            raise self._does_not_take(error) from None
+
+    def probe(self) -> None:
+        """What cannot be quantized later is said before anything is trained."""
+        with torch.random.fork_rng(devices=[]):
+            network = self.build().eval()
+        try:
+            with torch.no_grad():
+                network(self.example())
+        except RuntimeError as error:
+            raise self._does_not_take(error) from None
+        exported(self.factory, network, self.example())
+
+    def _does_not_take(self, error: RuntimeError) -> ThimbleError:
+        shape = ",".join(map(str, self.input_shape))
+        what = f"{self.factory} with model.input_shape=[{shape}], height, width and channels"
+        return ThimbleError(_said(what, error))
 
     def _made(self) -> nn.Module:
         module_name, _, name = self.factory.partition(":")

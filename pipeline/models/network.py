@@ -63,6 +63,10 @@ class Model(ABC):
         """Whether ``build`` gives the user's own weights, which nothing here may rescale."""
         return False
 
+    def probe(self) -> None:  # noqa: B027 - most have nothing to ask
+        """Raises ThimbleError when a later stage will refuse the network, whatever its weights:
+        asked before training. Of the networks that are here, none does."""
+
     def chain(self) -> nn.Sequential:
         """``build()``, where that is a chain that the 4-bit format takes."""
         network = self.build()

@@ -197,6 +197,10 @@ class Net(torch.nn.Module):
     def forward(self, x):
         return self.b(self.a(x).mean((2, 3)))
 
+class Sums(Net):
+    def forward(self, x):
+        return super().forward(torch.cumsum(x, 2))
+
 def broken():
     raise RuntimeError("no weights\\nhere")
 
@@ -286,6 +290,16 @@ def test_it_says_itself_how_many_classes_it_has(folder: Path) -> None:
     wrong = model(input_shape=(6, 5, 3))
     with pytest.raises(ThimbleError, match=r"own_net:Net with model.input_shape=\[6,5,3\]"):
         wrong.check(other)
+
+
+def test_what_cannot_be_quantized_is_said_before_training(folder: Path) -> None:
+    state = torch.get_rng_state()
+    model().probe()
+    assert torch.equal(torch.get_rng_state(), state)  # training begins as without it
+    with pytest.raises(ThimbleError, match=r"=\[2,6,5\], height, width and channels: Runt"):
+        model(input_shape=(2, 6, 5)).probe()
+    with pytest.raises(ThimbleError, match="cumsum is not supported"):
+        model(factory="own_net:Sums").probe()
 
 
 def test_weights_of_another_network_and_code_in_a_file(folder: Path) -> None:
