@@ -72,7 +72,10 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     needed = held
     if memory.name == hardware.stack_memory and hardware.stack_reserve_bytes:
         needed += hardware.stack_reserve_bytes
-        parts.append(f"{hardware.stack_reserve_bytes} B kept for the stack")
+        parts.append(
+            f"{_bytes(hardware.stack_reserve_bytes)} B kept for the stack "
+            "(hardware.stack_reserve_bytes)"
+        )
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     *ways, last = _ways(plan, hardware, memory, held, weights)
     if memory.name in LIMITS:

@@ -68,7 +68,8 @@ def test_fit_names_need_place_and_advice() -> None:
     assert not short.fits and short.needed_bytes == needed
     assert (short.resource, short.available_bytes) == ("SRAM", needed - 1)
     assert short.where == (
-        f"activations {result.pmu_bytes:g} B at their peak in h + 64 B kept for the stack"
+        f"activations {result.pmu_bytes:g} B at their peak in h + 64 B kept for the stack "
+        "(hardware.stack_reserve_bytes)"
     )
     assert short.advice == (
         "another strategy such as partial, fewer channels or a larger board "
