@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from urllib.parse import urlparse
 
+import pytest
 import yaml
 
 from pipeline.runner.progress import KILLED
@@ -40,6 +41,7 @@ def test_the_parent_holds_the_table_and_the_picture(project: Project) -> None:  
     assert json.loads((kept / "table.json").read_text())[1]["run_dir"] == rows[1]["run_dir"]
 
 
+@pytest.mark.slow
 def test_a_killed_job_leaves_its_parent_whole(project: Project) -> None:  # noqa: F811
     project.env["FAKE_SLEEP_simulate"] = "4"
     process = project.start(*SWEEP, "target.images=1,2,3")
