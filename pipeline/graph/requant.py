@@ -79,7 +79,7 @@ class FixedPoint:
         off by up to 2**-32, which moves results less often, but for the smallest scales.
 
         Args:
-            scales: sums to 8-bit units.
+            scales: sums to 8-bit units, or to finer ones.
             largest: sum, whatever its sign.
         """
         twice = cls.of(scales)

@@ -69,9 +69,9 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             "nothing switches on: leave out target=flash"
         )
     flash = next((r for r in hardware.regions if r.kind == "rom" and not r.external), None)
-    first, last = flash.start if flash else 0, hardware.flash_bytes
+    first, room = flash.start if flash else 0, hardware.flash_bytes
     if flash:
-        last = min(last, flash.bytes)
+        room = min(room, flash.bytes)
         if hardware.sram_bytes > hardware.ram_in_one_piece:
             raise ThimbleError(
                 f"hardware.sram_bytes={hardware.sram_bytes}: {hardware.title} has "
@@ -80,11 +80,11 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
     content = ihex.load(hexfile)
     if not content:
         raise ThimbleError(f"{hexfile} is empty: run stage build again")
-    beyond = [a for a in content if not first <= a < first + last]
+    beyond = [a for a in content if not first <= a < first + room]
     if beyond:
         reason = "" if flash else ": the boot loader lies there"
         raise ThimbleError(
-            f"{hexfile} writes {len(beyond)} B beyond the {last} B of flash of "
+            f"{hexfile} writes {len(beyond)} B beyond the {room} B of flash of "
             f"{hardware.title}, first at {min(beyond):#x}{reason}"
         )
     if min(content) != first:
@@ -94,7 +94,7 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
         )
     termios_speed(hardware.baud)
     span = min(content), max(content) + 1
-    return Written(_command(hardware, port, hexfile), len(content), *span, first, last)
+    return Written(_command(hardware, port, hexfile), len(content), *span, first, room)
 
 
 def _command(hardware: Hardware, port: str, hexfile: Path) -> tuple[str, ...]:
