@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import ThimbleError
@@ -13,6 +14,7 @@ from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
 from pipeline.strategies import contiguous, slots
+from pipeline.strategies.arrangement import Traversal
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.ends import needed_nibbles
@@ -29,19 +31,20 @@ class ChainStrategy(Strategy):
     """Plans a chain layer by layer; what differs is the order of a convolution's outputs."""
 
     @abstractmethod
-    def traversal(self, layer: Layer) -> Peels:
-        """The order in which the pixels of ``layer``'s output are computed."""
+    def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:
+        """The order in which the pixels of ``layer``'s output are computed.
+
+        ``mirrored``: a contiguous layout turns the layer's images by 180 degrees.
+        """
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         self._check(graph)
         prologue = Prologue.of(graph, hardware)
         operators = graph.operators[1:] if prologue.pool else graph.operators
         layers = [Layer(op, graph.tensors) for op in operators]
-        chain = [(layer, self.traversal(layer)) for layer in layers]
-        if self.layout == "slots":
-            laid = slots.arrange(prologue.start, prologue.sum_nibbles, chain)
-        else:
-            laid = contiguous.arrange(prologue.start, prologue.sum_nibbles, chain)
+        arrange = slots.arrange if self.layout == "slots" else contiguous.arrange
+        ways = (arrange(prologue.start, prologue.sum_nibbles, way) for way in self.ways(layers))
+        laid = min(ways, key=lambda laid: laid.nibbles)
         arriving = prologue.buffers(laid.beside)
         fixed = constants(graph, hardware, laid.nibbles)
         frame = arriving[0] if arriving else laid.buffers[0]
@@ -55,10 +58,20 @@ class ChainStrategy(Strategy):
             laid.output,
         )
 
-    def peak(self, layer: Layer, peels: Peels) -> int:
+    def ways(self, layers: Sequence[Layer]) -> list[list[Traversal]]:
+        """Ways through the whole chain: the first with the smallest arena is planned."""
+        turned = contiguous.mirrored(len(layers))
+        return [
+            [
+                (layer, self.traversal(layer, turn))
+                for layer, turn in zip(layers, turned, strict=True)
+            ]
+        ]
+
+    def peak(self, layer: Layer, peels: Peels, mirrored: bool = False) -> int:
         """Nibbles that ``layer`` needs in this strategy's layout when traversed so."""
         if self.layout == "contiguous":
-            return needed_nibbles(layer, peels)
+            return needed_nibbles(layer, peels, mirrored)
         return peak_nibbles(layer, ranks(*layer.outputs[:2], peels))
 
     def _check(self, graph: Graph) -> None:

@@ -20,20 +20,24 @@ from pipeline.strategies.layer import Layer, PixelBox, Pixels, part
 from pipeline.strategies.peels import Axis, Peel, Peels, ranks
 
 
+def mirrored(layers: int) -> list[bool]:
+    """Of each layer of a chain whether it runs mirrored; the last one does not."""
+    return [(layers - 1 - n) % 2 == 1 for n in range(layers)]
+
+
 def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangement:
     """Lay the chain out from end to end so that the last output lies at the bottom."""
     first, needs, tops = Pixels.of(start), [0], [1]
-    for n, (layer, peels) in enumerate(reversed(chain)):
-        mirrored = n % 2 == 1
-        needs.append(needed_nibbles(layer, peels, mirrored))
-        tops.append((layer.outputs if mirrored else layer.inputs).nibbles_per_element)
+    turned = mirrored(len(chain))
+    for (layer, peels), turn in zip(chain, turned, strict=True):
+        needs.append(needed_nibbles(layer, peels, turn))
+        tops.append((layer.outputs if turn else layer.inputs).nibbles_per_element)
     above = 0 if len(chain) % 2 else round_up(first.total, WORD) if beside else first.total
     nibbles = round_up(max(first.total + beside, above + beside, *needs), lcm(*tops))
     buffers = [_packed(Ends(nibbles, len(chain) % 2 == 0), start, nibbles - first.total)]
     steps: list[Step] = []
-    for n, (layer, peels) in enumerate(chain):
-        ends = Ends(nibbles, (len(chain) - 1 - n) % 2 == 1)
-        more, added = _layer(ends, layer, peels, buffers[-1])
+    for (layer, peels), turn in zip(chain, turned, strict=True):
+        more, added = _layer(Ends(nibbles, turn), layer, peels, buffers[-1])
         buffers, steps = buffers + more, steps + added
     return Arrangement(nibbles, tuple(buffers), above, tuple(steps), buffers[-1].name)
 

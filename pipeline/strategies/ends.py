@@ -59,11 +59,13 @@ def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
     A pixel's outputs are written while the inputs that die with it still count (section 3.2).
     """
     order = ranks(layer.outputs.rows, layer.outputs.columns, peels)
-    if any(line.axis == "column" for line in peels):
+    axes = {line.axis for line in peels}
+    if len(axes) == 2:
         dead = _dead_peeling(layer, peels)
     else:
         last = layer.last_use(np.flip(order)) if mirrored else layer.last_use(order)
         last = np.flip(last) if mirrored else last
+        last = last.T if axes == {"column"} else last  # the input lies as it is gone through
         held = np.maximum.accumulate(last.reshape(-1))
         dead = np.searchsorted(held, np.arange(layer.outputs.number))
     written = np.arange(1, layer.outputs.number + 1) * layer.outputs.each

@@ -58,6 +58,11 @@ def rows(height: int, width: int) -> Peels:
     return peel(height, width, ["row"] * height)
 
 
+def columns(height: int, width: int) -> Peels:
+    """Column-major order."""
+    return peel(height, width, ["column"] * width)
+
+
 def herringbone(height: int, width: int) -> Peels:
     """Always the cheaper, that is the shorter, side of what is left (section 3.4.2).
 

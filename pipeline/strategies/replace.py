@@ -16,5 +16,5 @@ class Replace(ChainStrategy):
 
     name: ClassVar[str] = "replace"
 
-    def traversal(self, layer: Layer) -> Peels:
+    def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:
         return rows(layer.outputs.rows, layer.outputs.columns)

@@ -21,9 +21,9 @@ class SingleTranspose(ChainStrategy):
 
     name: ClassVar[str] = "single_transpose"
 
-    def traversal(self, layer: Layer) -> Peels:
+    def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:
         pixels = layer.outputs
         if not layer.peelable:
             return rows(pixels.rows, pixels.columns)
         options = single_transposes(pixels.rows, pixels.columns)
-        return min(options, key=lambda peels: self.peak(layer, peels))
+        return min(options, key=lambda peels: self.peak(layer, peels, mirrored))

@@ -45,6 +45,10 @@ def mnist_native(tmp_path_factory: pytest.TempPathFactory) -> Native:
 CHAINS = {
     "padding": lambda: Chain((7, 6, 2)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 4),
     "lopsided padding": lambda: Chain((7, 6, 3)).conv("a", 4, padding=(0, 2, 1, 0)).dense("d", 3),
+    "by columns": lambda: Chain((4, 9, 3)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 3),
+    "bytes by columns": lambda: Chain((3, 9, 2), "int8").conv(
+        "a", 2, dtype="int8", padding=(1, 1, 2, 0)
+    ),
     "strides": lambda: Chain((9, 8, 3)).conv("a", 5, stride=(2, 3)).dense("d", 4),
     "dilation": lambda: Chain((9, 9, 2)).conv("a", 4, dilation=(2, 1)).dense("d", 4),
     "pointwise": lambda: Chain((5, 5, 4)).conv("a", 9, 1).conv("b", 3, 1).dense("d", 2),

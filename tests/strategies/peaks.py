@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -82,16 +83,14 @@ def simulate(reads: list[set[Pixel]], inputs: int, fin: int, fout: int) -> int:
     return peak
 
 
-def best_of_all_orders(h: int, w: int, k: int, fin: int, fout: int) -> tuple[int, int]:
+def best_of_all_orders(
+    reads: Sequence[set[Pixel]], inputs: int, fin: int, fout: int
+) -> tuple[int, int]:
     """The least peak that any order of the outputs reaches, by dynamic programming over the sets of
     outputs already computed: (outputs written after dying inputs are freed, and before)."""
-    width = w + k - 1
-    masks = [
-        sum(1 << ((y + i) * width + x + j) for i in range(k) for j in range(k))
-        for y in range(h)
-        for x in range(w)
-    ]
-    total = h * w
+    bits = {pixel: 1 << n for n, pixel in enumerate(sorted(set().union(*reads)))}
+    masks = [sum(bits[pixel] for pixel in read) for read in reads]
+    total = len(reads)
     sets = np.arange(1 << total, dtype=np.uint64)
     needed = np.zeros_like(sets)  # inputs read by outputs outside the set
     for pixel, mask in enumerate(masks):
@@ -99,7 +98,7 @@ def best_of_all_orders(h: int, w: int, k: int, fin: int, fout: int) -> tuple[int
         needed[outside] |= np.uint64(mask)
     live = np.bitwise_count(needed).astype(np.int64) * fin
     computed = np.bitwise_count(sets).astype(np.int64)
-    live[0] = (h + k - 1) * width * fin  # the input is there, read or not
+    live[0] = inputs * fin  # the input is there, read or not
     after = np.full(len(sets), np.iinfo(np.int64).max)
     before = after.copy()
     after[0] = before[0] = live[0]

@@ -155,6 +155,13 @@ def test_slot_peak_of_any_convolution_is_the_exact_liveness(chain: Chain) -> Non
         assert pmu_nibbles(plan) <= arena_nibbles(plan) == expected, strategy
 
 
+def best_without_padding(h: int, w: int, k: int, fin: int, fout: int) -> tuple[int, int]:
+    size = h + k - 1, w + k - 1
+    outputs = product(range(h), range(w))
+    reads = [window(p, (k, k), (1, 1), (0, 0), (1, 1), size) for p in outputs]
+    return best_of_all_orders(reads, size[0] * size[1], fin, fout)
+
+
 CHANNELS = ((1, 2), (2, 3), (3, 5), (5, 8), (4, 4), (5, 2), (1, 7))
 
 
@@ -165,7 +172,7 @@ def test_herringbone_is_the_best_of_all_orders(kernel: int) -> None:
             chain = one_layer((h, w, kernel, *channels))
             layer = Layer(chain.operators[0], chain.tensors)
             peels = Herringbone().traversal(layer)
-            after, before = best_of_all_orders(h, w, kernel, *channels)
+            after, before = best_without_padding(h, w, kernel, *channels)
             assert peak_nibbles(layer, ranks(h, w, peels)) == after, (h, w, channels)
             assert needed_nibbles(layer, peels) == before, (h, w, channels)
 
@@ -175,7 +182,7 @@ def test_brute_force_finds_row_major_worse() -> None:
     for channels in ((1, 2), (3, 5), (5, 8)):
         chain = one_layer((4, 4, 3, *channels))
         layer = Layer(chain.operators[0], chain.tensors)
-        after, before = best_of_all_orders(4, 4, 3, *channels)
+        after, before = best_without_padding(4, 4, 3, *channels)
         peels = Replace().traversal(layer)
         assert peak_nibbles(layer, ranks(4, 4, peels)) > after
         assert needed_nibbles(layer, peels) > before
