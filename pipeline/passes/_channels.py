@@ -47,6 +47,8 @@ def constant_channels(graph: Graph) -> dict[str, Values]:
     for name, tensor in graph.tensors.items():
         found[name] = np.full(tensor.shape[-1], np.nan)
     for op in graph.operators:
+        if not op.inputs:
+            continue
         source = found[op.inputs[0]]
         if mixes(op) or depthwise(graph, op):
             found[op.output] = _products(graph, op, source)
@@ -56,7 +58,9 @@ def constant_channels(graph: Graph) -> dict[str, Values]:
                 found[op.output] = source.copy()
         elif isinstance(op, Pad):
             zero = graph.tensors[op.inputs[0]].zero_point
-            found[op.output] = np.where(source == zero, source, np.nan)
+            if any(map(any, op.padding[:-1])):  # around what is not 0 there is something else
+                source = np.where(source == zero, source, np.nan)
+            found[op.output] = np.pad(source, op.padding[-1], constant_values=zero)
         elif isinstance(op, Lookup):
             minimum = graph.tensors[op.inputs[0]].dtype.minimum
             known = ~np.isnan(source)

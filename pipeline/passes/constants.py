@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import IntArray
-from pipeline.passes._edit import edited
+from pipeline.passes._edit import consumers, edited
 
 
 def apply(graph: Graph) -> Graph:
-    constants: dict[str, IntArray] = dict(graph.constants)
-    left = list[Operator]()
+    """What is left of them are parameters of sums and products: no other operator takes a constant
+    in an activation's place."""
+    values = _known(graph)
+    going, readers = set[str](), consumers(graph)
+    for op in reversed(graph.operators):
+        taken = all(
+            reader.output in going or isinstance(reader, (Add, Multiply))
+            for reader in readers[op.output]
+        )
+        if op.output in values and op.output != graph.output and taken:
+            going.add(op.output)
+    left = [_reading(op, going) for op in graph.operators if op.output not in going]
+    return edited(graph, left, constants={name: values[name] for name in going})
+
+
+def _known(graph: Graph) -> dict[str, IntArray]:
+    """Outputs that no activation changes."""
+    found: dict[str, IntArray] = {}
     for op in graph.operators:
-        if op.output == graph.output or not all(name in constants for name in op.inputs):
-            left.append(op)
-            continue
-        names = (*op.inputs, *op.parameters)
-        regions = {name: Region(graph.tensors[name].box, constants[name][None]) for name in names}
-        box = graph.tensors[op.output].box
-        acc = op.accumulate(graph.tensors, box, regions)
-        constants[op.output] = op.finish(graph.tensors, box, acc, regions)[0]
-    return edited(graph, left, constants=constants)
+        if all(name in found for name in op.inputs):
+            regions = {n: Region(graph.tensors[n].box, found[n][None]) for n in op.inputs}
+            regions |= {name: graph.constant(name) for name in op.parameters}
+            box = graph.tensors[op.output].box
+            acc = op.accumulate(graph.tensors, box, regions)
+            found[op.output] = op.finish(graph.tensors, box, acc, regions)[0]
+    return found
+
+
+def _reading(op: Operator, constants: set[str]) -> Operator:
+    """``op``, to which ``constants`` are parameters."""
+    if not isinstance(op, (Add, Multiply)) or constants.isdisjoint(op.inputs):
+        return op
+    held = {*op.parameters, *constants}
+    inputs = tuple(name for name in op.inputs if name not in constants)
+    return replace(op, inputs=inputs, parameters=tuple(n for n in op.operands if n in held))

@@ -34,20 +34,21 @@ def apply(graph: Graph) -> Graph:
         changed.append(op)
     if not origin:
         return graph
-    return edited(graph, _without_idle(graph, changed), tensors, constants)
+    folded = edited(graph, changed, tensors, constants)
+    return edited(folded, _without_idle(folded))
 
 
-def _without_idle(graph: Graph, operators: list[Operator]) -> list[Operator]:
-    """Without reshapes to the shape that their input has; the graph's output keeps its name."""
+def _without_idle(graph: Graph) -> list[Operator]:
+    """Without reshapes to the shape that their input has; the graph's output keeps its name, and
+    no operator comes to read one tensor twice."""
     same = {
         op.output: op.inputs[0]
-        for op in operators
+        for op in graph.operators
         if isinstance(op, Reshape)
         and op.output != graph.output
         and graph.tensors[op.inputs[0]].shape == op.shape
     }
-    kept = []
-    for op in operators:
-        if op.output not in same:
-            kept.append(op.renamed(same))
-    return kept
+    for op in graph.operators:
+        if len(set(op.renamed(same).inputs)) < len(set(op.inputs)):
+            same = {name: origin for name, origin in same.items() if name not in op.inputs}
+    return [op.renamed(same) for op in graph.operators if op.output not in same]

@@ -1,4 +1,4 @@
-"""Small random int8 networks with what passes look for: pads, reshapes, channels of zeros."""
+"""Small int8 networks with random weights, grown operator by operator, for the tests of passes."""
 
 from __future__ import annotations
 
@@ -34,122 +34,119 @@ class Network:
     operators: list[Operator] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tensors["x"] = Tensor("x", self.shape, I8, (0.1,), int(self.rng.integers(-20, 20)))
+        self.tensors["x"] = Tensor("x", self.shape, I8, (0.1,), self.zero())
 
     @property
     def here(self) -> tuple[int, ...]:
         return self.tensors[self.last].shape
 
-    def append(self, op: Operator, same: bool) -> Network:
-        zero = int(self.rng.integers(-20, 20))
-        source = self.tensors[self.last]
+    @property
+    def activations(self) -> list[str]:
+        return ["x", *(op.output for op in self.operators)]
+
+    def zero(self) -> int:
+        """A zero point."""
+        return int(self.rng.choice([0, self.rng.integers(-20, 20)]))
+
+    def append(self, op: Operator, same: bool, **quantization: Any) -> Network:
+        """``op``, whose output has its input's quantization (``same``) or another."""
+        source = self.tensors[op.inputs[0] if op.inputs else op.parameters[0]]
         shape = op.infer(self.tensors)
         tensor = replace(source, name=op.output, shape=shape)
-        self.tensors[op.output] = tensor if same else replace(tensor, zero_point=zero)
+        if not same:
+            tensor = replace(tensor, **{"zero_point": self.zero(), **quantization})
+        self.tensors[op.output] = tensor
         self.operators.append(op)
         self.last = op.output
         return self
 
-    def _name(self, kind: str) -> str:
+    def name(self, kind: str) -> str:
         return f"{kind}{len(self.operators)}"
+
+    def constant(self, name: str, values: IntArray, dtype: DType = I8) -> str:
+        self.tensors[name] = Tensor(name, values.shape, dtype)
+        self.constants[name] = values
+        return name
 
     def parameters(self, name: str, shape: tuple[int, ...], dead: float) -> tuple[str, str]:
         """Weights of which a share ``dead`` of rows and of columns is zero."""
         weights = self.rng.integers(-127, 128, shape)
         weights[self.rng.random(shape[0]) < dead] = 0
-        weights[..., self.rng.random(shape[-1]) < dead] = 0
+        if shape[-1] > 1:
+            weights[..., self.rng.random(shape[-1]) < dead] = 0
         bias = self.rng.integers(-3000, 3000, shape[0])
-        for suffix, array, dtype in (("weight", weights, I8), ("bias", bias, I32)):
-            self.tensors[f"{name}.{suffix}"] = Tensor(f"{name}.{suffix}", array.shape, dtype)
-            self.constants[f"{name}.{suffix}"] = array
-        return f"{name}.weight", f"{name}.bias"
+        held = self.constant(f"{name}.weight", weights), self.constant(f"{name}.bias", bias, I32)
+        return held
 
-    def requant(self, channels: int) -> FixedPoint:
-        return FixedPoint.of(self.rng.uniform(0.0005, 0.01, channels).tolist())
+    def requant(self, channels: int, taps: int) -> FixedPoint:
+        """Factors that bring a sum of ``taps`` products to a few times int8's range."""
+        return FixedPoint.of((self.rng.uniform(0.002, 0.02, channels) / taps**0.5).tolist())
 
-    def conv(self, channels: int, kernel: int = 3, dead: float = 0.4, **options: Any) -> Network:
-        name = self._name("conv")
-        parameters = self.parameters(name, (channels, kernel, kernel, self.here[2]), dead)
-        op = Conv2d(name, (self.last,), name, parameters, requant=self.requant(channels), **options)
-        return self.append(op, False)
+    def conv(
+        self,
+        channels: int,
+        kernel: int | tuple[int, int] = 3,
+        groups: int = 1,
+        dead: float = 0.4,
+        **options: Any,
+    ) -> Network:
+        name = self.name("conv")
+        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+        depth = self.here[2] // groups
+        parameters = self.parameters(name, (channels, height, width, depth), dead)
+        fields = {"requant": self.requant(channels, height * width * depth), **options}
+        return self.append(
+            Conv2d(name, (self.last,), name, parameters, groups=groups, **fields), same=False
+        )
 
     def depthwise(self, times: int = 1, dead: float = 0.4, **options: Any) -> Network:
-        name, groups = self._name("depthwise"), self.here[2]
-        parameters = self.parameters(name, (groups * times, 2, 2, 1), 0)
-        self.constants[parameters[0]][self.rng.random(groups * times) < dead] = 0
-        op = Conv2d(
-            name, (self.last,), name, parameters, groups=groups,
-            requant=self.requant(groups * times), **options,
-        )  # fmt: skip
-        return self.append(op, False)
+        return self.conv(self.here[2] * times, 2, self.here[2], dead, **options)
 
     def dense(self, outputs: int, dead: float = 0.4) -> Network:
-        name = self._name("dense")
+        name = self.name("dense")
         parameters = self.parameters(name, (outputs, *self.here), dead)
-        op = Dense(name, (self.last,), name, parameters, requant=self.requant(outputs))
-        return self.append(op, False)
+        requant = self.requant(outputs, int(np.prod(self.here)))
+        return self.append(Dense(name, (self.last,), name, parameters, requant=requant), same=False)
 
-    def pad(self) -> Network:
-        name = self._name("pad")
-        padding = tuple((int(a), int(b)) for a, b in self.rng.integers(0, 3, (2, 2)))
-        return self.append(Pad(name, (self.last,), name, padding=(*padding, (0, 0))), True)
+    def pad(self, *around: tuple[int, int]) -> Network:
+        name = self.name("pad")
+        return self.append(Pad(name, (self.last,), name, padding=around), same=True)
 
     def pool(self, average: bool) -> Network:
-        name = self._name("pool")
-        sizes: dict[str, Any] = {"kernel": (2, 2), "stride": (1, 2)}
-        if average:
-            return self.append(
-                AveragePool2d(name, (self.last,), name, **sizes, requant=Mean()), True
-            )
-        return self.append(MaxPool2d(name, (self.last,), name, **sizes), True)
+        name = self.name("pool")
+        kind, fields = (AveragePool2d, {"requant": Mean()}) if average else (MaxPool2d, {})
+        op = kind(name, (self.last,), name, kernel=(2, 2), stride=(1, 2), **fields)
+        return self.append(op, same=True)
 
-    def lookup(self) -> Network:
-        name = self._name("lookup")
-        table = tuple(self.rng.integers(-128, 128, 256).tolist())
-        return self.append(Lookup(name, (self.last,), name, table=table), False)
+    def lookup(self, same: bool = False) -> Network:
+        name, dtype = self.name("lookup"), self.tensors[self.last].dtype
+        table = tuple(self.rng.integers(dtype.minimum, dtype.maximum + 1, 256).tolist())
+        return self.append(Lookup(name, (self.last,), name, table=table), same)
+
+    def reshape(self, *shape: int) -> Network:
+        name = self.name("reshape")
+        return self.append(Reshape(name, (self.last,), name, shape=shape), same=True)
 
     def flat(self) -> Network:
-        name = self._name("flat")
-        size = int(np.prod(self.here))
-        return self.append(Reshape(name, (self.last,), name, shape=(size,)), True)
+        return self.reshape(int(np.prod(self.here)))
 
-    def add(self, other: str) -> Network:
-        name, requant = self._name("add"), FixedPoint.of([0.7])
+    def add(self, first: str, second: str = "", **options: Any) -> Network:
+        """Of ``first`` and ``second``, or the tensor made last."""
+        name, requant = self.name("add"), FixedPoint.of([0.7])
+        inputs, parameters = self.roles(operands := (first, second or self.last))
         op = Add(
-            name, (other, self.last), name, operands=(other, self.last),
-            operand_requants=(requant, requant), requant=FixedPoint.of([1.2 / 2**20]),
+            name, inputs, name, parameters, operands=operands,
+            operand_requants=(requant, requant), requant=FixedPoint.of([1.2 / 2**20]), **options,
         )  # fmt: skip
-        return self.append(op, False)
+        return self.append(op, same=False)
+
+    def roles(self, operands: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(activations, constants)"""
+        held = tuple(name for name in operands if name in self.constants)
+        return tuple(name for name in operands if name not in held), held
 
     def graph(self) -> Graph:
         return Graph("network", self.tensors, tuple(self.operators), self.constants, "x", self.last)
 
     def images(self, number: int = 4) -> IntArray:
         return self.rng.integers(-128, 128, (number, *self.shape))
-
-
-def random_network(seed: int) -> Network:
-    """A handful of operators, then a dense layer, sometimes behind a reshape."""
-    rng = np.random.default_rng(seed)
-    network = Network(rng)
-    for _ in range(int(rng.integers(2, 7))):
-        small = min(network.here[:2]) < 4
-        match int(rng.integers(7)):
-            case 0:
-                network.pad()
-            case 1:
-                network.lookup()
-            case 2 if not small:
-                network.pool(bool(rng.integers(2)))
-            case 3 if not small:
-                network.depthwise(int(rng.integers(1, 3)), padding=(1, 1, 0, 1))
-            case 4:
-                begin = network.last
-                network.conv(network.here[2], padding=(1, 1, 1, 1)).add(begin)
-            case _:
-                padding = (1, 1, 1, 1) if small or rng.integers(2) else (0, 0, 0, 0)
-                network.conv(int(rng.integers(1, 7)), padding=padding)
-    if rng.integers(2):
-        network.flat()
-    network.dense(int(rng.integers(1, 6)))
-    return network.dense(3) if rng.integers(2) else network
