@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import psutil
 import yaml
 
 from pipeline.home import ROOT, STAGES
+from tests.waiting import until
 
 FAKE = Path(__file__).parent / "fake"
 STRATEGY = '''\
@@ -153,29 +153,36 @@ class Project:
 
     def run(self, *args: str) -> Run:
         process = self.start(*args)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate()
         return Run(process.returncode, out, err)
 
     def wait_for(self, stage: str) -> None:
         """Until a stage's process has started."""
         log = self.root / "log"
-        deadline = time.monotonic() + 60
-        while not (log.exists() and stage in log.read_text()):
-            time.sleep(0.02)
-            assert time.monotonic() < deadline, f"{stage} did not start"
+        until(lambda: log.exists() and stage in log.read_text())
+
+    def hold(self, stage: str) -> None:
+        """Let every ``stage`` wait, once it has started, until ``release``."""
+        self.write(f"held-{stage}", "")
+
+    def release(self, stage: str) -> None:
+        (self.root / f"held-{stage}").unlink()
 
     def worker(self, number: int, stage: str = "simulate") -> psutil.Process:
         """The process that runs job ``number`` of a sweep, once the job's ``stage`` has begun."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        found: list[psutil.Process] = []
+
+        def begun() -> bool:
             for process in psutil.process_iter():
                 with contextlib.suppress(psutil.Error, OSError):
                     place = Path(process.cwd())
                     here = place.name == str(number) and place.is_relative_to(self.root)
                     if here and f"stages.{stage}" in process.cmdline():
-                        return psutil.Process(int(process.environ()["THIMBLE_RUNNER"]))
-            time.sleep(0.05)
-        raise AssertionError(f"{stage} of job {number} does not run")
+                        found.append(psutil.Process(int(process.environ()["THIMBLE_RUNNER"])))
+            return bool(found)
+
+        until(begun)
+        return found[0]
 
     def ran(self) -> list[str]:
         """The stages that really ran since the last call, in order."""
@@ -183,6 +190,11 @@ class Project:
         names = log.read_text().split() if log.exists() else []
         log.unlink(missing_ok=True)
         return names
+
+
+def nothing_outlives(project: Project) -> None:
+    """Until each process of a killed run has ended."""
+    until(lambda: not processes_in(project.root))
 
 
 def processes_in(root: Path) -> list[str]:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from pipeline.runner.progress import KILLED
 from pipeline.runner.sweep import NOT_STARTED
 from tests.runner.project import Project, clean_environment
+from tests.waiting import until
 
 RAY = str(Path(sys.executable).with_name("ray"))
 SWEEP = ("-m", "output=json", "target.images=1,2,3")
@@ -45,10 +45,11 @@ def test_submitit(project: Project) -> None:
 @pytest.mark.slow
 def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
     """The worker's process is killed, as SLURM does when it takes too much memory."""
-    project.env["FAKE_SLEEP_simulate"] = "4"
+    project.hold("simulate")
     process = project.start(*SWEEP, "hydra/launcher=submitit_local")
     project.worker(1).kill()
-    out, err = process.communicate(timeout=120)
+    project.release("simulate")
+    out, err = process.communicate()
     jobs = json.loads(out)["jobs"]
     assert process.returncode == 1 and [job["status"] for job in jobs] == ["ok", "failed", "ok"]
     assert jobs[1]["error"].startswith(f"{KILLED} (job ") and "Traceback" not in err
@@ -96,13 +97,14 @@ def test_no_slurm_is_one_line(project: Project) -> None:
 @pytest.mark.slow
 def test_ray(project: Project, cluster: str) -> None:
     check(project, "ray", f"hydra.launcher.ray.init.address={cluster}")
-    project.env["FAKE_SLEEP_simulate"] = "4"
+    project.hold("simulate")
     process = project.start(
         "-m", "output=json", "target.images=4,5,6", "hydra/launcher=ray",
         f"hydra.launcher.ray.init.address={cluster}",
     )  # fmt: skip
     project.worker(0).kill()
-    out, err = process.communicate(timeout=120)
+    project.release("simulate")
+    out, err = process.communicate()
     jobs = json.loads(out)["jobs"]
     assert process.returncode == 1 and [job["status"] for job in jobs] == ["failed", "ok", "ok"]
     assert jobs[0]["error"].startswith(KILLED) and "Traceback" not in err
@@ -144,16 +146,16 @@ def cluster(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Itera
     finally:
         for process in reversed(processes):
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
+            process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def wait_for_nodes(address: str, count: int, env: dict[str, str]) -> None:
-    deadline = time.monotonic() + 60
     command = [RAY, "status", f"--address={address}"]
-    while True:
+
+    def there() -> bool:
         said = subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
         active = said.partition("Active:")[2].partition("Pending:")[0]
-        if active.count("node_") >= count:
-            return
-        assert time.monotonic() < deadline, said
+        return active.count("node_") >= count
+
+    until(there)

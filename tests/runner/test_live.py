@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import fcntl
 import json
 import os
@@ -11,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +96,10 @@ def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
     assert "and 2 more" in text and "1 of 20 jobs: 14 running, 0 done, 0 cached, 1 inf" in text
 
 
+RUNNING = r"0  strategy=herringbone\s+schedule\s+\d"
+COUNTED = "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed"
+
+
 @pytest.mark.parametrize("stdout", ["terminal", "pipe"])
 def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
     """In a terminal of 110 columns: the view, then the table; JSON is still the only line."""
@@ -101,21 +108,27 @@ def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
     args = ["-m", "strategy=herringbone,naive", "hydra/launcher=local", "tracking=none"]
     args += ["output=json"] if stdout == "pipe" else []
     env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "TERM": "xterm-256color"}
+    project.hold("schedule")
     with subprocess.Popen(
         [sys.executable, "run.py", *args],
         cwd=project.root,
-        env={**env, "FAKE_SLEEP_schedule": "2"},
+        env=env,
         stdin=follower,
         stdout=follower if stdout == "terminal" else subprocess.PIPE,
         stderr=follower,
     ) as process:
         os.close(follower)
-        screen = everything(leader)
+        screen, held = "", True
+        for part in parts(leader):
+            screen += part
+            if held and re.search(RUNNING, plain(screen)) and COUNTED in plain(screen):
+                project.release("schedule")
+                held = False
         out = process.stdout.read() if process.stdout else b""
     assert process.returncode == 0, screen
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
-    assert re.search(r"0  strategy=herringbone\s+schedule\s+\d", text), "a running job's line"
-    assert "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed" in text
+    text = plain(screen)
+    assert re.search(RUNNING, text), "a running job's line"
+    assert COUNTED in text
     assert "strategy=naive  infeasible  SRAM needs 3,000 B of 2,048 B" in text
     assert "2 of 2 jobs: 0 running, 1 done, 0 cached, 1 infeasible, 0 failed" in text
     assert ("table.csv" in text) == (stdout == "terminal")
@@ -123,16 +136,14 @@ def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
         assert out.count(b"\n") == 1 and len(json.loads(out)["jobs"]) == 2
 
 
-def everything(leader: int) -> str:
-    """All that is written to the terminal until its last process ends."""
-    parts = []
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # Linux: nobody has the other end any more
-            break
-        if not part:
-            break
-        parts.append(part)
+def plain(screen: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
+
+
+def parts(leader: int) -> Iterator[str]:
+    """What is written to the terminal, bit by bit until its last process ends."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with contextlib.suppress(OSError):  # Linux: nobody has the other end any more
+        while part := os.read(leader, 65536):
+            yield decoder.decode(part)
     os.close(leader)
-    return b"".join(parts).decode()

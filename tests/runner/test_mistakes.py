@@ -137,11 +137,12 @@ def cached_files(project: Project, content: bytes) -> list[Path]:
 
 
 def test_two_runs_do_not_share_a_folder(project: Project) -> None:
-    project.env["FAKE_SLEEP_fetch"] = "3"
+    project.hold("fetch")
     with project.start("hydra.run.dir=here", "until=fetch") as first:
         project.wait_for("fetch")
         second = project.run("hydra.run.dir=here")
         assert "here is in use by another run: wait for it" in one_line(second)
+        project.release("fetch")
         first.communicate()
     assert first.returncode == 0
     assert project.run("hydra.run.dir=here").code == 0, "afterwards it may be used again"

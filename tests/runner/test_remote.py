@@ -168,11 +168,11 @@ def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Pa
 
 def test_a_killed_fresh_run_goes_on_in_its_folder(machine: Machines, remote: Path) -> None:
     project = machine("one")
-    project.env["FAKE_SLEEP_train"] = "30"
+    project.hold("train")
     with project.start("cache.fresh=true", "hydra.run.dir=again") as process:
         project.wait_for("train")
         process.kill()
-    project.env.clear()
+    project.release("train")
     project.ran()
     _, ran = run(project, remote, "cache.fresh=true", "hydra.run.dir=again", "until=train")
     assert ran == ["train"]

@@ -101,11 +101,11 @@ def test_a_run_that_does_not_fit_is_repeated_too(project: Project) -> None:
 
 def test_a_killed_replay_goes_on(project: Project) -> None:
     folder = recorded(project, "until=schedule")
-    project.env["FAKE_SLEEP_schedule"] = "30"
+    project.hold("schedule")
     with project.start(f"replay={folder}") as process:
         project.wait_for("schedule")
         process.kill()
-    project.env.clear()
+    project.release("schedule")
     project.ran()
     assert project.run(f"replay={folder}").code == 0
     assert project.ran() == ["schedule"]

@@ -158,11 +158,12 @@ def test_a_helper_of_the_users_own_strategy_is_a_dependency(project: Project) ->
 
 
 def test_an_edit_while_a_stage_runs_is_not_mistaken_for_what_ran(project: Project) -> None:
-    project.env["FAKE_SLEEP_train"] = "3"
+    project.hold("train")
     process = project.start("until=train")
     project.wait_for("train")
     path = project.root / "stages" / "train.py"
     path.write_text(path.read_text() + "\n# edited meanwhile\n")
+    project.release("train")
     process.communicate()
     project.ran()
     project.run("until=train")
@@ -191,11 +192,11 @@ def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
 
 
 def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
-    project.env["FAKE_SLEEP_train"] = "60"
+    project.hold("train")
     process = project.start("output=json", start_new_session=True)
     project.wait_for("train")
     process.send_signal(signal.SIGINT)  # run.py alone: its stage has to be ended by it
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == 130
     assert err.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in err
@@ -205,5 +206,5 @@ def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     assert result["stages"].keys() == {"fetch"}
     assert not list((project.root / "outputs").glob("*/*/weights.npz"))
     assert not processes_in(project.root)
-    project.env.clear()
+    project.release("train")
     assert project.run().code == 0

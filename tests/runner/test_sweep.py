@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ import pytest
 from pipeline.home import STAGES
 from pipeline.runner.progress import KILLED
 from pipeline.runner.sweep import NOT_STARTED
-from tests.runner.project import Project, processes_in
+from tests.runner.project import Project, nothing_outlives
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +84,12 @@ def test_a_mistake_stops_a_sweep_before_it_begins(
 
 
 def test_concurrent_cold_runs_train_once(project: Project) -> None:
-    project.env["FAKE_SLEEP_train"] = "0.5"
+    project.hold("train")
     processes = [project.start("output=json", f"target.images={n}") for n in range(6)]
+    until(lambda: len(list((project.root / "outputs").glob("*/*/params.yaml"))) == 6)
+    project.release("train")
     for process in processes:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate()
         assert process.returncode == 0, err
     ran = project.ran()
     assert [ran.count(stage) for stage in STAGES] == [1] * 7 + [6] * 2  # images differ
@@ -97,31 +99,27 @@ def test_concurrent_cold_runs_train_once(project: Project) -> None:
 
 def test_the_same_command_twice_at_once(project: Project) -> None:
     with project.start() as first, project.start() as second:
-        assert [p.wait(timeout=120) for p in (first, second)] == [0, 0]
+        assert [p.wait() for p in (first, second)] == [0, 0]
     assert sorted(project.ran()) == sorted(STAGES)
 
 
 def test_a_killed_run_leaves_its_lock_and_no_stage_behind(project: Project) -> None:
-    project.env["FAKE_SLEEP_train"] = "20"
+    project.hold("train")
     with project.start() as process:
         project.wait_for("train")
         os.kill(process.pid, signal.SIGKILL)
-    project.env.clear()
-    begin = time.monotonic()
-    assert project.run().code == 0
-    assert time.monotonic() - begin < 15, "it waited for a lock that nobody holds"
-    deadline = time.monotonic() + 30
-    while processes_in(project.root) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not processes_in(project.root), "a stage outlived its run"
+    project.env["FAKE_LOG"] = str(project.root / "another" / "log")
+    (project.root / "another").mkdir()
+    assert project.run().code == 0, "its train is not held, and waits for no one's lock"
+    nothing_outlives(project)
 
 
 def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
-    project.env["FAKE_SLEEP_train"] = "60"
+    project.hold("train")
     process = project.start("-m", "output=json", "seed=1,2", start_new_session=True)
     project.wait_for("train")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == 130 and err.splitlines()[-1].startswith("interrupted")
     sweep = json.loads(out)
     assert [job["error"] for job in sweep["jobs"]] == ["interrupted", NOT_STARTED]
@@ -130,7 +128,6 @@ def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
 
 
 def test_jobs_side_by_side(project: Project) -> None:
-    project.env["FAKE_SLEEP_measure"] = "0.3"
     images = "target.images=1,2,3"
     run = project.run("-m", "output=json", images, "hydra/launcher=local")
     assert run.code == 0, run.err
@@ -146,11 +143,12 @@ def test_jobs_side_by_side(project: Project) -> None:
 
 def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None:
     """Two of four jobs are at work when one's process is killed with SIGKILL."""
-    project.env["FAKE_SLEEP_simulate"] = "3"
+    project.hold("simulate")
     args = ("-m", "output=json", "target.images=1,2,3,4", "hydra/launcher=local")
     process = project.start(*args)
     project.worker(0).kill()
-    out, err = process.communicate(timeout=120)
+    project.release("simulate")
+    out, err = process.communicate()
     sweep = json.loads(out)
     assert process.returncode == 1 and "Traceback" not in err, err
     assert [job["status"] for job in sweep["jobs"]] == ["failed", "ok", "ok", "ok"]
@@ -158,11 +156,7 @@ def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None
     assert killed["error"] == KILLED and "target.images=1" in killed["overrides"]
     assert f"target.images=1  failed  {KILLED}" in err
     assert json.loads((Path(sweep["run_dir"]) / "result.json").read_text()) == sweep
-    deadline = time.monotonic() + 30
-    while processes_in(project.root) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not processes_in(project.root), "a stage outlived its job"
-    project.env.clear()
+    nothing_outlives(project)
     project.ran()
     again = project.run(*args)
     assert again.code == 0 and [job["status"] for job in again.json["jobs"]] == ["ok"] * 4
@@ -171,7 +165,7 @@ def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "run.py is ended"])
 def test_interrupted_workers_end_with_their_stages(project: Project, how: str) -> None:
-    project.env["FAKE_SLEEP_train"] = "60"
+    project.hold("train")
     args = ("-m", "output=json", "seed=1,2,3", "hydra/launcher=local")
     process = project.start(*args, start_new_session=True)
     project.wait_for("train")
@@ -179,22 +173,19 @@ def test_interrupted_workers_end_with_their_stages(project: Project, how: str) -
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == 130 and "Traceback" not in err, err
     assert json.loads(out)["error"] == "interrupted"
     assert json.loads(out)["jobs"][2]["error"] == NOT_STARTED
-    deadline = time.monotonic() + 30
-    while processes_in(project.root) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not processes_in(project.root)
+    nothing_outlives(project)
 
 
 def test_a_sweeps_folder_used_again_forgets_what_was_there(project: Project) -> None:
     assert project.run("-m", "output=json", "seed=1,2", "hydra.sweep.dir=here").code == 0
-    project.env["FAKE_SLEEP_fetch"] = "60"
+    project.hold("fetch")
     process = project.start("-m", "output=json", "data.validation=4,5", "hydra.sweep.dir=here")
     project.ran()
     project.wait_for("fetch")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate()
     assert [job["status"] for job in json.loads(out)["jobs"]] == ["failed", "failed"]

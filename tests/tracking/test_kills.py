@@ -16,6 +16,7 @@ import pytest
 
 from tests.runner.project import Project, clean_environment
 from tests.tracking.test_tracking import runs, spooled, trackers
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -37,14 +38,14 @@ def track(project: Project) -> subprocess.Popen[bytes]:
 
 def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
     """A single run, and a sweep in its second job; by the next run, and once."""
-    project.env["FAKE_SLEEP_train"] = "30"
+    project.hold("train")
     for args in (("seed=1",), ("-m", "seed=2", "until=fetch,train")):
         with project.start(*args, "tracking=wait") as process:
             project.wait_for("train")
             assert len(spooled(project)) == (args[0] == "-m")
             process.kill()
         project.ran()
-    project.env.clear()
+    project.release("train")
     for seed in (3, 4):
         assert project.run("tracking=wait", "until=fetch", f"seed={seed}").code == 0
     found = runs(project)
@@ -72,11 +73,11 @@ def test_kills_while_the_database_is_made(project: Project) -> None:
         shutil.rmtree(tracking(project), ignore_errors=True)
         begin(project, f"seed={number}", kill_tracking=True)
         with track(project) as process:
-            wait_until(lambda: (tracking(project) / "unfinished" / "mlflow.db").exists())
+            until(lambda: (tracking(project) / "unfinished" / "mlflow.db").exists())
             time.sleep(chance.uniform(0, 1.2))
             made += (tracking(project) / "mlflow.db").exists()
             process.kill()
-        assert track(project).wait(120) == 0
+        assert track(project).wait() == 0
         assert not spooled(project), (project.root / "tracked").read_text()
         assert [run["status"] for run in runs(project)] == ["FINISHED"]
     assert made < 5, "most kills came when the database was made already"
@@ -121,11 +122,3 @@ def begin(project: Project, *args: str, kill_tracking: bool = False) -> None:
     assert run.code == 0 and json.loads(run.out)["status"] == "ok"
     for pid in trackers(project.root) if kill_tracking else ():
         os.kill(pid, signal.SIGKILL)
-
-
-def wait_until(condition: object) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + 60
-    while not condition():
-        time.sleep(0.002)
-        assert time.monotonic() < deadline

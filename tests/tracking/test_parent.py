@@ -43,10 +43,11 @@ def test_the_parent_holds_the_table_and_the_picture(project: Project) -> None:  
 
 @pytest.mark.slow
 def test_a_killed_job_leaves_its_parent_whole(project: Project) -> None:  # noqa: F811
-    project.env["FAKE_SLEEP_simulate"] = "4"
+    project.hold("simulate")
     process = project.start(*SWEEP, "target.images=1,2,3")
     project.worker(1).kill()
-    out, err = process.communicate(timeout=120)
+    project.release("simulate")
+    out, err = process.communicate()
     assert process.returncode == 1, err
     (parent,) = [run for run in runs(project) if "mlflow.parentRunId" not in run["tags"]]
     assert parent["status"] == "FAILED" and "table.csv" in parent["artifacts"]

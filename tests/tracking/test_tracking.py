@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from tests.runner.project import Project, clean_environment
+from tests.waiting import until
 
 READ = """
 import json, sys
@@ -63,9 +63,7 @@ def spooled(project: Project) -> list[Path]:
 def project(tmp_path: Path) -> Iterator[Project]:
     made = Project(tmp_path / "project")
     yield made
-    deadline = time.monotonic() + 60
-    while spooled(made) and time.monotonic() < deadline:
-        time.sleep(0.2)  # nothing of a test outlives it
+    until(lambda: not trackers(made.root))  # nothing of a test outlives it
 
 
 def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
@@ -149,7 +147,7 @@ def test_jobs_are_nested_in_their_sweep(project: Project) -> None:
 def test_six_processes_on_an_absent_database(project: Project) -> None:
     processes = [project.start("tracking=wait", f"target.images={n}") for n in range(6)]
     for process in processes:
-        _, err = process.communicate(timeout=240)
+        _, err = process.communicate()
         assert process.returncode == 0, err
     found = runs(project)
     assert sorted(run["params"]["target.images"] for run in found) == list("012345")
@@ -158,13 +156,16 @@ def test_six_processes_on_an_absent_database(project: Project) -> None:
 
 def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
     """They train once, end with one network, and are nested under one parent in a new database."""
-    project.env["FAKE_SLEEP_train"] = "1"
+    project.hold("train")
     images = "target.images=0,1,2,3,4,5"
     side_by_side = ("hydra/launcher=local", "hydra.launcher.n_jobs=6")
-    sweep = project.run("-m", "output=json", "tracking=wait", images, *side_by_side)
-    assert sweep.code == 0, sweep.err
+    process = project.start("-m", "output=json", "tracking=wait", images, *side_by_side)
+    until(lambda: len(list((project.root / "multirun").rglob("params.yaml"))) == 6)
+    project.release("train")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
     assert project.ran().count("train") == 1
-    folders = [Path(job["run_dir"]) for job in sweep.json["jobs"]]
+    folders = [Path(job["run_dir"]) for job in json.loads(out)["jobs"]]
     assert len(folders) == 6 and len({(f / "weights.npz").read_bytes() for f in folders}) == 1
     begun = [(folder / "params.yaml").stat().st_mtime for folder in folders]
     ended = [(folder / "result.json").stat().st_mtime for folder in folders]
@@ -208,10 +209,7 @@ def test_logging_an_entry_twice_makes_one_run(project: Project) -> None:
     spool = project.root / ".thimble" / "tracking" / "spool"
     (path,) = spooled(project) or [None]
     content = path.read_text() if path else ""
-    deadline = time.monotonic() + 60
-    while spooled(project):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: not spooled(project))
     if path:
         (spool / path.name).write_text(content)
     project.run("tracking=wait", "until=fetch")

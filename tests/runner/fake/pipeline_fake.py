@@ -60,7 +60,7 @@ class Unused:
 
 
 def make() -> None:
-    """The stage whose program is running; ``FAKE_…`` variables make it slow, fail or die."""
+    """The stage whose program is running; ``FAKE_…`` variables make it fail or die."""
     name = Path(sys.argv[0]).stem
     with Path(os.environ["FAKE_LOG"]).open("a") as log:
         log.write(f"{name}\n")
@@ -95,8 +95,14 @@ def make() -> None:
         write_json(Path("metrics.json"), found)
 
 
+def held(name: str) -> Path:
+    """While this file is there, the stage waits."""
+    return Path(os.environ["FAKE_LOG"]).with_name(f"held-{name}")
+
+
 def behave(name: str) -> None:
-    time.sleep(float(os.environ.get(f"FAKE_SLEEP_{name}", "0")))
+    while held(name).exists():
+        time.sleep(0.01)
     acts: dict[str, Callable[[], None]] = {
         "fail": lambda: _raise(ThimbleError("the oven is cold: heat it")),
         "crash": lambda: _raise(KeyError("surprise")),
