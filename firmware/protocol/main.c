@@ -17,6 +17,8 @@ typedef uint32_t frame_count_t;
 typedef uint16_t frame_count_t;
 #endif
 
+_Static_assert((uint32_t)NN_OUTPUT_COUNT * sizeof(nn_output_t) <= 0xFFFF, "a reply counts its outputs' bytes in 16 bits");
+
 /* Sends one byte of a frame's inside; returns the check continued over it. */
 static uint16_t send(uint16_t crc, uint8_t byte) {
     uint8_t sent = byte;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pipeline.errors import ThimbleError
@@ -9,6 +10,10 @@ from pipeline.hardware import Hardware
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 HOST = "host"
+MOST_REPLY_BYTES = 0xFFFF
+"""Of outputs in one: firmware/protocol counts them in 16 bits."""
+
+OUTPUTS = re.compile(r"^#define NN_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
 
 
 def harness_sources(hardware: Hardware) -> dict[str, str]:
@@ -29,3 +34,21 @@ def harness_sources(hardware: Hardware) -> dict[str, str]:
     folders = (FIRMWARE / "protocol", ports / HOST, ports / hardware.core)
     files = (file for folder in folders for file in sorted(folder.iterdir()))
     return {file.name: file.read_text() for file in files if file.suffix in (".c", ".h", ".ld")}
+
+
+def check_reply(header: Path) -> None:
+    """Whether all outputs of the network that ``model.h`` describes go into one reply.
+
+    Raises:
+        ThimbleError: they do not, or the file does not say how many there are.
+    """
+    found = OUTPUTS.search(header.read_text()) if header.is_file() else None
+    if found is None:
+        raise ThimbleError(f"{header} does not say NN_OUTPUT_COUNT: run stage generate again")
+    count, width = int(found[1]), int(found[2]) // 8
+    if count * width > MOST_REPLY_BYTES:
+        raise ThimbleError(
+            f"the network gives {count * width:,} bytes of output ({count:,} of {width} B), a reply "
+            f"of the firmware's protocol has room for {MOST_REPLY_BYTES:,}: run it with "
+            "until=generate and Predictor (docs/predictor.md), or let the network give less"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from pipeline.targets.toolchain import OWN_PREFIX, Size
 
 READ_ONLY = (".rodata", ".data.rel.ro")
 DATA = (".data", ".bss")
-MOST_OUTPUT_BYTES = 0xFFFF
-SPANNING = re.MULTILINE | re.DOTALL
 
 
 def build(generated: Path, output: Path, hardware: Hardware) -> Size:
@@ -30,7 +27,6 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     tool = hardware.toolchain
     for command in (tool.compiler, tool.objdump):
         tools.require(command, tool.package, f"builds for {hardware.title}")
-    _check_outputs((generated / "model.h").read_text())
     toolchain.compile_program(generated, output / "host", tool)
     program = elf.read(output / "host", tool.objdump)
     own = [s for s in program.symbols if s.name.startswith(OWN_PREFIX) and s.bytes]
@@ -59,17 +55,6 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
         functions=code,
         sections={},
     )
-
-
-def _check_outputs(header: str) -> None:
-    """firmware/protocol/frame.h counts a reply's bytes in 16 bits."""
-    found = re.search(r"^#define NN_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", header, SPANNING)
-    count = int(found[1]) * int(found[2]) // 8 if found else 0
-    if count > MOST_OUTPUT_BYTES:
-        raise ThimbleError(
-            f"the network gives {count:,} bytes of output, a reply has room for "
-            f"{MOST_OUTPUT_BYTES:,}: run it with until=generate and Predictor (docs/predictor.md)"
-        )
 
 
 def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:

@@ -46,15 +46,16 @@ static int load(void) { return 0; }
 /* frames on stdin, fed in chunks of argv[1] bytes; outputs on stdout */
 int main(int argc, char **argv) {
     uint8_t frame[NN_INPUT_BYTES];
-    const uint16_t chunk = argc > 1 ? (uint16_t)atoi(argv[1]) : NN_INPUT_BYTES;
+    const uint32_t most = NN_INPUT_BYTES < 0x8000 ? NN_INPUT_BYTES : 0x8000; /* nn_feed counts in 16 bits */
+    const uint32_t chunk = argc > 1 ? (uint32_t)atoi(argv[1]) : most;
     const int refused = load();
     if (refused) return refused;
     while (fread(frame, 1, sizeof frame, stdin) == sizeof frame) {
         if (nn_init() != NN_OK) return 2;
-        for (uint16_t at = 0; at < NN_INPUT_BYTES; at += chunk) {
+        for (uint32_t at = 0; at < NN_INPUT_BYTES; at += chunk) {
             if (nn_invoke() != NN_INCOMPLETE) return 3;
-            const uint16_t left = NN_INPUT_BYTES - at;
-            if (nn_feed(frame + at, left < chunk ? left : chunk) != NN_OK) return 4;
+            const uint32_t left = NN_INPUT_BYTES - at;
+            if (nn_feed(frame + at, (uint16_t)(left < chunk ? left : chunk)) != NN_OK) return 4;
         }
         if (nn_feed(frame, 1) != NN_CORRUPT) return 5;
         if (nn_invoke() != NN_OK) return 6;

@@ -79,6 +79,14 @@ def test_other_chains(name: str, layout: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=layout == "slots"))
 
 
+def test_rows_are_counted_to_65535(tmp_path: Path) -> None:
+    """One more is refused, see test_refusals."""
+    chain = Chain((65_535, 2, 1), "uint8").average("p", 5, kernel=(15, 2), stride=(15, 2))
+    graph = chain.dense("d", 2).graph()
+    plan = Herringbone("contiguous").plan(graph, uno())
+    assert agrees(Native(tmp_path, graph, plan, uno()), 2)
+
+
 def wider(graph: Graph) -> Graph:
     """The same network with int8 weights and int32 biases out of int8's range."""
     rng = np.random.default_rng(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from pipeline.home import ROOT
 from pipeline.plan import serialize
 from pipeline.schedule import check
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, device
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import builds, device, host
+from pipeline.targets.harness import check_reply, harness_sources
 from tests.codegen.affine.configurations import network
 from tests.graphs import Net
 
@@ -74,9 +75,54 @@ def test_refusals_are_one_line(tmp_path: Path) -> None:
     header.write_text(plain.replace("NN_ARENA_BYTES 256", "NN_ARENA_BYTES 250 + 6"))
     with pytest.raises(ThimbleError, match=r"linked nn_arena has 256 B, model.h says 250"):
         builds.build(generated, tmp_path / "build", computer())
-    header.write_text(plain.replace("NN_OUTPUT_COUNT 3", "NN_OUTPUT_COUNT 70000"))
-    with pytest.raises(ThimbleError, match=r"70,000 bytes of output.*Predictor"):
-        builds.build(generated, tmp_path / "build", computer())
+
+
+def picture(height: int, width: int) -> Graph:
+    """As many bytes out as in."""
+    net = Net((height, width, 1))
+    net.conv(1, (1, 1))
+    return net.graph()
+
+
+def test_a_reply_holds_65535_bytes(tmp_path: Path) -> None:
+    """So does a request, whose counter has 16 bits up to 65,520."""
+    graph = picture(255, 257)
+    assert graph.tensors[graph.output].size == 0xFFFF
+    builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
+    frames = np.random.default_rng(1).integers(-128, 128, (2, 255, 257, 1)).astype(np.int8)
+    answers = host.infer(tmp_path / "build" / "host", frames.view(np.uint8))
+    assert np.array_equal(answers, graph.outputs(frames.astype(np.int64)).reshape(2, -1))
+
+
+@pytest.mark.parametrize("core", ["avr", "cortex_m", "host"])
+def test_more_is_refused_before_anything_is_compiled(core: str, tmp_path: Path) -> None:
+    nothing = replace(computer().toolchain, compiler="no-such-compiler")
+    hardware = replace(computer(), core=core, toolchain=nothing)
+    generated = sources(tmp_path, picture(256, 256))
+    said = r"gives 65,536 bytes of output \(65,536 of 1 B\).* room for 65,535: .*Predictor"
+    with pytest.raises(ThimbleError, match=said):
+        builds.build(generated, tmp_path / "build", hardware)
+    assert not (tmp_path / "build").exists()
+    (generated / "model.h").write_text("#define NN_ARENA_BYTES 1\n")
+    with pytest.raises(ThimbleError, match="does not say NN_OUTPUT_COUNT"):
+        builds.build(generated, tmp_path / "build", hardware)
+
+
+def test_wide_outputs_count_by_their_bytes(tmp_path: Path) -> None:
+    header = tmp_path / "model.h"
+    for count, bits in ((32767, 16), (16383, 32)):
+        for more in (0, 1):
+            header.write_text(f"#define NN_OUTPUT_COUNT {count + more}\ntypedef int{bits}_t nn_o;")
+            with pytest.raises(ThimbleError) if more else nullcontext():
+                check_reply(header)
+
+
+def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> None:
+    """For who compiles it without Thimble."""
+    generated = sources(tmp_path, picture(256, 256))
+    command = ["cc", "-std=gnu99", "-fsyntax-only", f"-I{generated}", generated / "main.c"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode and "a reply counts its outputs' bytes in 16 bits" in done.stderr
 
 
 def workspace(folder: Path, graph: Graph, images: int) -> Path:

@@ -22,6 +22,7 @@ from pipeline.plan.walk import Env
 
 Events = Sequence[tuple[Step, Env]]
 
+MOST_COUNTED = 0xFFFF
 ARRIVAL = "input"
 """What a report calls taking the input as it is."""
 
@@ -151,6 +152,12 @@ def _pooled(
     assert out is not None
     if any(op.padding) or op.clip is not None:
         raise ThimbleError(f"{op.name}: pooling while data arrives has no padding and no clip")
+    if max(image.shape[0], width * channels) > MOST_COUNTED:
+        raise ThimbleError(
+            f"{op.name}: generated code counts rows of {image.name} and elements of a row as they "
+            f"arrive in 16 bits, to {MOST_COUNTED:,}; it has {image.shape[0]:,} rows of "
+            f"{width * channels:,}: use a smaller model.input_shape"
+        )
     requant = shifts(op, op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo()
     target_tensor = program.graph.tensors[op.output]
     source = render(
