@@ -48,7 +48,7 @@ def check_reply(header: Path) -> None:
     count, width = int(found[1]), int(found[2]) // 8
     if count * width > MOST_REPLY_BYTES:
         raise ThimbleError(
-            f"the network gives {count * width:,} bytes of output ({count:,} of {width} B), a reply "
-            f"of the firmware's protocol has room for {MOST_REPLY_BYTES:,}: run it with "
+            f"the network gives {count * width:,} bytes of output ({count:,} of {width} B), a "
+            f"reply of the firmware's protocol has room for {MOST_REPLY_BYTES:,}: run it with "
             "until=generate and Predictor (docs/predictor.md), or let the network give less"
         )

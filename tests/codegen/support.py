@@ -46,7 +46,8 @@ static int load(void) { return 0; }
 /* frames on stdin, fed in chunks of argv[1] bytes; outputs on stdout */
 int main(int argc, char **argv) {
     uint8_t frame[NN_INPUT_BYTES];
-    const uint32_t most = NN_INPUT_BYTES < 0x8000 ? NN_INPUT_BYTES : 0x8000; /* nn_feed counts in 16 bits */
+    /* nn_feed counts in 16 bits */
+    const uint32_t most = NN_INPUT_BYTES < 0x8000 ? NN_INPUT_BYTES : 0x8000;
     const uint32_t chunk = argc > 1 ? (uint32_t)atoi(argv[1]) : most;
     const int refused = load();
     if (refused) return refused;

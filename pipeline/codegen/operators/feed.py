@@ -132,6 +132,12 @@ def _pooled(
         raise ThimbleError(f"{op.name}: only pooling without overlap is done while data arrives")
     rows, columns, channels = grid(program.graph.tensors[op.output].shape)
     width = image.shape[1]
+    if max(image.shape[0], width * channels) > MOST_COUNTED:
+        raise ThimbleError(
+            f"{op.name}: generated code counts rows of {image.name} and elements of a row as they "
+            f"arrive in 16 bits, to {MOST_COUNTED:,}; it has {image.shape[0]:,} rows of "
+            f"{width * channels:,}: use a smaller model.input_shape"
+        )
     sums = program.buffer(first.acc)
     count = rows * (op.kernel[0] + 2)
     taken, out = list(events[:count]), None
@@ -152,12 +158,6 @@ def _pooled(
     assert out is not None
     if any(op.padding) or op.clip is not None:
         raise ThimbleError(f"{op.name}: pooling while data arrives has no padding and no clip")
-    if max(image.shape[0], width * channels) > MOST_COUNTED:
-        raise ThimbleError(
-            f"{op.name}: generated code counts rows of {image.name} and elements of a row as they "
-            f"arrive in 16 bits, to {MOST_COUNTED:,}; it has {image.shape[0]:,} rows of "
-            f"{width * channels:,}: use a smaller model.input_shape"
-        )
     requant = shifts(op, op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo()
     target_tensor = program.graph.tensors[op.output]
     source = render(
