@@ -24,7 +24,7 @@ from pipeline.importers import (
     onnx_slices,
     onnx_weighted,
 )
-from pipeline.importers.base import Imported, increasing
+from pipeline.importers.base import LARGEST_BYTES, Imported, increasing
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
@@ -33,7 +33,9 @@ from pipeline.importers.layout import Moves, Value
 from pipeline.importers.lower import PROBABILITY, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import folded, given
-from pipeline.importers.onnx_file import FileNode, OnnxFile, read, shown
+from pipeline.importers.onnx_external import Beside
+from pipeline.importers.onnx_file import FileNode, OnnxFile, read
+from pipeline.importers.onnx_names import shown
 from pipeline.importers.unsupported import unsupported
 
 INPUT = "input"
@@ -51,7 +53,7 @@ OPERATORS: Table = {
 
 @dataclass(frozen=True)
 class Onnx(Imported):
-    """The network in the .onnx file ``path``.
+    """The network in the .onnx file ``path``, and in the files beside it that it names.
 
     Attributes:
         input_range: what the network takes for the raw values 0 and 255 of the data; of an input
@@ -78,7 +80,7 @@ class Onnx(Imported):
         """The network, and the type of its input."""
         content, limits = self.content(), increasing(self.input_range)
         try:
-            file = read(content)
+            file = read(content, Beside(Path(self.path).parent, LARGEST_BYTES))
             return imported(Path(self.path).stem, file, limits), file.kind
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None

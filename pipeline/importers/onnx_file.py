@@ -15,6 +15,8 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import Shape, checked_size
+from pipeline.importers.onnx_external import Beside, is_external
+from pipeline.importers.onnx_names import shown, text
 
 Array = npt.NDArray[Any]
 
@@ -57,8 +59,8 @@ class OnnxFile:
     opset: int
 
 
-def read(content: bytes) -> OnnxFile:
-    """Parse ``content``.
+def read(content: bytes, beside: Beside) -> OnnxFile:
+    """Parse ``content``; ``beside`` is where its constants may be.
 
     Raises:
         ThimbleError: it is no ONNX file, or holds what is not supported.
@@ -74,7 +76,8 @@ def read(content: bytes) -> OnnxFile:
     if max(len(graph.node), len(graph.initializer)) > LARGEST_COUNT:
         raise ThimbleError(f"it has more than {LARGEST_COUNT:,} operators or constants")
     constants = {
-        each.name: values(each, f"constant {shown(each.name)}") for each in graph.initializer
+        text(each.name): values(each, f"the constant {shown(each.name)}", beside)
+        for each in graph.initializer
     }
     if graph.sparse_initializer:
         raise ThimbleError("sparse constants are not supported")
@@ -87,7 +90,7 @@ def read(content: bytes) -> OnnxFile:
             )
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
     return OnnxFile(
-        tuple(_node(index, node) for index, node in enumerate(graph.node)),
+        tuple(_node(index, node, beside) for index, node in enumerate(graph.node)),
         constants,
         text(sources[0].name),
         _shape(sources[0]),
@@ -97,13 +100,8 @@ def read(content: bytes) -> OnnxFile:
     )
 
 
-def values(tensor: TensorProto, what: str) -> Array:
+def values(tensor: TensorProto, what: str, beside: Beside) -> Array:
     """The elements of a constant."""
-    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-        raise ThimbleError(
-            f"{what} is in another file: save the model in one (onnx.save with "
-            "save_as_external_data=False)"
-        )
     if tensor.data_type not in NUMPY_TYPES:
         raise ThimbleError(f"{what} has elements of type {_type_name(tensor.data_type)}")
     shape = tuple(int(extent) for extent in tensor.dims)
@@ -111,6 +109,8 @@ def values(tensor: TensorProto, what: str) -> Array:
         raise ThimbleError(f"{what} has the shape {list(shape)[:8]}")
     if prod(shape) > LARGEST_CONSTANT:
         raise ThimbleError(f"{what}: {list(shape)} are more than {LARGEST_CONSTANT:,} elements")
+    if is_external(tensor):
+        tensor = beside.taken_in(tensor, what)
     try:
         found = np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, OverflowError) as error:
@@ -120,12 +120,12 @@ def values(tensor: TensorProto, what: str) -> Array:
     return found
 
 
-def _node(index: int, node: onnx.NodeProto) -> FileNode:
+def _node(index: int, node: onnx.NodeProto, beside: Beside) -> FileNode:
     name = shown(node.name or (node.output[0] if node.output else "")) or f"node {index}"
     where = f"{name} ({shown(node.op_type) or 'no operator'})"
     if text(node.domain) not in DOMAINS:
         raise ThimbleError(f"{where}: operators of {shown(node.domain)} are not supported")
-    attributes = {text(each.name): _attribute(each, where) for each in node.attribute}
+    attributes = {text(each.name): _attribute(each, where, beside) for each in node.attribute}
     label = (shown(node.output[0]) if node.output else "") or name
     return FileNode(
         text(node.op_type), tuple(text(each) for each in node.input),
@@ -133,7 +133,7 @@ def _node(index: int, node: onnx.NodeProto) -> FileNode:
     )  # fmt: skip
 
 
-def _attribute(attribute: AttributeProto, where: str) -> Any:
+def _attribute(attribute: AttributeProto, where: str, beside: Beside) -> Any:
     kind = attribute.type
     if kind == AttributeProto.INT:
         return int(attribute.i)
@@ -146,7 +146,7 @@ def _attribute(attribute: AttributeProto, where: str) -> Any:
     if kind == AttributeProto.FLOATS:
         return tuple(float(each) for each in attribute.floats)
     if kind == AttributeProto.TENSOR:
-        return values(attribute.t, f"{where}: {shown(attribute.name)}")
+        return values(attribute.t, f"{where}: {shown(attribute.name)}", beside)
     raise ThimbleError(
         f"{where}: the attribute {shown(attribute.name)} has a type that is not supported"
     )
@@ -187,16 +187,6 @@ def _kind(value: onnx.ValueInfoProto) -> str:
             "and uint8 are supported"
         )
     return names[kind]
-
-
-def text(name: str | bytes) -> str:
-    """A name of the file; protobuf leaves what is not UTF-8 as bytes."""
-    return name.decode(errors="replace") if isinstance(name, bytes) else name
-
-
-def shown(name: str | bytes) -> str:
-    """A name of the file, on one line."""
-    return "".join(c if c.isprintable() else "?" for c in text(name))[:80]
 
 
 def _type_name(kind: int) -> str:

@@ -16,6 +16,8 @@ from pipeline.runner.closure import closure
 PATHS = {"data": ("path",), "model": ("path", "state_dict")}
 """Keys of each group that name a file or a folder."""
 
+ONNX = "pipeline.importers.onnx.Onnx"
+
 FACTORY = "factory"
 """The key of ``model`` that names Python code: ``package.module:function``."""
 
@@ -45,6 +47,7 @@ def hashes(config: Mapping[str, Any], typed: Path) -> dict[str, str]:
         named = {key: Path(path) for key in keys if (path := config[group].get(key))}
         files = {f"{key}/{n}": file for key, path in named.items() for n, file in _files(path)}
         if group == "model":
+            files |= {f"path/{name}": file for name, file in _beside(config[group]).items()}
             modules = _modules(str(config[group].get(FACTORY) or ""), typed)
             files |= {str(file.relative_to(typed)): file for file in modules}
         found[group] = _digest(files) if named or files else ""
@@ -59,6 +62,16 @@ def _files(path: Path) -> Iterator[tuple[str, Path]]:
                 yield str(file.relative_to(path)), file
     elif path.is_file():
         yield path.name, path
+
+
+def _beside(model: Mapping[str, Any]) -> dict[str, Path]:
+    """The files with constants that an ONNX model names, by these names."""
+    path = Path(str(model.get("path") or ""))
+    if model.get("_target_") != ONNX or not path.is_file():
+        return {}
+    from pipeline.importers.onnx_external import files  # onnx takes part of a second
+
+    return files(path)
 
 
 def _modules(factory: str, typed: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,18 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from pipeline.importers.onnx_external import Beside
+from pipeline.importers.onnx_file import OnnxFile, read
+
 Array = npt.NDArray[Any]
 RANDOM = np.random.default_rng(5)
 OPSET = 20
+
+
+def parsed(made: onnx.ModelProto | bytes) -> OnnxFile:
+    """What is in a model that has no files beside it."""
+    content = made if isinstance(made, bytes) else made.SerializeToString()
+    return read(content, Beside(Path("nowhere"), 0))
 
 
 def weights(*shape: int, scale: float = 0.5) -> Array:

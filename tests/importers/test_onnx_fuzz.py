@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import completed, imported
-from pipeline.importers.onnx_file import read
+from pipeline.importers.onnx_external import files
 from pipeline.quantize.int8 import Int8
 from tests.importers.onnx_fuzz import damaged, hostile
+from tests.importers.onnx_models import parsed
 
 SECONDS, GROWTH_KB = 20, 600_000
 
@@ -21,7 +23,7 @@ SECONDS, GROWTH_KB = 20, 600_000
 def outcome(content: bytes, calibrate: bool = True) -> str:
     """What importing ``content`` ends in; anything but a ThimbleError is raised."""
     try:
-        network = imported("net", read(content), (0.0, 1.0))
+        network = imported("net", parsed(content), (0.0, 1.0))
         if network.given:
             lower(network, completed(network))
         elif calibrate:
@@ -53,6 +55,13 @@ def tried(count: int, seed: int) -> dict[str, int]:
 def test_damaged_files() -> None:
     found = tried(3000, 0)
     assert found["imported"] > 200 and len(found) > 300  # neither all whole nor all the same
+
+
+def test_files_beside_damaged_files(tmp_path: Path) -> None:
+    """The runner asks for them before any stage has looked at the model."""
+    for content in damaged(300, 7):
+        (tmp_path / "net.onnx").write_bytes(content)
+        assert files(tmp_path / "net.onnx") == {}
 
 
 @pytest.mark.slow

@@ -20,9 +20,8 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import imported
-from pipeline.importers.onnx_file import read
 from pipeline.importers.torch_export import exported
-from tests.importers.onnx_models import ints, model, weights
+from tests.importers.onnx_models import ints, model, parsed, weights
 from tests.importers.support import observed, shaken, stored, worst_step
 from tests.importers.torch_modules import Of
 
@@ -74,7 +73,7 @@ def test_onnx(name: str) -> None:
     session = onnxruntime.InferenceSession(made.SerializeToString())
     expected = [session.run(None, {"x": x[None].numpy()})[0] for x in signals()]
     check(
-        imported("net", read(made.SerializeToString()), (0.0, 255.0)),
+        imported("net", parsed(made), (0.0, 255.0)),
         torch.from_numpy(np.concatenate(expected)),
     )
 

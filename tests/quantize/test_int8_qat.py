@@ -20,13 +20,12 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.onnx import imported
-from pipeline.importers.onnx_file import read
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, state_arrays
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded
-from tests.importers.onnx_models import N, model
+from tests.importers.onnx_models import N, model, parsed
 
 COARSE = {"observer": "percentile", "percentile": 52.0}
 """Ranges so narrow that large activations are clipped."""
@@ -177,7 +176,7 @@ def test_onnx_with_softmax_learns(data: Arrays) -> None:
             "u": np.zeros(10, np.float32),
         },
     )
-    network = imported("net", read(made.SerializeToString()), (0.0, 1.0))
+    network = imported("net", parsed(made), (0.0, 1.0))
     assert isinstance(network.nodes[-1], nodes.SoftmaxOver)
     tuned = Int8Qat(rate=0.03, epochs=4).from_float(network, data)
     assert accuracy(Int8().from_float(network, data), data) < 0.4

@@ -14,7 +14,6 @@ from pipeline.artifacts import read_npz, write_npz
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.importers.onnx import imported
-from pipeline.importers.onnx_file import read
 from pipeline.models.lenet5 import LeNet5
 from pipeline.models.network import state_arrays
 from pipeline.models.resnet8 import ResNet8
@@ -24,7 +23,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.quantize.labels import labels
 from pipeline.training.random_weights import RANDOM, enliven
 from stages import quantize
-from tests.importers.onnx_models import small_network
+from tests.importers.onnx_models import parsed, small_network
 
 MODEL = ResNet8(input_shape=(16, 16, 3))
 IMAGES = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3)).astype(np.uint8)
@@ -55,7 +54,7 @@ def test_of_a_model_with_its_weights() -> None:
 
 
 def test_of_a_float_file() -> None:
-    network = imported("net", read(small_network().SerializeToString()), (-60.0, 60.0))
+    network = imported("net", parsed(small_network()), (-60.0, 60.0))
     images = IMAGES[:, :8, 8:]
     found = Int8().float_labels(network, {}, images, 1)
     expected = network.outputs(torch.from_numpy(images).float()).argmax(1)
