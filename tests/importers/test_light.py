@@ -1,4 +1,5 @@
-"""A quantized file is read without PyTorch, whose import would take longer than all the rest."""
+"""What is read without PyTorch, whose import would take longer than all the rest: quantized files,
+and the names of the files beside an ONNX model, which the runner asks for."""
 
 from __future__ import annotations
 
@@ -40,3 +41,11 @@ def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "False\n"
     assert Graph.load(tmp_path).operators and not read_npz(tmp_path / "float_labels.npz")
+
+
+def test_the_files_beside_a_model_are_found_without_torch() -> None:
+    program = (
+        "import sys; from pipeline.importers import onnx_external; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
