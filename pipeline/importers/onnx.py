@@ -18,6 +18,7 @@ from pipeline.importers import (
     float_nodes,
     onnx_arithmetic,
     onnx_functions,
+    onnx_integers,
     onnx_pooling,
     onnx_quantized,
     onnx_shapes,
@@ -48,6 +49,7 @@ OPERATORS: Table = {
     **onnx_slices.OPERATORS,
     **onnx_functions.OPERATORS,
     **onnx_quantized.OPERATORS,
+    **onnx_integers.OPERATORS,
 }
 
 

@@ -29,10 +29,14 @@ class Constant:
         return array(self.values)
 
 
+SHIFT = 128
+"""What is taken off uint8: int8 is left, which stands for the same real values."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """An activation as the integers that stand for it; ``affine`` is None for an input whose
-    quantization is still to come. ``unsigned``: 128 more than what is stored here."""
+    quantization is still to come. ``unsigned``: ``SHIFT`` more than what is stored here."""
 
     value: Value
     affine: Affine | None

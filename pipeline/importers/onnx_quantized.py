@@ -13,11 +13,10 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table, scalar
+from pipeline.importers.onnx_call import SHIFT, Call, Constant, Item, Stored, Table, scalar
 from pipeline.importers.onnx_pooling import averaged, globally
+from pipeline.importers.onnx_shapes import concatenated, softmax_of
 from pipeline.importers.onnx_weighted import convolved, product, transposed
-
-SHIFT = 128
 
 
 def quantization(call: Call, scale: int, zero: int) -> tuple[Affine, bool]:
@@ -101,20 +100,20 @@ def stored(call: Call, result: Value, scale: int, zero: int) -> Stored:
     return Stored(call.builder.mark(result, affine), affine, unsigned)
 
 
-def bias_of(call: Call, index: int, steps: Constant, x: Value) -> Constant | None:
-    """int32 biases: multiples of input scale x weight scale."""
+def bias_of(call: Call, index: int, steps: Constant) -> Constant | None:
+    """int32 biases: multiples of the scale of input 0 x weight scale."""
     found = call.optional(index)
     if found is None:
         return None
     assert steps.steps is not None
-    unit = call.builder.given[x.tensor].scale * steps.steps.reshape(-1)
+    unit = quantization(call, 1, 2)[0].scale * steps.steps.reshape(-1)
     return Constant(found.floats.reshape(-1) * unit)
 
 
 def conv(call: Call) -> Item:
     """QLinearConv: x, its scale and zero point, weights, theirs, the output's, bias."""
     x, kernel = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0)
-    return stored(call, convolved(call, x, kernel, bias_of(call, 8, kernel, x)), 6, 7)
+    return stored(call, convolved(call, x, kernel, bias_of(call, 8, kernel)), 6, 7)
 
 
 def matmul(call: Call) -> Item:
@@ -130,7 +129,7 @@ def gemm(call: Call) -> Item:
     x, matrix = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0 if turned else 1)
     if matrix.values.ndim != 2 or call.integer("transA", 0) or call.number("alpha", 1.0) != 1:
         raise call.refuse("a product with a matrix of constants is supported")
-    bias = bias_of(call, 6, matrix, x)
+    bias = bias_of(call, 6, matrix)
     turned_matrix = matrix if turned else transposed(matrix)
     offsets = None if bias is None else bias.floats
     if offsets is not None and offsets.size != len(turned_matrix.values):
@@ -176,12 +175,13 @@ def function(name: str, *attributes: tuple[str, float]) -> Table:
 def concat(call: Call) -> Item:
     """QLinearConcat: the output's scale and zero point, then three inputs for each part."""
     parts = [real(call, i, i + 1, i + 2) for i in range(2, len(call.items) - 2, 3)]
-    if not parts or len({len(part.shape) for part in parts}) != 1:
-        raise call.refuse("its inputs have different numbers of axes")
-    axis = call.axis(call.integer("axis", 1), len(parts[0].shape))
-    if axis == 0:
-        raise call.refuse("a concatenation along the batch axis is not supported")
-    return stored(call, call.builder.concatenation(parts, axis), 0, 1)
+    return stored(call, concatenated(call, parts), 0, 1)
+
+
+def softmax(call: Call) -> Item:
+    """QLinearSoftmax, which says itself which opset's softmax it is."""
+    result = softmax_of(call, real(call, 0, 1, 2), call.integer("opset", call.opset))
+    return stored(call, result, 3, 4)
 
 
 OPERATORS: Table = {
@@ -197,4 +197,5 @@ OPERATORS: Table = {
     "QLinearSigmoid": function("sigmoid")[""],
     "QLinearLeakyRelu": function("leaky_relu", ("alpha", 0.01))[""],
     "QLinearConcat": concat,
+    "QLinearSoftmax": softmax,
 }

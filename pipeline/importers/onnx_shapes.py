@@ -5,14 +5,14 @@ What only renames elements works on integers, too: models may quantize before or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from pipeline.importers.float_graph import Shape
+from pipeline.importers.float_graph import Affine, Shape
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table, scalar
+from pipeline.importers.onnx_call import SHIFT, Call, Constant, Item, Stored, Table, scalar
 
 
 def renaming(rename: Callable[[Call, Value], Value]) -> Callable[[Call], Item]:
@@ -96,10 +96,15 @@ def nothing(call: Call, x: Value) -> Value:
 
 def pad(call: Call) -> Value:
     """Zeros; limits are attributes in old opsets, inputs in new ones."""
-    x, mode = call.x, call.text("mode", "constant")
-    value = call.number("value", scalar(call, 2, 0.0))
-    if mode != "constant" or value != 0:
-        raise call.refuse(f"padding by {mode} {value:g}: only zeros are supported")
+    return padded(call, call.x, 0.0)
+
+
+def padded(call: Call, x: Value, zero: float) -> Value:
+    """``zero`` is what stands for 0 in ``x``, and the only value that is padded with."""
+    mode, value = call.text("mode", "constant"), call.number("value", scalar(call, 2, 0.0))
+    if mode != "constant" or value != zero:
+        wanted = f"the zero point {zero:g} (it stands for 0) is" if zero else "zeros are"
+        raise call.refuse(f"padding by {mode} {value:g}: only {wanted} supported")
     widths, rank = call.integers(1, "pads") or (), len(x.shape)
     axes = call.optional(3)
     chosen = range(rank)
@@ -117,7 +122,11 @@ def pad(call: Call) -> Value:
 
 
 def concatenation(call: Call) -> Value:
-    parts = [call.value(index) for index in range(len(call.items))]
+    return concatenated(call, [call.value(index) for index in range(len(call.items))])
+
+
+def concatenated(call: Call, parts: Sequence[Value]) -> Value:
+    """Along the attribute ``axis``."""
     if not parts:
         raise call.refuse("has no inputs")
     rank = len(parts[0].shape)
@@ -130,20 +139,30 @@ def concatenation(call: Call) -> Value:
 
 
 def softmax(call: Call) -> Value:
+    return softmax_of(call, call.x, call.opset)
+
+
+def softmax_of(call: Call, x: Value, opset: int) -> Value:
     """Over one axis; before opset 13 over all from ``axis`` on."""
-    x = call.x
     rank = len(x.shape)
-    axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), rank)
-    if call.opset < 13 and prod(x.shape[axis + 1 :]) != 1:
+    axis = call.axis(call.integer("axis", -1 if opset >= 13 else 1), rank)
+    if opset < 13 and prod(x.shape[axis + 1 :]) != 1:
         raise call.refuse(f"softmax over several axes of {list(x.shape)} is not supported")
     return call.builder.softmax(x, axis)
 
 
 def cast(call: Call) -> Value:
-    """Between float types; of an activation."""
+    """Between float types; of an input of integers, which are real numbers then."""
     if call.integer("to", 1) not in (1, 10, 11):  # float, float16, double
         raise call.refuse("casting an activation to integers is not supported")
-    return call.x
+    found = call.item(0)
+    if not isinstance(found, Stored):
+        return call.x
+    if found.affine is not None:
+        raise call.refuse("casts quantized integers: DequantizeLinear makes real numbers of them")
+    unit = Affine(1.0, -SHIFT if found.unsigned else 0)
+    call.builder.given.setdefault(found.value.tensor, unit)
+    return found.value
 
 
 def shape_of(call: Call) -> Item:

@@ -13,6 +13,7 @@ from pipeline.importers import (
     onnx_pooling,
     onnx_quantized,
     onnx_shapes,
+    onnx_slices,
     onnx_weighted,
     torch_arithmetic,
     torch_functions,
@@ -24,8 +25,15 @@ from pipeline.importers import (
 
 PAGE = ROOT / "docs" / "importing.md"
 KINDS = ("convolutions, products, norms", "pools", "arithmetic", "shapes", "functions", "quantized")
-TORCH = (torch_weighted, torch_pooling, torch_arithmetic, torch_shapes, torch_functions)
-ONNX = (onnx_weighted, onnx_pooling, onnx_arithmetic, onnx_shapes, onnx_functions, onnx_quantized)
+TORCH = tuple(
+    module.OPERATORS
+    for module in (torch_weighted, torch_pooling, torch_arithmetic, torch_shapes, torch_functions)
+)
+ONNX = (
+    onnx_weighted.OPERATORS, onnx_pooling.OPERATORS, onnx_arithmetic.OPERATORS,
+    {**onnx_shapes.OPERATORS, **onnx_slices.OPERATORS}, onnx_functions.OPERATORS,
+    onnx_quantized.OPERATORS,
+)  # fmt: skip
 
 
 def names(operators: Mapping[str, Any]) -> Iterable[str]:
@@ -35,27 +43,27 @@ def names(operators: Mapping[str, Any]) -> Iterable[str]:
     return sorted(each for each in short if not each.startswith(("_", "<")))
 
 
-def table(modules: Iterable[Any]) -> str:
+def table(kinds: Iterable[Mapping[str, Any]]) -> str:
     rows = [
-        f"| {kind} | {', '.join(names(module.OPERATORS))} |"
-        for kind, module in zip(KINDS, modules, strict=False)
+        f"| {kind} | {', '.join(names(operators))} |"
+        for kind, operators in zip(KINDS, kinds, strict=False)
     ]
     return "\n".join(["| | operators |", "| --- | --- |", *rows]) + "\n"
 
 
 def current(page: str) -> str:
     """The page with the tables as they have to be."""
-    for kind, modules in (("torch", TORCH), ("onnx", ONNX)):
+    for kind, tables in (("torch", TORCH), ("onnx", ONNX)):
         begin = f"<!-- {kind}: written by python -m tests.importers.float_docs -->\n"
         end = f"<!-- {kind}: end -->\n"
         before, _, rest = page.partition(begin)
-        page = f"{before}{begin}{table(modules)}{end}{rest.partition(end)[2]}"
+        page = f"{before}{begin}{table(tables)}{end}{rest.partition(end)[2]}"
     return page
 
 
 def listed() -> set[str]:
     """All of PyTorch's names in the table; messages list the same."""
-    found = {name for module in TORCH for name in names(module.OPERATORS)}
+    found = {name for operators in TORCH for name in names(operators)}
     assert found == set(torch_operators.supported())
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.importers.float_docs import PAGE, current, listed
+from pipeline.importers import onnx
+from tests.importers.float_docs import ONNX, PAGE, current, listed
 
 
 def test_the_lists_are_current() -> None:
@@ -13,3 +14,7 @@ def test_the_lists_are_current() -> None:
 
 def test_messages_and_documentation_list_the_same() -> None:
     assert "conv2d" in listed()
+
+
+def test_every_operator_of_onnx_is_listed() -> None:
+    assert {name for operators in ONNX for name in operators} == set(onnx.supported())
