@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class ThimbleError(Exception):
     """A user's mistake or a missing tool: the message says what, where, and what to try."""
+
+
+class PlanError(ThimbleError):
+    """A plan that must not be run, and why."""

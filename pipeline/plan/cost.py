@@ -13,8 +13,9 @@ from pipeline.graph.access import size_of
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.hardware import Hardware
+from pipeline.plan.steps import touched
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Plan, Slice, Step
+from pipeline.plan.vocabulary import KEPT, Buffer, Clear, Compute, Finish, Move, Plan, Step
 from pipeline.plan.walk import walk
 
 
@@ -63,23 +64,6 @@ class Cost:
         """The moment with the most bytes live; of equals, the one that shares most."""
         return max(self.timeline, key=lambda moment: (moment.live_bytes, moment.apart_bytes))
 
-
-def touched(step: Step) -> tuple[Slice, ...]:
-    """The slices a step reads or writes."""
-    match step:
-        case Compute(out=out, ins=ins):
-            return (out, *ins)
-        case Clear(acc=acc):
-            return (acc,)
-        case Finish(acc=acc, out=out, ins=ins):
-            return (acc, out, *ins)
-        case Move(src=src, dst=dst):
-            return (src, dst)
-    return ()
-
-
-KEPT = "input_kept"
-"""The note of a plan that leaves the input, its first resident buffer, as it was."""
 
 ACTIVATIONS = ("activation", "accumulator")
 

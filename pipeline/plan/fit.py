@@ -8,9 +8,7 @@ from math import ceil, prod
 
 from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import Cost, high_water_nibbles
-from pipeline.plan.vocabulary import Plan, PlanError
-
-LARGEST_BYTES = 1 << 32
+from pipeline.plan.vocabulary import Plan
 
 LIMITS = {"sram": "hardware.sram_bytes", "flash": "hardware.flash_bytes"}
 """The key of the config that says how large a memory is."""
@@ -33,16 +31,10 @@ class Fit:
 
 
 def roomy(plan: Plan) -> Plan:
-    """The same plan with every memory large enough for it, so that it can be verified anyway.
-
-    Raises:
-        PlanError: when that is more than any board has: a damaged plan.
-    """
+    """The same plan with every memory large enough for it, so that it can be verified anyway."""
     memories = []
     for memory in plan.memories:
         needed = ceil(high_water_nibbles(plan, memory.name, True) / 2)
-        if needed > max(memory.bytes, LARGEST_BYTES):
-            raise PlanError(f"{memory.name} would need {needed} B: the plan is damaged")
         memories.append(replace(memory, bytes=max(memory.bytes, needed)))
     return replace(plan, memories=tuple(memories))
 

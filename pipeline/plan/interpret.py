@@ -14,6 +14,7 @@ from pipeline.graph.operator import Operator, Region
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import Box, DType, IntArray, Tensor
 from pipeline.hardware import Memory
+from pipeline.plan import matches
 from pipeline.plan.reads import read_indices, read_times, unit_times
 from pipeline.plan.storage import Storage, Stream
 from pipeline.plan.vocabulary import (
@@ -23,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Finish,
     Move,
     Plan,
+    PlanError,
     Slice,
     value,
 )
@@ -44,6 +46,7 @@ class Interpreter:
     """The state of one run: a byte array for each memory."""
 
     def __init__(self, plan: Plan, graph: Graph, frame: IntArray) -> None:
+        matches.check(plan, graph)
         self.plan, self.graph = plan, graph
         self.operators = {op.name: op for op in graph.operators}
         self.storage = {
@@ -72,6 +75,8 @@ class Interpreter:
     def read(self, buffer: Buffer, box: Box) -> IntArray:
         storage, dtype = self.storage[buffer.memory], self.dtype(buffer)
         start, shape = buffer.run(box), [stop - first for first, stop in box]
+        if not all(shape):
+            return np.zeros(shape, dtype=np.int64)
         if start is None or start % 2 or dtype.bits < 8:
             return storage.read(buffer.addresses(box), dtype)
         return storage.read_run(start, prod(shape), dtype).reshape(shape)
@@ -84,6 +89,16 @@ class Interpreter:
             storage.write_run(start, values, dtype)
 
     def step(self, event: Event) -> None:
+        """
+        Raises:
+            PlanError: what only an unproved plan can ask for, such as values no table has.
+        """
+        try:
+            self.carry_out(event)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise PlanError(f"{event} cannot be carried out: {error}") from error
+
+    def carry_out(self, event: Event) -> None:
         match event.step:
             case Compute():
                 self.compute(event.step, event.env)
@@ -154,7 +169,7 @@ class Interpreter:
         op, out = self.operators[step.op], self.place(step.out, env)
         extents = tuple(stop - start for start, stop in box)
         beside = [self.place(source, env) for source in step.ins]
-        if out.run(box) is not None and not any(_near(out, buffer) for buffer in beside):
+        if out.run(box) is not None and not any(out.meets(buffer) for buffer in beside):
             return _portions(op, self.graph.tensors, box)
         times = unit_times(extents, step.unit, step.order)
         return [box] if self.orderless(op, box, times, step, env) else _in_order(box, times)
@@ -232,14 +247,9 @@ def _size(plan: Plan, memory: Memory) -> int:
     return min(memory.bytes, -(-max(tops, default=0) // 2))
 
 
-def _near(a: Buffer, b: Buffer) -> bool:
-    (low, high), (start, stop) = a.extent, b.extent
-    return a.memory == b.memory and low < stop and start < high
-
-
 def _shrinks(acc: Buffer, out: Buffer, box: Box, times: IntArray) -> bool:
     """No element is written where a later unit reads a sum: all can be finished at once."""
-    if not _near(acc, out):
+    if not acc.meets(out):
         return True
     written, read = out.cells(box), acc.cells(box)
     low, high = int(written.min(initial=0)), int(written.max(initial=-1)) + 1

@@ -58,19 +58,14 @@ def kept(plan: Plan, graph: Graph) -> set[str]:
         buffer = plan.buffer.get(name)
         if not buffer or buffer.role != "constant" or buffer.tensor not in graph.constants:
             continue
-        others = [b for b in plan.buffers if b.memory == buffer.memory and b.name != name]
+        others = [b for b in plan.buffers if b.name != name]
         granule = 2 * plan.memory[buffer.memory].granule_bytes if tracks > 1 else 1
         apart = Patch.of(buffer, buffer.box).apart and plan.memory[buffer.memory].kind != "stream"
         if apart and not any(
-            _meet(buffer, other, 1 if other.role == "constant" else granule) for other in others
+            buffer.meets(other, 1 if other.role == "constant" else granule) for other in others
         ):
             found.add(name)
     return found
-
-
-def _meet(a: Buffer, b: Buffer, granule: int) -> bool:
-    (low, high), (start, stop) = a.extent, b.extent
-    return low // granule <= (stop - 1) // granule and start // granule <= (high - 1) // granule
 
 
 class Ledger:
@@ -78,7 +73,6 @@ class Ledger:
 
     def __init__(self, plan: Plan, graph: Graph) -> None:
         self.plan = plan
-        _within(plan)
         self.tokens = Tokens(plan, kept(plan, graph))
         tokens = self.tokens
         self.races = Races(plan, {n: len(c) * tokens.grain[n] for n, c in tokens.owner.items()})
@@ -137,6 +131,8 @@ class Ledger:
     def take(self, event: Event, access: Access) -> None:
         """A stream is read once, in address order, unit after unit."""
         memory, elements = access.buffer.memory, access.patch.cells
+        if not elements.size:
+            return
         order = np.argsort(elements[:, 0], kind="stable")
         cells = elements[order].reshape(-1)
         last, first = access.last.reshape(-1), access.first.reshape(-1)
@@ -150,20 +146,3 @@ class Ledger:
         self.taken[memory] += cells.size
         # reading moves the stream on: two tracks that both read it have to be ordered
         self.races.reserve(event, memory)
-
-
-def _within(plan: Plan) -> None:
-    """Every buffer lies in a memory of the plan, its elements on bytes unless they are smaller."""
-    if len(plan.buffer) < len(plan.buffers):
-        raise PlanError("two buffers have one name")
-    for buffer in plan.buffers:
-        if buffer.memory not in plan.memory:
-            raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
-        limit, (low, high) = 2 * plan.memory[buffer.memory].bytes, buffer.extent
-        if low < 0 or high > limit:
-            raise PlanError(
-                f"buffer {buffer.name} reaches nibbles {low}…{high - 1} of {buffer.memory}, "
-                f"which has {limit}"
-            )
-        if buffer.bits >= 8 and not buffer.starts_on_bytes:
-            raise PlanError(f"buffer {buffer.name} has {buffer.bits}-bit elements off a byte")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
 
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.vocabulary import Affine, Buffer
@@ -55,7 +54,7 @@ class Patch:
         address = self.buffer.map
         if not isinstance(address, Affine):
             table = self.buffer.addresses(self.buffer.box)
-            return np.asarray(table[np.ix_(*(np.asarray(axis) for axis in self.axes))])
+            return np.asarray(table[np.ix_(*(np.asarray(a, dtype=np.int64) for a in self.axes))])
         rings = zip(self.axes, self.buffer.wrap, strict=True)
         wrapped = [np.asarray(axis) % ring if ring else axis for axis, ring in rings]
         return _outer(wrapped, address.strides, address.base, np.int64)
@@ -132,12 +131,15 @@ class Patch:
         return np.asarray((self.addresses[..., None] - origin) // grain + parts)
 
     def _view(self, array: npt.NDArray[Any], grain: int, origin: int) -> npt.NDArray[Any]:
+        """As a view, which numpy refuses to make beyond the ends of ``array``."""
         assert self.even is not None
         base, strides = self.even
         item = array.itemsize
-        return as_strided(
-            array[(base - origin) // grain :],
+        return np.ndarray(
             (*self.shape, max(1, self.buffer.nibbles // grain)),
+            array.dtype,
+            array.data,
+            (base - origin) // grain * item,
             (*(stride // grain * item for stride in strides), item),
         )
 

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from pipeline.errors import PlanError
 from pipeline.graph.access import Operand, Window
 from pipeline.graph.tensor import Box, IntArray
 
@@ -88,19 +89,19 @@ def check_units(
 ) -> None:
     """
     Raises:
-        ValueError: when ``order`` does not name the origin of every block exactly once.
+        PlanError: when ``order`` does not name the origin of every block exactly once.
     """
     if unit and (len(unit) != len(extents) or min(unit) < 1):
-        raise ValueError(f"units of {unit} do not divide {extents}")
+        raise PlanError(f"units of {unit} do not divide {extents}")
     if not order:
         return
     steps = unit or (1,) * len(extents)
-    if any(o % step for origin in order for o, step in zip(origin, steps, strict=True)):
-        raise ValueError("the order names places that are no unit's origin")
-    wanted = product(*(range(0, extent, step) for extent, step in zip(extents, steps, strict=True)))
     number = prod(-(-extent // step) for extent, step in zip(extents, steps, strict=True))
-    if len(order) != number or sorted(order) != list(wanted):
-        raise ValueError(f"the order names {len(set(order))} of {number} units")
+    if len(order) != number:
+        raise PlanError(f"the order names {len(order)} of {number} units")
+    wanted = product(*(range(0, extent, step) for extent, step in zip(extents, steps, strict=True)))
+    if sorted(order) != list(wanted):
+        raise PlanError("the order does not name the origin of each unit once")
 
 
 def unit_times(
@@ -109,7 +110,7 @@ def unit_times(
     """The number of the block that computes each element of a slice with the given extents.
 
     Raises:
-        ValueError: as ``check_units`` does.
+        PlanError: as ``check_units`` does.
     """
     check_units(extents, unit, order)
     block = unit or (1,) * len(extents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from math import prod
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,31 @@ from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 
 COMPLETE = -1
 
+MOST_CELLS = 1 << 28
+"""Of a memory: what tokens for them take, 4 GB, is left to other programs."""
+
+
+class Form(NamedTuple):
+    """All that decides what an element's bits mean: final elements, or sums."""
+
+    tensor: str
+    kind: Literal["element", "accumulator"]
+    bits: int
+    step: int
+
+
+def form(buffer: Buffer) -> Form:
+    kind: Literal["element", "accumulator"] = (
+        "accumulator" if buffer.role == "accumulator" else "element"
+    )
+    return Form(buffer.tensor, kind, buffer.bits, buffer.step)
+
 
 class Tokens:
     """A token in every cell: (tensor and form, element and part, contributions).
 
-    ``form`` is a tensor's final elements or its accumulators, of one frame, at one width: what was
-    stored as 16-bit sums cannot be read as 4-bit activations. Constants are of frame 0.
+    What is stored as 16-bit sums cannot be read as 4-bit activations, nor as sums of another step
+    (``form``), nor for another frame. Constants are of frame 0.
     Contributions are a mask id (``contributions.py``), or COMPLETE for final elements. A cell is a
     byte where all buffers of the memory consist of bytes, else a nibble.
 
@@ -46,23 +65,26 @@ class Tokens:
             if buffer.role == "accumulator":
                 sums.add(buffer.memory)
         cells = {name: -(-nibbles // self.grain[name]) for name, nibbles in top.items()}
+        for name, size in cells.items():
+            if size > MOST_CELLS:
+                raise PlanError(f"{name} would be watched up to byte {top[name] // 2}: too far")
         number = {name: np.int32 if n < 1 << 31 else np.int64 for name, n in largest.items()}
         self.owner = {name: np.zeros(n, dtype=np.int32) for name, n in cells.items()}
         self.content: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
         }
         self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
-        self._forms: dict[tuple[str, str, int, int], int] = {}
+        self._forms: dict[tuple[Form, int], int] = {}
         self._names: list[str] = ["garbage"]
 
     def form(self, patch: Patch) -> int:
-        buffer = patch.buffer
-        kind = "accumulator" if buffer.role == "accumulator" else "element"
-        key = (buffer.tensor, kind, buffer.bits, patch.frame)
+        stored = form(patch.buffer)
+        key = (stored, patch.frame)
         if key not in self._forms:
             self._forms[key] = len(self._names)
+            step = f" in steps of {stored.step}" if stored.step > 1 else ""
             frame = f" of frame {patch.frame}" if self.plan.frames > 1 else ""
-            self._names.append(f"{buffer.bits}-bit {kind} of {buffer.tensor}{frame}")
+            self._names.append(f"{stored.bits}-bit {stored.kind} of {stored.tensor}{step}{frame}")
         return self._forms[key]
 
     def empty(self, patch: Patch) -> bool:

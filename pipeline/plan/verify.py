@@ -8,7 +8,7 @@ stream is read once and in order; tracks neither race nor deadlock; the output i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -18,12 +18,14 @@ from pipeline.graph.access import Operand, Term, size_of
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, DType, IntArray
+from pipeline.plan import matches
 from pipeline.plan.contributions import Masks, contributed
 from pipeline.plan.ledger import Access, Ledger, elements
 from pipeline.plan.patch import Patch, progression
 from pipeline.plan.reads import check_units, read_indices, read_times, reads_all, unit_times
-from pipeline.plan.tokens import COMPLETE
+from pipeline.plan.tokens import COMPLETE, form
 from pipeline.plan.vocabulary import (
+    KEPT,
     Buffer,
     Clear,
     Compute,
@@ -65,17 +67,15 @@ class _Verifier:
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
     sums: dict[str, tuple[int, int]] = field(default_factory=dict)
-    known: dict[str, Buffer] = field(default_factory=dict)
     steps: int = 0
 
     def __post_init__(self) -> None:
+        matches.check(self.plan, self.graph)
         self.ledger = Ledger(self.plan, self.graph)
         self.tokens = self.ledger.tokens
         self.operators = {op.name: op for op in self.graph.operators}
         for name in self.plan.resident:
-            buffer = self.buffer(name)
-            if buffer.tensor not in {self.graph.input, *self.graph.constants}:
-                raise PlanError(f"{name} is resident, but {buffer.tensor} has to be computed")
+            buffer = self.plan.buffer[name]
             if name in self.tokens.kept:
                 continue
             for patch in self.each_frame(buffer):
@@ -86,36 +86,11 @@ class _Verifier:
 
     def each_frame(self, buffer: Buffer) -> list[Patch]:
         """All of a buffer of the input or the output for each frame; a constant is of none."""
-        frames = 1 if self.constant(buffer) else self.plan.frames
-        if buffer.copies != frames:
-            raise PlanError(f"buffer {buffer.name} has {buffer.copies} copies for {frames} frames")
-        return [Patch.of(buffer.at(frame), buffer.box, frame) for frame in range(frames)]
+        frames = range(buffer.copies)
+        return [Patch.of(buffer.at(frame), buffer.box, frame) for frame in frames]
 
     def constant(self, buffer: Buffer) -> bool:
         return buffer.tensor in self.graph.constants
-
-    def buffer(self, name: str) -> Buffer:
-        if name not in self.known:
-            self.known[name] = self.found(name)
-        return self.known[name]
-
-    def found(self, name: str) -> Buffer:
-        buffer = self.plan.buffer.get(name)
-        if buffer is None:
-            raise PlanError(f"there is no buffer {name}")
-        if buffer.role == "scratch":
-            return buffer
-        tensor = self.graph.tensors.get(buffer.tensor)
-        if tensor is None or tensor.shape != buffer.shape:
-            raise PlanError(f"buffer {name} does not have the shape of a tensor {buffer.tensor!r}")
-        if buffer.role != "accumulator" and buffer.bits != tensor.dtype.bits:
-            raise PlanError(f"buffer {name} holds {buffer.bits}-bit elements of {tensor.dtype}")
-        return buffer
-
-    def operator(self, name: str) -> Operator:
-        if name not in self.operators:
-            raise PlanError(f"there is no operator {name}")
-        return self.operators[name]
 
     def run(self) -> Report:
         handlers = {Compute: self.compute, Clear: self.clear, Finish: self.finish, Move: self.move}
@@ -125,15 +100,14 @@ class _Verifier:
             handler = handlers.get(type(event.step))
             if handler is not None:
                 handler(event, event.step)  # type: ignore[operator]
-        output = self.buffer(self.plan.output)
-        if output.tensor != self.graph.output or output.role != "activation":
-            raise PlanError(f"the plan's output is {output.tensor}, not {self.graph.output}")
-        for patch in self.each_frame(output):
+        for patch in self.each_frame(self.plan.buffer[self.plan.output]):
             self.tokens.check(patch, lambda: "the plan's end")
+        kept = dict(self.plan.notes).get(KEPT)
         for name in self.plan.resident:
-            constant = self.buffer(name)
-            if constant.tensor in self.graph.constants:
-                self.tokens.check(Patch.of(constant, constant.box), lambda: "the next frame")
+            buffer = self.plan.buffer[name]
+            if kept or self.constant(buffer):
+                for patch in self.each_frame(buffer):
+                    self.tokens.check(patch, lambda: "the next frame")
         frames = self.plan.frames
         once = {op.name: frames * self.graph.tensors[op.output].size for op in self.graph.operators}
         again = {n: count - once[n] for n, count in self.computed.items()}
@@ -147,17 +121,15 @@ class _Verifier:
     # --- steps
 
     def compute(self, event: Event, step: Compute) -> None:
-        op, out = self.operator(step.op), self.place(event, step.out)
-        box = step.out.box(out.shape, event.env)
+        op, out = self.operators[step.op], self.place(event, step.out)
         self.expect(event, out, op.output, "accumulator" if step.partial else "activation")
-        if any(start == stop for start, stop in box):
-            return
-        sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
-        if len(sources) != len(step.ins):
-            raise PlanError(f"{event} reads one tensor through two slices")
-        times = self.times(event, box, step.unit, step.order)
+        box = self.some(event, step.out)
         terms = op.terms(self.graph.tensors)
-        available = {tensor: self.available(event, s) for tensor, s in sources.items()}
+        read = [operand for term in terms for operand in term.operands]
+        read += () if step.partial else op.completion(self.graph.tensors)
+        sources = self.sources(event, step.ins, read)
+        times = self.times(event, box, step.unit, step.order)
+        available = {tensor: self.box(event, s) for tensor, s in sources.items()}
         reads = [
             self.operand(event, operand, box, times, sources, available)
             for operand in (o for term in terms for o in term.operands)
@@ -174,33 +146,29 @@ class _Verifier:
             self.whole(event, op, box, terms, available)
             self.computed[op.name] += written.patch.size
         for name in step.scratch:
-            self.ledger.scratch(event, self.buffer(name), [*reads, written])
+            self.ledger.scratch(event, self.plan.buffer[name], [*reads, written])
         self.ledger.commit(event, reads, written, sums)
 
     def clear(self, event: Event, step: Clear) -> None:
-        op, acc = self.operator(step.op), self.place(event, step.acc)
+        op, acc = self.operators[step.op], self.place(event, step.acc)
         self.expect(event, acc, op.output, "accumulator")
         self.divisible(event, op)
         self.sums_fit(event, op, acc)
-        box = step.acc.box(acc.shape, event.env)
-        if any(start == stop for start, stop in box):
-            return
+        box = self.some(event, step.acc)
         self.ledger.commit(event, [], elements(acc, box, self.frame(event)), 0)
 
     def finish(self, event: Event, step: Finish) -> None:
-        op = self.operator(step.op)
+        op = self.operators[step.op]
         acc, out = self.place(event, step.acc), self.place(event, step.out)
         self.expect(event, acc, op.output, "accumulator")
         self.expect(event, out, op.output, "activation")
-        box = step.out.box(out.shape, event.env)
-        if step.acc.box(acc.shape, event.env) != box:
+        box = self.some(event, step.out)
+        if self.box(event, step.acc) != box:
             raise PlanError(f"{event} finishes other elements than it writes")
-        if any(start == stop for start, stop in box):
-            return
         times = self.times(event, box, step.unit, ())
         held = elements(acc, box, self.frame(event), times)
-        sources = {self.buffer(s.buffer).tensor: s for s in step.ins}
-        available = {tensor: self.available(event, s) for tensor, s in sources.items()}
+        sources = self.sources(event, step.ins, op.completion(self.graph.tensors))
+        available = {tensor: self.box(event, s) for tensor, s in sources.items()}
         reads = self.completion(event, op, box, times, sources, available)
         found = self.ledger.find(event, held)
         terms = op.terms(self.graph.tensors)
@@ -215,15 +183,11 @@ class _Verifier:
 
     def move(self, event: Event, step: Move) -> None:
         source, target = self.place(event, step.src), self.place(event, step.dst)
-        if source.tensor != target.tensor or source.bits != target.bits:
+        if form(source) != form(target):
             raise PlanError(f"{event} turns {source.name} into {target.name}")
-        if "accumulator" in (source.role, target.role) and source.role != target.role:
-            raise PlanError(f"{event} mixes accumulators and elements")
-        box, to = step.src.box(source.shape, event.env), step.dst.box(target.shape, event.env)
-        if box != to:
+        box = self.some(event, step.src)
+        if self.box(event, step.dst) != box:
             raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
-        if any(start == stop for start, stop in box):
-            return
         frame = 0 if self.constant(source) else self.frame(event)
         read = elements(source, box, frame)
         sums = self.ledger.find(event, read)
@@ -232,7 +196,32 @@ class _Verifier:
     # --- pieces
 
     def place(self, event: Event, piece: Slice) -> Buffer:
-        return self.buffer(piece.buffer).at(value(piece.copy, event.env))
+        return self.plan.buffer[piece.buffer].at(value(piece.copy, event.env))
+
+    def box(self, event: Event, piece: Slice) -> Box:
+        """The elements of a slice; a kernel begins at its first, so it may not lie outside."""
+        box = piece.box(self.plan.buffer[piece.buffer].shape, event.env)
+        if any(start == stop and size for (start, stop), size in zip(box, piece.size, strict=True)):
+            raise PlanError(f"{event}: its slice of {piece.buffer} lies outside of the tensor")
+        return box
+
+    def some(self, event: Event, piece: Slice) -> Box:
+        """The elements of a slice that a step is about: there has to be one."""
+        box = self.box(event, piece)
+        if any(start == stop for start, stop in box):
+            raise PlanError(f"{event} has nothing to do: its slice of {piece.buffer} is empty")
+        return box
+
+    def sources(
+        self, event: Event, ins: tuple[Slice, ...], read: Sequence[Operand]
+    ) -> dict[str, Slice]:
+        """The slices of the operands ``read``, by tensor."""
+        found = {self.plan.buffer[piece.buffer].tensor: piece for piece in ins}
+        if len(found) != len(ins):
+            raise PlanError(f"{event} reads one tensor through two slices")
+        if others := found.keys() - {operand.tensor for operand in read}:
+            raise PlanError(f"{event} has a slice of {min(others)}, which it does not read")
+        return found
 
     def frame(self, event: Event) -> int:
         """The frame whose activations the step reads and writes."""
@@ -269,14 +258,8 @@ class _Verifier:
     ) -> Times:
         """The unit that computes each element of ``box``, worked out when it is asked for."""
         extents = tuple(stop - start for start, stop in box)
-        try:
-            check_units(extents, unit, order)
-        except (ValueError, IndexError) as error:
-            raise PlanError(f"{event}: {error}") from None
+        check_units(extents, unit, order)
         return cache(lambda: unit_times(extents, unit, order))
-
-    def available(self, event: Event, source: Slice) -> Box:
-        return source.box(self.buffer(source.buffer).shape, event.env)
 
     def operand(
         self,

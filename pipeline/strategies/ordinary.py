@@ -16,8 +16,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import Box, Tensor
 from pipeline.hardware import Hardware
-from pipeline.plan.cost import KEPT
-from pipeline.plan.vocabulary import Buffer, Compute, Plan, Slice, Track, packed, whole
+from pipeline.plan.vocabulary import KEPT, Buffer, Compute, Plan, Slice, Track, packed, whole
 from pipeline.scratch import scratch_bytes
 from pipeline.strategies.arrangement import WORD, round_up
 from pipeline.strategies.base import Strategy

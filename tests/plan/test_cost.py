@@ -7,13 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.hardware import Hardware, Power, Toolchain
+from pipeline.hardware import Hardware, Memory, Power, Toolchain
 from pipeline.plan.cost import cost
 from pipeline.plan.draw import gantt, pseudocode
 from pipeline.plan.fit import fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Move, Plan, PlanError, Table
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Compute,
+    Move,
+    Plan,
+    PlanError,
+    Signal,
+    Table,
+    Track,
+)
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
 
 BOARD = Hardware(
@@ -120,8 +130,9 @@ def test_pseudocode_reads_like_a_program() -> None:
 def test_addresses_are_bytes_and_halves_of_them() -> None:
     def shown(bits: int, place: Affine | Table) -> str:
         buffer = Buffer("h", "h", "sram", (3,), bits, place)
-        plan = Plan("g", "s", (), (buffer,), (), (), "h")
-        return pseudocode(plan).splitlines()[-1]
+        tracks, memories = (Track("cpu", (Signal("done"),)),), (Memory("sram", 1 << 23),)
+        text = pseudocode(Plan("g", "s", memories, (buffer,), tracks, (), "h"))
+        return next(line for line in text.splitlines() if line.startswith("h:"))
 
     assert shown(4, Affine(7, (1,))) == "h: 3 x 4 bit in sram at byte 3.5 + 0.5*i"
     assert shown(4, Table((9, 4, 8))) == "h: 3 x 4 bit in sram at a table, bytes 2…4.5"

@@ -187,7 +187,7 @@ def test_constants_in_a_granule_that_another_track_writes_are_not_kept() -> None
 def test_two_buffers_of_one_name_are_refused() -> None:
     graph = mnist().graph()
     plan = Ordinary().plan(graph, board())
-    with pytest.raises(PlanError, match="two buffers have one name"):
+    with pytest.raises(PlanError, match="two of buffer"):
         verify(replace(plan, buffers=(*plan.buffers, plan.buffers[-1])), graph)
 
 

@@ -140,8 +140,9 @@ def test_incomplete_sum() -> None:
 
 
 def test_accumulators_are_not_activations() -> None:
-    plan, graph = row_ring(np.random.default_rng(0))
-    rejects(replace(plan, output="acc"), graph, "output")
+    plan, _ = row_ring(np.random.default_rng(0))
+    with pytest.raises(PlanError, match="accumulator buffer acc is resident or the output"):
+        replace(plan, output="acc")
 
 
 def test_ring_too_short() -> None:
@@ -191,7 +192,8 @@ def test_output_must_be_there() -> None:
 
 def test_recomputation_is_counted() -> None:
     plan, graph = double_buffer(np.random.default_rng(0), tiles=1)
-    y = plan.buffer["y"]
+    memories = tuple(replace(m, kind="rom") if m.kind == "block" else m for m in plan.memories)
+    plan, y = replace(plan, memories=memories), plan.buffer["y"]
     weights, bias = plan.buffer["y.weight"], plan.buffer["y.bias"]
     step = Compute("y", whole(y), (whole(plan.buffer["x"]), whole(weights), whole(bias)))
     report = verify(replace(plan, tracks=(Track("cpu", (step, step)),)), graph)
@@ -212,8 +214,9 @@ def test_order_names_origins_of_units() -> None:
         assert isinstance(step, Compute)
         return replace(step, unit=(2, 1, 3), order=tuple((r + 1, c, 0) for r, c, _ in step.order))
 
-    rejects(edited(plan, shifted), graph, "no unit's origin")
-    rejects(edited(plan, lambda s: replace(s, unit=(0, 1, 3))), graph, "units of")
+    rejects(edited(plan, shifted), graph, "names 16 of 8 units")
+    with pytest.raises(PlanError, match="units of"):
+        edited(plan, lambda s: replace(s, unit=(0, 1, 3)))
 
 
 def test_two_tracks_that_read_a_stream_race() -> None:
@@ -250,7 +253,7 @@ def test_a_map_must_have_its_buffers_shape() -> None:
 
 def test_a_damaged_address_does_not_ask_for_the_machines_memory() -> None:
     plan, _ = herringbone(np.random.default_rng(0))
-    with pytest.raises(PlanError, match="sram would need 500000000036 B"):
+    with pytest.raises(PlanError, match="reach more than 2147483648 B: addresses are wrong"):
         roomy(rebuffered(plan, "x", map=packed((6, 6, 2), 4, 10**12)))
 
 
@@ -269,5 +272,7 @@ def test_interpreter_loses_scratch_and_streams_on() -> None:
     frame = frame_of(graph, rng)
     steps = plan.tracks[0].steps
     again = replace(plan, tracks=(Track("cpu", (steps[0], steps[1], *steps[1:])),))
-    with pytest.raises(IndexError):  # the stream is over before the plan is
+    with pytest.raises(
+        PlanError, match="cannot be carried out"
+    ):  # the stream is over before the plan is
         interpret(again, graph, frame)

@@ -1,0 +1,201 @@
+"""Where elements live: buffers, and the maps from a tensor's indices to a memory's nibbles.
+
+Addresses and strides count **nibbles** (4 bits), so that 4-bit elements are first class: byte ``n``
+of a memory is nibbles ``2n`` (low) and ``2n + 1`` (high). An element of ``bits`` bits occupies
+``bits / 4`` consecutive nibbles, least significant first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import PlanError
+from pipeline.graph.tensor import Box, IntArray
+from pipeline.typed import misfit
+
+MOST_COPIES = 1 << 16
+"""Of a buffer."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Element (i, j, …) lives at ``base + Σ strides[d] * (i_d mod wrap[d])`` nibbles.
+
+    ``wrap[d] = 0`` means no modulus; a wrap makes a ring of rows, or ping-pong with wrap 2.
+    An empty ``wrap`` is all zeros.
+    """
+
+    base: int
+    strides: tuple[int, ...]
+    wrap: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Element number ``n`` (row-major) lives at nibble ``cells[n]``."""
+
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Where (a window of) a tensor lives. It has no lifetime: the verifier derives it.
+
+    Attributes:
+        tensor: what it holds; a scratch buffer names no tensor (``""``).
+        shape: the tensor's shape: indices are the tensor's own, whatever the map wraps.
+        bits: of an element here; accumulators are wider than their tensor.
+        role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
+            needs while it runs; ``constant`` is never written.
+        copies: how many such places there are, ``copy_stride`` nibbles apart: the buffers of a
+            pool, or one for each frame in flight. A slice says in which it lies.
+        step: what one unit of an accumulator stands for. 1: sums are exact. Larger: what a
+            ``Compute`` adds is summed exactly, divided by ``step``, rounded half away from zero and
+            added with saturation; ``Finish`` takes ``step`` times what is held. 0: not chosen yet
+            (``calibrate``). See docs/decisions/0010.
+    """
+
+    name: str
+    tensor: str
+    memory: str
+    shape: tuple[int, ...]
+    bits: int
+    map: Affine | Table
+    role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
+    step: int = 1
+    copies: int = 1
+    copy_stride: int = 0
+
+    def __post_init__(self) -> None:
+        if problem := misfit(self):
+            raise PlanError(f"damaged plan: {problem}")
+        if (self.role == "scratch") == bool(self.tensor):
+            raise PlanError(f"buffer {self.name} of role {self.role} is of tensor {self.tensor!r}")
+        if self.copies < 1 or (self.copies > 1 and self.role in ("constant", "scratch")):
+            raise PlanError(f"buffer {self.name} of role {self.role} has {self.copies} copies")
+        if (self.copies > 1 and not self.copy_stride) or self.copies > MOST_COPIES:
+            raise PlanError(f"the {self.copies} copies of buffer {self.name} are no places apart")
+        if self.bits not in (4, 8, 16, 32):
+            raise PlanError(f"buffer {self.name} has elements of {self.bits} bits")
+        if not self.shape or min(self.shape) < 1:
+            raise PlanError(f"buffer {self.name} is empty")
+        if self.step < 0 or (self.step != 1 and self.role != "accumulator"):
+            raise PlanError(f"buffer {self.name} of role {self.role} has steps of {self.step}")
+        if isinstance(self.map, Table):
+            fits = len(self.map.cells) == prod(self.shape) and min(self.map.cells) >= 0
+        else:
+            wrap = self.wrap
+            fits = len(self.map.strides) == len(wrap) == len(self.shape) and min(wrap) >= 0
+        if not fits:
+            raise PlanError(f"the map of buffer {self.name} is not of its shape")
+
+    @property
+    def nibbles(self) -> int:
+        """Nibbles of one element."""
+        return max(1, self.bits // 4)
+
+    @property
+    def box(self) -> Box:
+        return tuple((0, extent) for extent in self.shape)
+
+    @property
+    def wrap(self) -> tuple[int, ...]:
+        """The modulus of each axis, 0 for none."""
+        given = self.map.wrap if isinstance(self.map, Affine) else ()
+        return given or (0,) * len(self.shape)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The lowest nibble of any element, and one past the highest, in any copy."""
+        ends = self._extent
+        reach = self.copy_stride * (self.copies - 1)
+        return ends[0] + min(0, reach), ends[1] + max(0, reach)
+
+    @property
+    def _extent(self) -> tuple[int, int]:
+        if isinstance(self.map, Table):
+            return min(self.map.cells), max(self.map.cells) + self.nibbles
+        low = high = self.map.base
+        for extent, stride, ring in zip(self.shape, self.map.strides, self.wrap, strict=True):
+            reach = stride * (min(extent, ring or extent) - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        return low, high + self.nibbles
+
+    def meets(self, other: Buffer, granule: int = 1) -> bool:
+        """Whether both reach into a granule, of so many nibbles, or lie around one."""
+        (low, high), (start, stop) = self.extent, other.extent
+        near = low // granule <= (stop - 1) // granule and start // granule <= (high - 1) // granule
+        return self.memory == other.memory and near
+
+    @cached_property
+    def starts_on_bytes(self) -> bool:
+        """Every element starts on a byte."""
+        if self.copies > 1 and self.copy_stride % 2:
+            return False
+        if isinstance(self.map, Table):
+            return not any(cell % 2 for cell in self.map.cells)
+        moving = zip(self.shape, self.map.strides, self.wrap, strict=True)
+        odd = any(stride % 2 and min(extent, ring or extent) > 1 for extent, stride, ring in moving)
+        return self.map.base % 2 == 0 and not odd
+
+    def at(self, copy: int) -> Buffer:
+        """The buffer's place number ``copy`` modulo their number, as a buffer of its own."""
+        if self.copies == 1:
+            return self
+        number = copy % self.copies
+        if number not in self._places:
+            shift = number * self.copy_stride
+            if isinstance(self.map, Table):
+                moved: Affine | Table = Table(tuple(cell + shift for cell in self.map.cells))
+            else:
+                moved = replace(self.map, base=self.map.base + shift)
+            self._places[number] = replace(self, map=moved, copies=1, copy_stride=0)
+        return self._places[number]
+
+    @cached_property
+    def _places(self) -> dict[int, Buffer]:
+        return {}
+
+    def run(self, box: Box) -> int | None:
+        """The first nibble of ``box`` if its elements lie row-major side by side, else None."""
+        if isinstance(self.map, Table) or any(self.wrap):
+            return None
+        base, expected = self.map.base, self.nibbles
+        for (start, stop), stride in zip(reversed(box), reversed(self.map.strides), strict=True):
+            if stop - start > 1 and stride != expected:
+                return None
+            base, expected = base + start * stride, expected * (stop - start)
+        return base
+
+    def addresses(self, box: Box) -> IntArray:
+        """Nibble address of the first nibble of each element; shape: the extents of ``box``."""
+        if isinstance(self.map, Table):
+            return self._table[tuple(slice(start, stop) for start, stop in box)]
+        total = np.full((1,) * len(box), self.map.base, dtype=np.int64)
+        for axis, ((start, stop), stride, ring) in enumerate(
+            zip(box, self.map.strides, self.wrap, strict=True)
+        ):
+            index = np.arange(start, stop)
+            line = stride * (index % ring if ring else index)
+            total = total + line.reshape([-1 if d == axis else 1 for d in range(len(box))])
+        return total
+
+    @cached_property
+    def _table(self) -> IntArray:
+        assert isinstance(self.map, Table)
+        return np.array(self.map.cells, dtype=np.int64).reshape(self.shape)
+
+    def cells(self, box: Box) -> IntArray:
+        """Every nibble address of the elements of ``box``: shape (elements, nibbles)."""
+        return self.addresses(box).reshape(-1, 1) + np.arange(self.nibbles)
+
+
+def packed(shape: tuple[int, ...], bits: int, base: int = 0) -> Affine:
+    """Row-major, elements side by side; strides in nibbles."""
+    width = max(1, bits // 4)
+    return Affine(base, tuple(width * prod(shape[d + 1 :]) for d in range(len(shape))))

@@ -1,0 +1,68 @@
+"""Do a plan and a graph belong together? Looked at once by whoever follows a plan on a graph."""
+
+from __future__ import annotations
+
+from pipeline.errors import PlanError
+from pipeline.graph.graph import Graph
+from pipeline.plan.buffers import Buffer
+from pipeline.plan.steps import Clear, Compute, Finish
+from pipeline.plan.vocabulary import Plan
+from pipeline.plan.well_formed import statements
+
+
+def check(plan: Plan, graph: Graph) -> None:
+    """Each name is the graph's, each buffer has its tensor's shape and lies inside of its memory.
+
+    Raises:
+        PlanError: the first thing that the graph does not have, or has otherwise.
+    """
+    for buffer in plan.buffers:
+        _tensor(buffer, graph)
+        _inside(plan, buffer)
+    operators = {op.name for op in graph.operators}
+    for step in statements(plan):
+        if isinstance(step, Compute | Clear | Finish) and step.op not in operators:
+            raise PlanError(f"there is no operator {step.op}")
+    for name in plan.resident:
+        tensor = plan.buffer[name].tensor
+        memory = plan.memory[plan.buffer[name].memory]
+        if memory.kind == "stream" and tensor != graph.input:
+            raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
+        if tensor != graph.input and tensor not in graph.constants:
+            raise PlanError(f"{name} is resident, but {tensor} has to be computed")
+        _whole(plan, plan.buffer[name], graph)
+    output = plan.buffer[plan.output]
+    if output.tensor != graph.output or output.role != "activation":
+        raise PlanError(f"the plan's output is {output.tensor}, not {graph.output}")
+    _whole(plan, output, graph)
+
+
+def _tensor(buffer: Buffer, graph: Graph) -> None:
+    if buffer.role == "scratch":
+        return
+    tensor = graph.tensors.get(buffer.tensor)
+    if tensor is None or tensor.shape != buffer.shape:
+        raise PlanError(
+            f"buffer {buffer.name} does not have the shape of a tensor {buffer.tensor!r}"
+        )
+    if buffer.role != "accumulator" and buffer.bits != tensor.dtype.bits:
+        raise PlanError(f"buffer {buffer.name} holds {buffer.bits}-bit elements of {tensor.dtype}")
+
+
+def _inside(plan: Plan, buffer: Buffer) -> None:
+    """Of its memory; and its elements lie on bytes unless they are smaller."""
+    limit, (low, high) = 2 * plan.memory[buffer.memory].bytes, buffer.extent
+    if low < 0 or high > limit:
+        raise PlanError(
+            f"buffer {buffer.name} reaches nibbles {low}…{high - 1} of {buffer.memory}, "
+            f"which has {limit}"
+        )
+    if buffer.bits >= 8 and not buffer.starts_on_bytes:
+        raise PlanError(f"buffer {buffer.name} has {buffer.bits}-bit elements off a byte")
+
+
+def _whole(plan: Plan, buffer: Buffer, graph: Graph) -> None:
+    """Of the input and the output there is a copy for each frame, of constants one."""
+    frames = 1 if buffer.tensor in graph.constants else plan.frames
+    if buffer.copies != frames:
+        raise PlanError(f"buffer {buffer.name} has {buffer.copies} copies for {frames} frames")

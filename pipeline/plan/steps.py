@@ -1,0 +1,161 @@
+"""What a plan's tracks do: slices of buffers, and the steps that compute, move and synchronise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.graph.tensor import Box
+from pipeline.plan.buffers import Buffer
+
+
+@dataclass(frozen=True)
+class Lin:
+    """``const + sum(coef * variable)``, linear in loop variables."""
+
+    const: int = 0
+    coef: tuple[tuple[str, int], ...] = ()
+
+    def __call__(self, env: dict[str, int]) -> int:
+        return self.const + sum(factor * env[variable] for variable, factor in self.coef)
+
+
+Index = int | Lin
+"""A position that may depend on loop variables."""
+
+
+def value(index: Index, env: dict[str, int]) -> int:
+    return index if isinstance(index, int) else index(env)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The box ``lo … lo + size`` of a buffer, clipped to its shape.
+
+    Of size 0, for a step that reads it, it says that nothing is there, as in padding.
+    ``copy`` (modulo the buffer's copies) says in which of its places.
+    """
+
+    buffer: str
+    lo: tuple[Index, ...]
+    size: tuple[int, ...]
+    copy: Index = 0
+
+    def box(self, shape: tuple[int, ...], env: dict[str, int]) -> Box:
+        ranges = []
+        for low, extent, limit in zip(self.lo, self.size, shape, strict=True):
+            start = value(low, env)
+            first = min(max(start, 0), limit)
+            ranges.append((first, max(first, min(start + extent, limit))))
+        return tuple(ranges)
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Compute the elements ``out`` of ``op`` from ``ins`` (activations and constants).
+
+    Attributes:
+        unit: the block of output elements whose inputs the kernel reads wholly before it writes
+            any of it, read-ahead included; one extent an axis. Empty: one element at a time.
+        order: block origins in the order they are computed, relative to ``out``'s low corner;
+            empty: row-major.
+        partial: add to the accumulators in ``out``, which a ``Clear`` opened and a ``Finish`` ends.
+        scratch: names of buffers whose contents the kernel destroys.
+        frame: whose activations all slices hold; as in every other step.
+    """
+
+    op: str
+    out: Slice
+    ins: tuple[Slice, ...]
+    unit: tuple[int, ...] = ()
+    order: tuple[tuple[int, ...], ...] = ()
+    partial: bool = False
+    scratch: tuple[str, ...] = ()
+    frame: Index = 0
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Open the accumulators ``acc`` of ``op``: from here on they hold no contribution."""
+
+    op: str
+    acc: Slice
+    frame: Index = 0
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Requantize complete accumulators ``acc`` to elements ``out``, reading ``ins`` (the bias)."""
+
+    op: str
+    acc: Slice
+    out: Slice
+    ins: tuple[Slice, ...] = ()
+    unit: tuple[int, ...] = ()
+    frame: Index = 0
+
+
+@dataclass(frozen=True)
+class Move:
+    """Copy elements of one tensor. All of ``src`` is read before any of ``dst`` is written.
+
+    Between memories it is a transfer; within one, with overlapping cells, it is a permutation,
+    which the generated code carries out in place along its cycles.
+    """
+
+    src: Slice
+    dst: Slice
+    frame: Index = 0
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Add one to a counter."""
+
+    counter: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Go on once the counter is at least ``at_least``."""
+
+    counter: str
+    at_least: Index
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run ``body`` with ``var`` = 0 … count - 1."""
+
+    var: str
+    count: int
+    body: tuple[Step, ...]
+
+
+Statement = Compute | Clear | Finish | Move | Signal | Wait
+Step = Statement | Loop
+
+
+@dataclass(frozen=True)
+class Track:
+    """Steps that one engine runs in order. Tracks run side by side; counters order them."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+def whole(buffer: Buffer) -> Slice:
+    return Slice(buffer.name, (0,) * len(buffer.shape), buffer.shape)
+
+
+def touched(step: Step) -> tuple[Slice, ...]:
+    """The slices a step reads or writes."""
+    match step:
+        case Compute(out=out, ins=ins):
+            return (out, *ins)
+        case Clear(acc=acc):
+            return (acc,)
+        case Finish(acc=acc, out=out, ins=ins):
+            return (acc, out, *ins)
+        case Move(src=src, dst=dst):
+            return (src, dst)
+    return ()

@@ -1,0 +1,224 @@
+"""Does a plan mean anything? Looked at once, when it is made: types, names, ranks and sizes.
+
+What is checked here holds for every ``Plan`` there is, so its readers need not: each name is of
+something that exists, each slice has its buffer's rank, each loop variable is bound, a walk ends
+soon, and memories are of a size that a computer can hold. Whether the plan is right is another
+question (``verify``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+from pipeline.errors import PlanError
+from pipeline.plan.buffers import MOST_COPIES, Buffer
+from pipeline.plan.steps import (
+    Compute,
+    Finish,
+    Index,
+    Lin,
+    Loop,
+    Move,
+    Signal,
+    Slice,
+    Statement,
+    Step,
+    Track,
+    Wait,
+    touched,
+)
+from pipeline.typed import misfit
+
+if TYPE_CHECKING:
+    from pipeline.plan.vocabulary import Plan
+
+MOST_STEPS = 4_000_000
+"""Of a plan, loops unrolled: eight times what VGG16 takes in tiles of 16 KiB."""
+
+MOST_DEPTH = 32
+"""Of loops in loops."""
+
+MOST_BYTES = 1 << 31
+"""That the buffers of a plan reach, all memories together."""
+
+MOST_ELEMENTS = 1 << 31
+"""Of a buffer: more than its memory holds where elements share cells, as in a ring."""
+
+MOST_TRACKS = 16
+
+
+def check(plan: Plan) -> None:
+    """
+    Raises:
+        PlanError: the first thing that no reader of the plan could make sense of.
+    """
+    _size(plan)
+    if problem := misfit(plan):
+        raise PlanError(f"damaged plan: {problem}")
+    _memories(plan)
+    _buffers(plan)
+    for track in plan.tracks:
+        for step, scope in _scopes(track.steps, ()):
+            _step(plan, step, scope)
+
+
+def statements(plan: Plan) -> Iterator[Statement]:
+    """Every step but loops, once, however often loops run it."""
+    for track in plan.tracks:
+        yield from (step for step, _ in _scopes(track.steps, ()))
+
+
+def _size(plan: Plan) -> None:
+    """Of the walk: nothing else may follow a plan's loops before this."""
+    known: dict[int, tuple[int, int]] = {}
+
+    def size(steps: tuple[Step, ...], outer: int) -> tuple[int, int]:
+        """Steps when unrolled, and depth of the loops among them."""
+        number = depth = 0
+        if type(steps) is not tuple:
+            raise PlanError("damaged plan: the steps of a track or a loop are no tuple")
+        for step in steps:
+            if not isinstance(step, Loop):
+                number += 1
+                continue
+            if outer >= MOST_DEPTH:
+                raise PlanError(f"loops are nested more than {MOST_DEPTH} deep")
+            if type(step.count) is not int or step.count < 1 or not step.body:
+                raise PlanError(f"loop {step.var!r} runs nothing: count {step.count!r}")
+            if id(step) not in known:
+                known[id(step)] = size(step.body, outer + 1)
+            inner, below = known[id(step)]
+            number, depth = number + step.count * inner, max(depth, 1 + below)
+            if number > MOST_STEPS or outer + depth > MOST_DEPTH:
+                raise PlanError(
+                    f"more than {MOST_STEPS} steps, or loops more than {MOST_DEPTH} deep: "
+                    "larger tiles make fewer steps"
+                )
+        return number, depth
+
+    if type(plan.tracks) is not tuple or not all(isinstance(t, Track) for t in plan.tracks):
+        raise PlanError("damaged plan: its tracks are none")
+    if len(plan.tracks) > MOST_TRACKS:
+        raise PlanError(f"a plan has no more than {MOST_TRACKS} tracks, not {len(plan.tracks)}")
+    if not 0 < sum(size(track.steps, 0)[0] for track in plan.tracks) <= MOST_STEPS:
+        raise PlanError(f"a plan has 1 to {MOST_STEPS} steps")
+
+
+def _memories(plan: Plan) -> None:
+    _distinct("memory", [memory.name for memory in plan.memories])
+    for memory in plan.memories:
+        if memory.bytes < 0 or memory.granule_bytes < 1:
+            raise PlanError(
+                f"memory {memory.name} has {memory.bytes} B in granules of {memory.granule_bytes}"
+            )
+
+
+def _buffers(plan: Plan) -> None:
+    _distinct("buffer", [buffer.name for buffer in plan.buffers])
+    _distinct("track", [track.name for track in plan.tracks])
+    _distinct("resident buffer", list(plan.resident))
+    reach = dict.fromkeys(plan.memory, 0)
+    for buffer in plan.buffers:
+        if buffer.memory not in plan.memory:
+            raise PlanError(f"buffer {buffer.name} is in an unknown memory {buffer.memory}")
+        if prod(buffer.shape) > MOST_ELEMENTS:
+            raise PlanError(f"buffer {buffer.name} has {prod(buffer.shape)} elements")
+        low, high = buffer.extent
+        if buffer.role == "scratch":
+            if plan.memory[buffer.memory].kind != "ram":
+                raise PlanError(f"scratch {buffer.name} is in {buffer.memory}, which is no RAM")
+            if prod(buffer.shape) * buffer.nibbles > high - low:
+                raise PlanError(f"elements of scratch {buffer.name} share cells")
+        reach[buffer.memory] = max(reach[buffer.memory], high, high - low, -low)
+    if sum(reach.values()) > 2 * MOST_BYTES:
+        raise PlanError(f"buffers reach more than {MOST_BYTES} B: addresses are wrong")
+    if not 1 <= plan.frames <= MOST_COPIES:
+        raise PlanError(f"a plan is for 1 to {MOST_COPIES} frames, not {plan.frames}")
+    for name in (*plan.resident, plan.output):
+        if (role := _buffer(plan, name).role) not in ("activation", "constant"):
+            raise PlanError(
+                f"{role} buffer {name} is resident or the output, yet holds no elements"
+            )
+
+
+def _distinct(what: str, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise PlanError(f"there are two of {what} {twice}")
+
+
+def _scopes(
+    steps: tuple[Step, ...], scope: tuple[str, ...]
+) -> Iterator[tuple[Statement, tuple[str, ...]]]:
+    """Every step but loops, once, with the loop variables around it."""
+    for step in steps:
+        if not isinstance(step, Loop):
+            yield step, scope
+            continue
+        if not step.var.isidentifier():
+            raise PlanError(f"{step.var!r} is no name of a loop variable")
+        if step.var in scope:
+            raise PlanError(f"loop {step.var} is inside of another loop {step.var}")
+        yield from _scopes(step.body, (*scope, step.var))
+
+
+def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
+    if isinstance(step, Signal):
+        return
+    if isinstance(step, Wait):
+        _bound(step.at_least, scope)
+        return
+    _bound(step.frame, scope)
+    for piece in touched(step):
+        _slice(plan, piece, scope)
+        memory = plan.memory[plan.buffer[piece.buffer].memory]
+        if memory.kind == "block" and not isinstance(step, Move):
+            raise PlanError(f"{step.op} uses {piece.buffer} in {memory.name}: only moves can")
+    if isinstance(step, Compute | Finish):
+        _units(step.op, step.unit, len(step.out.lo))
+    if isinstance(step, Compute):
+        if any(len(origin) != len(step.out.lo) for origin in step.order):
+            raise PlanError(f"the order of {step.op} names places that have not its axes")
+        for n, name in enumerate(step.scratch):
+            _scratch(plan, step, name)
+            if any(plan.buffer[name].meets(plan.buffer[other]) for other in step.scratch[:n]):
+                raise PlanError(f"scratch {name} of {step.op} lies on another scratch of it")
+
+
+def _units(op: str, unit: tuple[int, ...], axes: int) -> None:
+    if unit and (len(unit) != axes or min(unit) < 1):
+        raise PlanError(f"units of {unit} do not divide the {axes} axes of {op}")
+
+
+def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
+    buffer = _buffer(plan, piece.buffer)
+    if buffer.role == "scratch":
+        raise PlanError(f"a slice of scratch {buffer.name}: scratch holds no elements")
+    if not len(piece.lo) == len(piece.size) == len(buffer.shape):
+        raise PlanError(f"a slice of {buffer.name} has not its {len(buffer.shape)} axes")
+    if min(piece.size) < 0:
+        raise PlanError(f"a slice of {buffer.name} has {min(piece.size)} indices along an axis")
+    for index in (*piece.lo, piece.copy):
+        _bound(index, scope)
+
+
+def _scratch(plan: Plan, step: Compute, name: str) -> None:
+    buffer = _buffer(plan, name)
+    if buffer.role != "scratch":
+        raise PlanError(f"{step.op} takes {buffer.role} buffer {name} for scratch")
+
+
+def _buffer(plan: Plan, name: str) -> Buffer:
+    buffer = plan.buffer.get(name)
+    if buffer is None:
+        raise PlanError(f"there is no buffer {name}")
+    return buffer
+
+
+def _bound(index: Index, scope: tuple[str, ...]) -> None:
+    if isinstance(index, Lin):
+        unknown = [name for name, _ in index.coef if name not in scope]
+        if unknown:
+            raise PlanError(f"there is no loop {unknown[0]} around a step that counts by it")
