@@ -65,8 +65,8 @@ Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
 
 def simplified(graph: FloatGraph) -> FloatGraph:
     """All passes, in the order in which they help each other."""
-    for rule in (fold_scale_back, fold_scale_ahead, clip_before_pool, fuse_clip, fuse_functions,
-                 merge_functions, scale_to_convolution, merge_slices):  # fmt: skip
+    for rule in (fold_scale_back, merge_scales, fold_scale_ahead, clip_before_pool, fuse_clip,
+                 fuse_functions, merge_functions, scale_to_convolution, merge_slices):  # fmt: skip
         graph = exhausted(graph, rule)
     return graph
 
@@ -124,6 +124,20 @@ def fold_scale_back(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
         return None
     folded = replace(before.scaled(*scale), output=node.output, clip=node.clip)
     return {before.output: [], node.output: [folded]}
+
+
+def merge_scales(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
+    """A scale of a scale is one; functions are fused by themselves."""
+    before = graph.producers.get(node.inputs[0])
+    if before is None or before.clip or before.output in graph.given:
+        return None
+    inner, outer = as_scale(graph, before), as_scale(graph, node)
+    both = isinstance(node, nodes.Function) and isinstance(before, nodes.Function)
+    if inner is None or outer is None or both or not private(graph, before.output, node):
+        return None
+    fields = {**node_fields(node), "inputs": before.inputs, "clip": node.clip}
+    factor, offset = outer[0] * inner[0], outer[0] * inner[1] + outer[1]
+    return {before.output: [], node.output: [nodes.Scale(**fields, factor=factor, offset=offset)]}
 
 
 def fold_scale_ahead(graph: Draft, node: Node) -> dict[str, list[Node]] | None:

@@ -36,6 +36,7 @@ from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import folded, given
 from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
+from pipeline.importers.onnx_front import PIXEL, checked, without_idle
 from pipeline.importers.onnx_names import shown
 from pipeline.importers.unsupported import unsupported
 
@@ -65,25 +66,25 @@ class Onnx(Imported):
     input_range: tuple[float, ...] = (0.0, 1.0)
 
     def graph(self) -> Graph:
-        network, kind = self._read()
+        network, in_units = self._read()
         if not network.given:
             raise ThimbleError(f"{self.path}: a float network: it has to be quantized")
         try:
             graph = lower(network, completed(network))
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
-        return self.ranged(graph, self.input_range) if kind == "float32" else graph
+        return self.ranged(graph, self.input_range) if in_units else graph
 
     def float_graph(self) -> FloatGraph | None:
         network, _ = self._read()
         return None if network.given else network
 
-    def _read(self) -> tuple[FloatGraph, str]:
-        """The network, and the type of its input."""
+    def _read(self) -> tuple[FloatGraph, bool]:
+        """The network, and whether its input's integers have real units, of ``input_range``."""
         content, limits = self.content(), increasing(self.input_range)
         try:
             file = read(content, Beside(Path(self.path).parent, LARGEST_BYTES))
-            return imported(Path(self.path).stem, file, limits), file.kind
+            return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
 
@@ -98,13 +99,30 @@ def imported(name: str, file: OnnxFile, input_range: tuple[float, float]) -> Flo
 
     Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
     """
+    return entered(name, file, input_range)[0]
+
+
+def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[FloatGraph, bool]:
+    """The graph, and whether its input has real units: of integers, and of pixels that the network
+    scales before it quantizes them, there are none."""
+    units = file.kind == "float32"
+    graph = _simplified(name, file, limits)
+    if units and graph.given and graph.input not in quantizations(graph):
+        scaled = _simplified(name, file, limits, pixels=True)
+        return without_idle(checked(scaled, limits)), False
+    return without_idle(graph), units
+
+
+def _simplified(
+    name: str, file: OnnxFile, limits: tuple[float, float], pixels: bool = False
+) -> FloatGraph:
     try:
-        graph = _walked(name, file, input_range)
+        graph = _walked(name, file, limits, pixels)
     except Moves:
         try:
-            graph = _walked(name, file, input_range, last=True)
+            graph = _walked(name, file, limits, pixels, last=True)
         except ThimbleError:
-            graph = _walked(name, file, input_range, moving=True)
+            graph = _walked(name, file, limits, pixels, moving=True)
     return simplified(graph)
 
 
@@ -112,9 +130,11 @@ def _walked(
     name: str,
     file: OnnxFile,
     input_range: tuple[float, float],
+    pixels: bool,
     last: bool = False,
     moving: bool = False,
 ) -> FloatGraph:
+    """``pixels``: a quantized network, too, takes the data's values, which mean ``input_range``."""
     builder = Builder(name, moving)
     builder.here, builder.label = "the input", INPUT
     source = builder.source(INPUT, file.input_shape, last)
@@ -122,10 +142,12 @@ def _walked(
     quantized = _is_quantized(file)
     if file.kind != "float32":
         items[file.input] = Stored(source, None, file.kind == "uint8")
-    elif quantized:
+    elif quantized and not pixels:
         items[file.input] = source
     else:
         low, high = input_range
+        if quantized:
+            builder.given[source.tensor] = PIXEL
         builder.label = "range"
         items[file.input] = builder.function(source, Composed.of("affine", (high - low) / 255, low))
     for node in file.nodes:
@@ -177,12 +199,25 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
 
 
 def completed(graph: FloatGraph) -> Mapping[str, Affine]:
-    """The file's quantizations, and those that follow from them: pools, padding and reshaping keep
-    theirs; probabilities have 1/256.
+    """All quantizations.
 
     Raises:
         ThimbleError: an activation that nothing quantizes.
     """
+    found = quantizations(graph)
+    for name in graph.shapes:
+        if name not in found:
+            made = next((node.where for node in graph.nodes if node.output == name), "the input")
+            raise ThimbleError(
+                f"{made}: no QuantizeLinear follows it: quantize the whole network, or export it "
+                "as float, and it is quantized here"
+            )
+    return found
+
+
+def quantizations(graph: FloatGraph) -> dict[str, Affine]:
+    """The file's, and those that follow from them: pools, padding and reshaping keep theirs;
+    probabilities have 1/256."""
     found = dict(graph.given)
     for node in reversed(graph.nodes):
         if isinstance(node, float_nodes.SoftmaxOver):
@@ -193,11 +228,4 @@ def completed(graph: FloatGraph) -> Mapping[str, Affine]:
     for node in graph.nodes:
         if node.keeps and node.inputs[0] in found:
             found.setdefault(node.output, found[node.inputs[0]])
-    for name in graph.shapes:
-        if name not in found:
-            made = next((node.where for node in graph.nodes if node.output == name), "the input")
-            raise ThimbleError(
-                f"{made}: no QuantizeLinear follows it: quantize the whole network, or export it "
-                "as float, and it is quantized here"
-            )
     return found

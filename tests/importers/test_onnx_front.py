@@ -1,0 +1,166 @@
+"""Quantized ONNX that normalizes its input in real numbers first: it takes the data's values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto
+
+from pipeline.errors import ThimbleError
+from pipeline.frames import stored
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.importers.float_nodes import Convolution
+from pipeline.importers.onnx import Onnx
+from tests.importers.onnx_models import Array, N, model, number
+from tests.importers.test_onnx_quantized import first, last, real, session
+
+PLANES, LAST = (1, 3, 6, 5), (1, 6, 5, 3)
+"""Shapes of an image, channels first and last."""
+MEAN = np.array([0.485, 0.456, 0.406], np.float32).reshape(3, 1, 1)
+DEVIATION = np.array([0.229, 0.224, 0.225], np.float32).reshape(3, 1, 1)
+UINT8 = TensorProto.UINT8
+
+
+def normalized(
+    before: list[onnx.NodeProto],
+    held: dict[str, Array],
+    shape: tuple[int, ...] = PLANES,
+    kind: int = TensorProto.FLOAT,
+    quantization: tuple[float, int] = (0.0187, -14),
+) -> onnx.ModelProto:
+    """``before``, from "x" to "n", then a padded convolution on integers."""
+    scale, zero = quantization
+    constants = {
+        "s": number(scale), "z": np.array(zero, np.int8), "t": number(3 * scale),
+        "o": np.array(-3, np.int8),
+        "w": np.random.default_rng(0).integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
+        "ws": np.linspace(0.002, 0.004, 4).astype(np.float32), "wz": np.zeros(4, np.int8), **held,
+    }  # fmt: skip
+    nodes = [
+        *before, N("QuantizeLinear", ["n", "s", "z"], ["q"]),
+        N("QLinearConv", ["q", "s", "z", "w", "ws", "wz", "t", "o"], ["p"], pads=[1, 1, 1, 1]),
+        N("DequantizeLinear", ["p", "t", "o"], ["y"]),
+    ]  # fmt: skip
+    return model(nodes, shape, constants, kinds=(kind, TensorProto.FLOAT))
+
+
+FLAT = {"m": MEAN, "d": DEVIATION}
+TRANSPOSE = N("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2])
+CASES: dict[str, dict[str, Any]] = {
+    "Div by a number": {"before": [N("Div", ["x", "c"], ["n"])], "held": {"c": number(255)},
+                        "limits": (0.0, 255.0), "quantization": (0.00391, -128)},
+    "Div by a number that changes nothing": {
+        "before": [N("Div", ["x", "c"], ["n"])], "held": {"c": number(255)},
+        "limits": (0.0, 255.0), "quantization": (1 / 255, -128), "kinds": [Conv2d]},
+    "Mul and Sub of numbers": {
+        "before": [N("Mul", ["x", "c"], ["a"]), N("Sub", ["a", "d"], ["n"])],
+        "held": {"c": number(2), "d": number(1)}, "kinds": [Lookup, Conv2d]},
+    "from a number": {"before": [N("Sub", ["c", "x"], ["n"])], "held": {"c": number(1)},
+                      "kinds": [Lookup, Conv2d]},
+    "Sub and Div of channels": {
+        "before": [N("Sub", ["x", "m"], ["a"]), N("Div", ["a", "d"], ["n"])], "held": FLAT,
+        "kinds": [Conv2d, Conv2d]},
+    "Add and Mul of channels, raw": {
+        "before": [N("Mul", ["x", "c"], ["b"]), N("Sub", ["b", "m"], ["a"]),
+                   N("Div", ["a", "d"], ["n"])],
+        "held": FLAT | {"c": number(1 / 255)}, "limits": (0.0, 255.0), "kinds": [Conv2d, Conv2d]},
+    "BatchNormalization": {
+        "before": [N("BatchNormalization", ["x", "g", "b", "e", "v"], ["n"])],
+        "held": {"g": np.array([1, 2, -1], np.float32), "b": np.array([0, 1, 1], np.float32),
+                 "e": MEAN.ravel(), "v": DEVIATION.ravel()}, "kinds": [Conv2d, Conv2d]},
+    "channels last": {
+        "before": [TRANSPOSE, N("Sub", ["a", "m"], ["b"]), N("Div", ["b", "d"], ["n"])],
+        "held": FLAT, "shape": LAST, "kinds": [Conv2d, Conv2d]},
+    "normalized before the Transpose": {
+        "before": [N("Sub", ["x", "m"], ["b"]), N("Div", ["b", "d"], ["a0"]),
+                   N("Transpose", ["a0"], ["n"], perm=[0, 3, 1, 2])],
+        "held": {"m": MEAN.ravel(), "d": DEVIATION.ravel()}, "shape": LAST},
+    "uint8": {"before": [N("Cast", ["x"], ["a"], to=1), N("Div", ["a", "c"], ["n"])],
+              "held": {"c": number(255)}, "kind": UINT8, "quantization": (0.00391, -128)},
+    "uint8, channels last": {
+        "before": [N("Cast", ["x"], ["c"], to=1), N("Transpose", ["c"], ["a"], perm=[0, 3, 1, 2]),
+                   N("Mul", ["a", "f"], ["e"]), N("Sub", ["e", "m"], ["b"]),
+                   N("Div", ["b", "d"], ["n"])],
+        "held": FLAT | {"f": number(1 / 255)}, "shape": LAST, "kind": UINT8},
+    "uint8, Transpose before Cast": {
+        "before": [TRANSPOSE, N("Cast", ["a"], ["b"], to=1), N("Sub", ["b", "c"], ["n"])],
+        "held": {"c": number(100)}, "shape": LAST, "kind": UINT8, "quantization": (1.0, 28)},
+    "int8": {"before": [N("Cast", ["x"], ["a"], to=1), N("Mul", ["a", "c"], ["n"])],
+             "held": {"c": number(0.01)}, "kind": TensorProto.INT8},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
+    """From the bytes of the data on; padding is the real value 0 after the normalization."""
+    case = dict(CASES[name])
+    limits, kinds = case.pop("limits", (0.0, 1.0)), case.pop("kinds", None)
+    path = tmp_path / "net.onnx"
+    onnx.save(normalized(**case), path)
+    graph = Onnx(str(path), input_range=limits).graph()
+    assert graph.tensors[graph.input].raw is None
+    if kinds is not None:
+        assert [type(op) for op in graph.operators] == kinds
+    raw = np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3)).astype(np.uint8)
+    given = fed(raw, limits, case.get("kind", TensorProto.FLOAT), case.get("shape", PLANES))
+    run = session(path)
+    expected = last(np.concatenate([run.run(None, {"x": each[None]})[0] for each in given]))
+    found = real(graph, graph.output, answers(graph, raw))
+    off = np.rint((found - expected) / graph.tensors[graph.output].scale[0])
+    assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.01
+    assert len(np.unique(found)) > 40
+
+
+def fed(raw: Array, limits: tuple[float, float], kind: int, shape: tuple[int, ...]) -> Array:
+    """What onnxruntime takes for the data's values."""
+    low, high = limits
+    image = raw if shape == LAST else first(raw)
+    if kind == TensorProto.INT8:
+        return (image.astype(int) - 128).astype(np.int8)
+    return image if kind == UINT8 else (low + image * (high - low) / 255).astype(np.float32)
+
+
+def answers(graph: Graph, raw: Array) -> Array:
+    return graph.outputs(stored(raw, graph.tensors[graph.input]).astype(np.int64))
+
+
+def test_a_range_that_was_forgotten_is_one_line(tmp_path: Path) -> None:
+    """The network takes 0…255 and scales them; the data are said to be 0…1."""
+    path = tmp_path / "net.onnx"
+    for name in ("Div by a number", "Add and Mul of channels, raw"):
+        case = {key: value for key, value in CASES[name].items() if key not in ("limits", "kinds")}
+        onnx.save(normalized(**case), path)
+        with pytest.raises(ThimbleError, match=r"input_range=\[0.0, 1.0\] leaves \d+ different"):
+            Onnx(str(path)).graph()
+
+
+def test_other_arithmetic_is_refused_where_it_is(tmp_path: Path) -> None:
+    image = np.random.default_rng(0).random(PLANES).astype(np.float32)
+    onnx.save(normalized([N("Mul", ["x", "c"], ["a"], name="gain"), N("Sub", ["a", "m"], ["n"])],
+                         {"c": image, "m": MEAN}), tmp_path / "net.onnx")  # fmt: skip
+    with pytest.raises(ThimbleError, match=r"no QuantizeLinear follows it"):
+        Onnx(str(tmp_path / "net.onnx")).graph()
+
+
+def test_a_float_network_scales_its_channels_once(tmp_path: Path) -> None:
+    """Range, mean and deviation are one depthwise convolution in front of a padded one."""
+    made = model([N("Sub", ["x", "m"], ["a"]), N("Div", ["a", "d"], ["b"]),
+                  N("Conv", ["b", "w"], ["y"], pads=[1, 1, 1, 1])], PLANES,
+                 FLAT | {"w": np.ones((2, 3, 3, 3), np.float32)})  # fmt: skip
+    onnx.save(made, tmp_path / "net.onnx")
+    network = Onnx(str(tmp_path / "net.onnx")).float_graph()
+    assert network is not None
+    assert [type(node) for node in network.nodes] == [Convolution, Convolution]
+    raw = np.random.default_rng(0).integers(0, 256, (4, 6, 5, 3)).astype(np.uint8)
+    run = session(tmp_path / "net.onnx")
+    given = fed(raw, (0.0, 1.0), TensorProto.FLOAT, PLANES)
+    expected = last(np.concatenate([run.run(None, {"x": each[None]})[0] for each in given]))
+    found = network.outputs(torch.from_numpy(raw).double()).numpy()
+    assert np.allclose(found, expected, atol=1e-4)
