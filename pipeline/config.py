@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,4 +59,5 @@ def frozen(item: Any) -> Any:
     """Lists as tuples and mappings as dicts, so that a config class is hashable."""
     if isinstance(item, Mapping):
         return {key: frozen(value) for key, value in item.items()}
-    return tuple(frozen(value) for value in item) if isinstance(item, (list, tuple)) else item
+    listed = isinstance(item, Sequence) and not isinstance(item, str)
+    return tuple(frozen(value) for value in item) if listed else item

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.artifacts import Arrays
+from pipeline.axes import advice, fits, times
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
@@ -24,7 +25,7 @@ def check(graph: Graph, data: Arrays) -> None:
     """Raises ThimbleError when the test images or labels of ``data`` are not for ``graph``."""
     images, labels = data["test_images"], data["test_labels"]
     takes, gives = graph.tensors[graph.input], graph.tensors[graph.output].size
-    if len(images) and images[0].size != takes.size:
+    if len(images) and not fits(images.shape[1:], takes.shape):
         raise other_images(images, takes)
     if len(images) and takes.raw and (values := len(set(integers(takes)))) < FEWEST_VALUES:
         low, high = (takes.scale[0] * (each - takes.zero_point)
@@ -53,9 +54,10 @@ def integers(tensor: Tensor) -> npt.NDArray[np.int64]:
 
 
 def other_images(images: npt.NDArray[np.uint8], takes: Tensor) -> ThimbleError:
+    mend = advice(images.shape[1:], takes.shape) or "choose another data or model"
     return ThimbleError(
-        f"images of {'x'.join(map(str, images.shape[1:]))} are not what the network takes "
-        f"({'x'.join(map(str, takes.shape))}): choose another data or model"
+        f"images of {times(images.shape[1:])} are not what the network takes "
+        f"({times(takes.shape)}): {mend}"
     )
 
 
@@ -63,11 +65,11 @@ def stored(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[Any]:
     """(n, h, w, c) u8 -> (n, *tensor.shape) of the tensor's own integer type.
 
     Raises:
-        ThimbleError: when an image has another number of values, or the type has no 8 bits.
+        ThimbleError: when an image has other axes, or the type has no 8 bits.
     """
     if tensor.dtype.bits != 8:
         raise ThimbleError(f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 bits")
-    if int(np.prod(images.shape[1:])) != tensor.size:
+    if not fits(images.shape[1:], tensor.shape):
         raise other_images(images, tensor)
     kind = np.dtype(str(tensor.dtype))
     return integers(tensor).astype(kind)[images.reshape(len(images), *tensor.shape)]

@@ -46,3 +46,22 @@ def test_labels_beyond_the_outputs_are_one_line() -> None:
 def test_images_of_another_size_are_one_line() -> None:
     with pytest.raises(ThimbleError, match=r"images of 8x9x3 are not what .* takes \(8x8x3\)"):
         check(GRAPH, data((8, 9, 3), 0))
+
+
+def test_equal_numbers_of_values_in_other_axes_are_refused() -> None:
+    for shape, said in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
+        with pytest.raises(ThimbleError, match=said):
+            check(GRAPH, data(shape, 0))
+        with pytest.raises(ThimbleError, match=said):
+            stored(data(shape, 0)["test_images"], GRAPH.tensors[GRAPH.input])
+
+
+def test_axes_of_one_do_not_matter() -> None:
+    signal = Tensor("x", (1, 40, 1), INT8, (1.0,), 0)
+    for shape in ((40, 1, 1), (1, 1, 40), (8, 5, 1)):
+        takes = replace(signal, shape=(40,)) if shape[1] == 5 else signal
+        assert stored(np.zeros((2, *shape), np.uint8), takes).shape == (2, *takes.shape)
+    with pytest.raises(ThimbleError, match="images of 8x5x1"):
+        stored(np.zeros((2, 8, 5, 1), np.uint8), replace(signal, shape=(5, 8, 1)))
+    with pytest.raises(ThimbleError, match="save them flat"):
+        stored(np.zeros((2, 4, 5, 2), np.uint8), replace(signal, shape=(40,)))

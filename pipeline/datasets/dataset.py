@@ -52,6 +52,10 @@ class Dataset(ABC):
 
     validation: int = 10_000
 
+    def probe(self) -> None:  # noqa: B027 - most have nothing to look at
+        """Raises ThimbleError for what a look at the user's files shows at once: asked before the
+        first stage."""
+
     @abstractmethod
     def read(self) -> tuple[Split, Split]:
         """The set's own training and test parts."""

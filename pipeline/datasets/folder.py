@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from pipeline import axes, given
 from pipeline.artifacts import Arrays
 from pipeline.datasets.dataset import SPLIT_SEED, U8, Dataset, Split, parts_of
+from pipeline.datasets.raw import raw
 from pipeline.errors import ThimbleError
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".npy")
 MODES = {1: "L", 3: "RGB"}
 MOST_CLASSES = 256
-MOST_BYTES = 1 << 32
+MOST_PIXELS = Image.MAX_IMAGE_PIXELS or 1 << 26
+"""Of one picture, or values of one array: Pillow's own limit, a quarter of a gigabyte in colour."""
 
 Resize = Literal["crop", "stretch", "none"]
 Found = list[tuple[Path, int]]
@@ -30,9 +37,10 @@ class FolderDataset(Dataset):
     with these in them. Labels number the classes of the training images in alphabetical order.
 
     PNG, JPEG, BMP and WebP images become ``shape`` = (h, w, c): ``resize`` is ``crop`` (scaled, the
-    centre kept), ``stretch`` or ``none``. ``.npy`` arrays of uint8, (h, w) or (h, w, c), have that
-    shape already. No ``shape`` is that of the first image. ``validation`` and ``test`` are how many
-    images are held out where they have no folder; 0 is a tenth and a fifth.
+    centre kept), ``stretch`` or ``none``. ``.npy`` arrays, (h, w, c), (h, w) or (length,), of uint8
+    or what ``raw`` takes for it, have that shape already. No ``shape`` is that of the first image.
+    ``validation`` and ``test`` are how many images are held out where they have no folder; 0 is a
+    tenth and a fifth.
     """
 
     path: str = ""
@@ -62,7 +70,9 @@ class FolderDataset(Dataset):
         found = {part: _files(folder, classes) for part, folder in inner.items()}
         if not inner:
             found[TRAIN] = _files(root, classes)
-        shape = self._shape([file for files in found.values() for file, _ in files])
+        files = [file for part in found.values() for file, _ in part]
+        _check_sizes(files)
+        shape = self._shape(files)
         splits = {part: self._read(files, shape) for part, files in found.items()}
         for part, count, share in ((TEST, self.test, 5), (VALIDATION, self.validation, 10)):
             if part not in splits:
@@ -84,24 +94,21 @@ class FolderDataset(Dataset):
             height, width, channels = self.shape
         else:
             raise ThimbleError(f"data.shape={list(self.shape)} must be [height,width,channels]")
-        if (total := height * width * channels * len(files)) > MOST_BYTES:
-            raise ThimbleError(
-                f"{len(files)} images of {height}x{width}x{channels} in {self.path} are "
-                f"{total / 1e9:.1f} GB, {MOST_BYTES / 1e9:.1f} GB are possible: use fewer or a "
-                "smaller data.shape"
-            )
+        what = f"{len(files):,} images of {height}x{width}x{channels}"
+        given.check(height * width * channels * len(files), f"data.path={self.path}", what)
         return height, width, channels
 
     def _read(self, files: Found, shape: tuple[int, int, int]) -> Split:
         images = np.empty((len(files), *shape), np.uint8)
         for index, (file, _) in enumerate(files):
             array = _array(file, shape, self.resize)
-            if array.shape != shape:
+            if not axes.fits(array.shape, shape):
+                mend = axes.advice(array.shape, shape)
                 raise ThimbleError(
-                    f"{file} is {_times(array.shape)}, not {_times(shape)}: "
-                    "use data.resize=crop for pictures, or another data.shape"
+                    f"{file} is {axes.times(array.shape)}, not {axes.times(shape)}: "
+                    f"{mend or 'use data.resize=crop for pictures, or another data.shape'}"
                 )
-            images[index] = array
+            images[index] = array.reshape(shape)
         return Split(images, np.array([label for _, label in files], np.uint8))
 
 
@@ -133,19 +140,58 @@ def _files(folder: Path, classes: list[str]) -> Found:
 
 def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8:
     """One image as (h, w, c)."""
+    if file.suffix.lower() == ".npy":
+        return raw(_mapped(file), str(file))
+    with _opened(file) as image:
+        return _picture(ImageOps.exif_transpose(image), shape, resize)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Image.Image]:
+    """A picture whose header was read."""
     try:
-        if file.suffix.lower() == ".npy":
-            array: U8 = np.load(file, allow_pickle=False)
-            if array.dtype != np.uint8 or array.ndim not in (2, 3):
-                raise ThimbleError(
-                    f"{file} is {array.dtype} of shape {array.shape}: "
-                    "uint8 of (h, w) or (h, w, c) is needed"
-                )
-            return array if array.ndim == 3 else array[..., None]
-        with Image.open(file) as opened:
-            return _picture(ImageOps.exif_transpose(opened), shape, resize)
-    except (OSError, ValueError, EOFError, SyntaxError, Image.DecompressionBombError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # MOST_PIXELS decides
+            with Image.open(file) as opened:
+                yield opened
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
         raise ThimbleError(f"{file} cannot be read: {error}") from None
+    except Image.DecompressionBombError:
+        raise ThimbleError(
+            f"{file} has more than {2 * MOST_PIXELS:,} pixels, {MOST_PIXELS:,} are possible: make "
+            "it smaller, or leave it out"
+        ) from None
+
+
+def _mapped(file: Path) -> npt.NDArray[Any]:
+    """An ``.npy`` as (h, w, c), not read yet."""
+    array = given.npy(file)
+    if array.ndim not in (1, 2, 3):
+        raise ThimbleError(
+            f"{file} is {array.dtype} of {axes.times(array.shape) or 'no axes'}: (h, w, c), (h, w) "
+            "or (length,) is needed"
+        )
+    return array.reshape({1: (1, -1, 1), 2: (*array.shape, 1)}.get(array.ndim, array.shape))
+
+
+def _check_sizes(files: list[Path]) -> None:
+    """Of every file, from its header, before the first is read: compressed, an image of terabytes
+    is small.
+
+    Raises:
+        ThimbleError: for one that is larger than it may be, or cannot be read.
+    """
+    for file in files:
+        if file.suffix.lower() == ".npy":
+            shape, values = (array := _mapped(file)).shape, array.size
+        else:
+            with _opened(file) as image:
+                shape, values = (image.height, image.width), image.height * image.width
+        if values > MOST_PIXELS:
+            raise ThimbleError(
+                f"{file} has {values:,} pixels ({axes.times(shape)}), {MOST_PIXELS:,} are "
+                "possible: make it smaller, or leave it out"
+            )
 
 
 def _picture(image: Image.Image, shape: tuple[int, int, int] | None, resize: Resize) -> U8:
@@ -174,7 +220,3 @@ def _hold_out(whole: Split, part: str, count: int, share: int) -> tuple[Split, S
         )
     order = np.random.default_rng(SPLIT_SEED).permutation(total)
     return whole.take(np.sort(order[held:])), whole.take(np.sort(order[:held]))
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))

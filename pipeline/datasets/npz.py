@@ -7,39 +7,98 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.artifacts import Arrays, read_npz
-from pipeline.datasets.dataset import Dataset, Split
+from pipeline import axes, given
+from pipeline.datasets.dataset import U8, Dataset, Split
+from pipeline.datasets.raw import raw
 from pipeline.errors import ThimbleError
+from pipeline.given import Header
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
+KEY = "data.path"
 
 
 @dataclass(frozen=True)
 class Npz(Dataset):
-    """``path`` holds u8 images (n, h, w) or (n, h, w, c) and integer labels (n,), as
-    ``train_images``, ``train_labels``, ``test_images`` and ``test_labels``."""
+    """``path`` holds ``train_images``, ``train_labels``, ``test_images`` and ``test_labels``.
+
+    Images are (n, h, w, c), (n, h, w) or, signals, (n, length); of uint8, or what ``raw`` takes for
+    it. Labels are integers of 0…255, (n,) or (n, 1). ``shape`` is the (h, w, c) that the network
+    takes; with none, images stay as they are, and a signal becomes (1, length, 1).
+    """
 
     path: str = ""
+    shape: tuple[int, ...] = ()
+
+    def probe(self) -> None:
+        self._headers()
 
     def read(self) -> tuple[Split, Split]:
+        found = self._headers()
+        train, test = (self._split(part, found) for part in ("train", "test"))
+        return train, test
+
+    def _headers(self) -> dict[str, Header]:
+        """Of the four arrays, whose sizes and shapes are right."""
         if not self.path:
             raise ThimbleError("data=npz needs data.path=FILE.npz")
-        path = Path(self.path).expanduser()
-        if not path.is_file():
-            raise ThimbleError(f"data.path={path} does not exist")
-        arrays = read_npz(path)
-        if lacking := [part for part in PARTS if part not in arrays]:
-            raise ThimbleError(f"{path} lacks {', '.join(lacking)}; it has {', '.join(arrays)}")
-        return self._split(arrays, "train"), self._split(arrays, "test")
+        found = given.headers(Path(self.path).expanduser(), KEY, PARTS)
+        if lacking := [part for part in PARTS if part not in found]:
+            raise ThimbleError(
+                f"{KEY}={self.path} lacks {', '.join(lacking)}; it has "
+                f"{', '.join(found) or 'none of the four'}"
+            )
+        for part in ("train", "test"):
+            self._image(f"{part}_images", found[f"{part}_images"].shape)
+            self._check_labels(part, found)
+        return found
 
-    def _split(self, arrays: Arrays, part: str) -> Split:
-        images, labels = arrays[f"{part}_images"], arrays[f"{part}_labels"]
-        if images.dtype != np.uint8:
-            raise ThimbleError(f"{part}_images in {self.path} is {images.dtype}, uint8 is needed")
-        if labels.ndim != 1 or labels.dtype.kind not in "iu":
-            raise ThimbleError(f"{part}_labels in {self.path} must be integers of shape (n,)")
-        if labels.size and not (labels.min() >= 0 and labels.max() <= 255):
-            raise ThimbleError(f"{part}_labels in {self.path} must lie in 0…255")
-        if images.ndim == 3:
-            images = images[..., None]
-        return Split(images, labels.astype(np.uint8))
+    def _image(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """(h, w, c) of one image, as it is stored here."""
+        image = {2: (1, *shape[1:], 1), 3: (*shape[1:], 1), 4: shape[1:]}.get(len(shape))
+        if image is None:
+            raise ThimbleError(
+                f"{name} in {self.path} is {axes.times(shape)}: (n, height, width, channels), "
+                "(n, height, width) or (n, length) is needed"
+            )
+        if not self.shape or image == self.shape:
+            return image
+        if not axes.fits(image, self.shape):
+            wanted = axes.times(self.shape)
+            mend = axes.advice(image, self.shape) or (
+                f"set model.input_shape=[{','.join(map(str, image))}], or choose another model"
+            )
+            raise ThimbleError(
+                f"{name} in {self.path} are {axes.times(shape[1:])}, the network takes {wanted} "
+                f"(height, width, channels): {mend}"
+            )
+        return self.shape
+
+    def _check_labels(self, part: str, found: dict[str, Header]) -> None:
+        name, labels = f"{part}_labels", found[f"{part}_labels"]
+        if len(labels.shape) == 2 and labels.shape[1] > 1:
+            raise ThimbleError(
+                f"{name} in {self.path} is {axes.times(labels.shape)}, integers of shape (n,) are "
+                f"needed: where it is one-hot, save {name}.argmax(axis=1)"
+            )
+        if labels.shape not in ((labels.shape or (0,))[:1], (*labels.shape[:1], 1)) or (
+            labels.dtype.kind not in "iu"
+        ):
+            raise ThimbleError(
+                f"{name} in {self.path} must be integers of shape (n,), it is {labels.dtype} of "
+                f"{axes.times(labels.shape) or 'no axes'}"
+            )
+        if labels.shape[0] != found[f"{part}_images"].shape[0]:
+            raise ThimbleError(
+                f"{self.path}: {labels.shape[0]} labels do not go with "
+                f"{found[f'{part}_images'].shape[0]} images ({part}_labels, {part}_images)"
+            )
+
+    def _split(self, part: str, found: dict[str, Header]) -> Split:
+        path = Path(self.path).expanduser()
+        images, labels = f"{part}_images", f"{part}_labels"
+        shape = self._image(images, found[images].shape)
+        pixels: U8 = raw(given.array(path, KEY, images), f"{images} in {self.path}")
+        classes = given.array(path, KEY, labels).reshape(-1)
+        if classes.size and not (classes.min() >= 0 and classes.max() <= 255):
+            raise ThimbleError(f"{labels} in {self.path} must lie in 0…255")
+        return Split(pixels.reshape(-1, *shape), classes.astype(np.uint8))

@@ -18,7 +18,7 @@ import pooch  # type: ignore[import-untyped]
 import requests
 
 from pipeline.datasets.progress import busy, download_bar
-from pipeline.datasets.store import SourceError
+from pipeline.datasets.store import MOST_BYTES, SourceError
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 6.0
@@ -135,6 +135,8 @@ def unpack(path: Path) -> None:
     """
     try:
         with tarfile.open(path) as archive:
+            if (size := sum(member.size for member in archive)) > MOST_BYTES:
+                raise SourceError(f"{path.name} unpacks to {size / 1e9:,.1f} GB")
             archive.extractall(path.parent, filter="data")
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise SourceError(f"{path.name} is damaged: {error}") from None

@@ -24,6 +24,9 @@ from filelock import FileLock
 from pipeline.errors import ThimbleError
 
 TEMPORARY = ".fetch-"
+MOST_BYTES = 1 << 30
+"""Of one file, unpacked: the largest of those that are known has a twentieth."""
+PIECE_BYTES = 1 << 20
 
 
 class SourceError(Exception):
@@ -124,7 +127,10 @@ def _collect(place: Path, file: File, folder: Path) -> str:
         unpack = gzip.open if path.suffix == ".gz" else open
         try:
             with unpack(path, "rb") as source, plain.open("wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
+                while piece := source.read(PIECE_BYTES):
+                    if target.tell() + len(piece) > MOST_BYTES:
+                        return f"{path.name} unpacks to more than {MOST_BYTES / 1e9:.1f} GB"
+                    target.write(piece)
         except (gzip.BadGzipFile, EOFError, zlib.error):
             complaint = f"{path.name} is cut off or damaged"
             continue

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline import home
-from pipeline.artifacts import Arrays, read_npz
+from pipeline import given, home
+from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
@@ -136,7 +136,7 @@ def state_of(path: Path) -> Arrays:
         ThimbleError: no such file, or something else than tensors by name.
     """
     if path.suffix == ".npz":
-        return read_npz(path)
+        return given.read(path, "model.state_dict")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:

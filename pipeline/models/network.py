@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.artifacts import Arrays
+from pipeline.axes import advice, times
 from pipeline.errors import ThimbleError
 
 Shape = tuple[int, int, int]
@@ -100,9 +101,10 @@ class Model(ABC):
             return
         shape = data["train_images"].shape[1:]
         if shape != tuple(self.input_shape):
+            set_it = f"set model.input_shape=[{','.join(map(str, shape))}]"
             raise ThimbleError(
-                f"the data set has images of {_times(shape)}, the network takes "
-                f"{_times(self.input_shape)}: set model.input_shape=[{','.join(map(str, shape))}]"
+                f"the data set has images of {times(shape)}, the network takes "
+                f"{times(self.input_shape)}: {advice(shape, self.input_shape) or set_it}"
             )
         highest = int(max(data[f"{part}_labels"].max() for part in ("train", "validation", "test")))
         if highest >= (outputs := self.outputs):
@@ -173,7 +175,3 @@ def resized(network: nn.Sequential, arrays: Arrays) -> nn.Sequential:
         else:
             layer.out_features, layer.in_features = weight.shape
     return network
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from pipeline.artifacts import Arrays
+from pipeline.axes import advice, fits, times
 from pipeline.datasets.noise import pictures
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -124,13 +125,20 @@ class Int8(Quantizer):
             image = (1,) * (3 - len(shape)) + shape
             count = max(4, min(self.images, MOST_VALUES // int(np.prod(shape))))
             found = pictures(count, (image[0], image[1], image[2]), self.seed)
-        if found[0].size != np.prod(shape):
-            raise ThimbleError(
-                f"the data set has images of {'x'.join(map(str, found.shape[1:]))}, {graph.name} "
-                f"takes {'x'.join(map(str, shape))}: choose another data or model.input_shape"
-            )
         chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
-        return np.asarray(found[chosen], np.uint8).reshape(-1, *shape)
+        return as_input(np.asarray(found[chosen], np.uint8), graph)
+
+
+def as_input(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:
+    """(n, h, w, c) -> (n, *input shape). Raises ThimbleError for other axes than the input's."""
+    shape = graph.shapes[graph.input]
+    if not fits(images.shape[1:], shape):
+        mend = advice(images.shape[1:], shape) or "choose another data or model.input_shape"
+        raise ThimbleError(
+            f"the data set has images of {times(images.shape[1:])}, {graph.name} "
+            f"takes {times(shape)}: {mend}"
+        )
+    return images.reshape(-1, *shape)
 
 
 def has_images(data: Arrays | None) -> bool:

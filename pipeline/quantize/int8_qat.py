@@ -18,7 +18,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.lower import lower
-from pipeline.quantize.int8 import Int8, resolvable
+from pipeline.quantize.int8 import Int8, as_input, resolvable
 from pipeline.quantize.int8_rounded import Rounded
 
 SETTLING_IMAGES = 8
@@ -63,7 +63,10 @@ class Int8Qat(Int8):
         """To train on, and to select by: the former where there are no validation images."""
         held = data or {}
         train, validation = (
-            Labelled(held[f"{part}_images"], held[f"{part}_labels"].astype(np.int64))
+            Labelled(
+                as_input(held[f"{part}_images"], network),
+                held[f"{part}_labels"].astype(np.int64),
+            )
             if len(held.get(f"{part}_labels", ())) else None
             for part in ("train", "validation")
         )  # fmt: skip
@@ -137,7 +140,7 @@ class Int8Qat(Int8):
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images (n, h, w, c) u8 with their labels (n,) int64."""
+    """Images (n, *input shape) u8 with their labels (n,) int64."""
 
     images: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.int64]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import home
+from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
 from pipeline.runner.own import PATHS
 
@@ -28,6 +29,7 @@ def check(config: Mapping[str, Any]) -> None:
         for key in keys:
             if path := config[group].get(key):
                 _exists(f"{group}.{key}", str(path))
+    _data(config["data"])
     _prunes(config)
     _trains(config)
 
@@ -43,6 +45,14 @@ def _exists(key: str, path: str) -> None:
         raise ThimbleError(f"{key}={path}: there is no such file, looked for in {place.parent}")
     if key in FILES and place.is_dir():
         raise ThimbleError(f"{key}={path} is a folder: give the file in it")
+
+
+def _data(data: Mapping[str, Any]) -> None:
+    """A file of the user's own: sizes and shapes, before it is hashed or read."""
+    place = home.typed() / Path(str(data.get("path") or "")).expanduser()
+    if place.is_file():
+        node = {key: data[key] for key in data if key != "path"}
+        instantiate({**node, "path": str(place)}).probe()
 
 
 def _prunes(config: Mapping[str, Any]) -> None:

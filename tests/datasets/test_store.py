@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.datasets import store
 from pipeline.datasets.store import File, ensure, home, is_good
 from pipeline.errors import ThimbleError
 from tests.datasets.standins import Failing, Given, pinned, write_all
@@ -75,6 +76,16 @@ def test_the_error_names_every_source_and_why(store_home: Path) -> None:
         "data.path",
     ):
         assert part in message
+
+
+def test_a_file_that_unpacks_without_end_is_given_up(
+    store_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_BYTES", 5000)
+    source = Given({"a.gz": gzip.compress(bytes(6000))})
+    with pytest.raises(ThimbleError, match=r"a\.gz unpacks to more than"):
+        ensure("set", FILES, [source])
+    assert not (store_home / "set" / "a").exists()
 
 
 def test_nothing_half_written_is_left(store_home: Path) -> None:

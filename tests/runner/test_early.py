@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 
@@ -65,6 +66,17 @@ def test_mistakes_are_one_line(here: Path, words: tuple[str, ...], said: str) ->
     with pytest.raises(ThimbleError) as caught:
         options.check(composed(*words))
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_data_file_is_looked_at(here: Path) -> None:
+    """Its sizes and axes, before it is hashed or read."""
+    labels = {f"{part}_labels": np.zeros(9, int) for part in ("train", "test")}
+    images = {f"{part}_images": np.zeros((9, 3, 8, 6), np.uint8) for part in ("train", "test")}
+    np.savez(here / "mine.npz", **images, **labels)
+    words = ("data=npz", "data.path=mine.npz", "model=resnet8", "model.input_shape=[8,6,3]")
+    with pytest.raises(ThimbleError, match=r"are 3x8x6, .* takes 8x6x3 .*channels come first"):
+        options.check(composed(*words))
+    options.check(composed(*words[:3], "model.input_shape=[3,8,6]"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,200 @@
+"""Array files that claim too much are refused by what they claim, in little memory."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from pipeline import given
+from pipeline.datasets.npz import Npz
+from pipeline.errors import ThimbleError
+from pipeline.importers.torch_model import state_of
+
+KEY = "data.path"
+
+
+def npy(shape: tuple[int, ...], kind: str = "|u1", content: bytes = b"") -> bytes:
+    """A member that claims ``shape``, whatever follows."""
+    stream = io.BytesIO()
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue() + content
+
+
+DEEP = b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"(" * 9000
+
+
+def archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in members.items():
+            opened.writestr(f"{name}.npy", content)
+    return path
+
+
+def refusal(path: Path, *names: str) -> str:
+    with pytest.raises(ThimbleError) as caught:
+        given.headers(path, KEY, names)
+    said = str(caught.value)
+    assert "\n" not in said and str(path) in said and "delete" not in said
+    return said
+
+
+def test_what_is_plain_is_read(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(6).reshape(2, 3), "b": np.float32(2.5), "c": np.zeros((0, 4))}
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "x.npz", **arrays)
+        found = given.headers(tmp_path / "x.npz", KEY)
+        assert {name: header.shape for name, header in found.items()} == {
+            "a": (2, 3), "b": (), "c": (0, 4)
+        }  # fmt: skip
+        assert found["a"].bytes == 48
+        read = given.read(tmp_path / "x.npz", KEY)
+        assert all(np.array_equal(read[name], arrays[name]) for name in arrays)
+
+
+def test_fortran_order_and_long_headers_are_read(tmp_path: Path) -> None:
+    columns = np.asfortranarray(np.arange(12).reshape(3, 4))
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, columns, version=(2, 0))
+    path = archive(tmp_path / "x.npz", a=stream.getvalue())
+    assert np.array_equal(given.read(path, KEY)["a"], columns)
+
+
+def test_more_than_is_possible_is_refused_by_its_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros(600, np.uint8), b=np.zeros(600, np.uint8))
+    monkeypatch.setattr(given, "MOST_BYTES", 1000)
+    said = refusal(tmp_path / "x.npz")
+    assert "holds a, b, " in said and "use fewer or smaller images" in said
+    given.headers(tmp_path / "x.npz", KEY, ["a"])  # what is not asked for does not count
+
+
+def test_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros(10**6, np.uint8))
+
+    class Full:
+        available = 2 * 10**6 - 1
+
+    monkeypatch.setattr(psutil, "virtual_memory", Full)
+    assert "takes 0.0 GB of memory to read (a), 0.0 GB are available" in refusal(tmp_path / "x.npz")
+    Full.available += 1
+    given.headers(tmp_path / "x.npz", KEY)
+
+
+def test_headers_of_a_trillion_elements_are_refused(tmp_path: Path) -> None:
+    claims = {
+        "elements": npy((10**6, 10**6)),
+        "axes": npy((2,) * 60),
+        "negative": npy((-1, 4), content=bytes(4)),
+        "short": npy((5,), content=bytes(4)),
+        "long": npy((3,), content=bytes(4)),
+    }
+    for name, content in claims.items():
+        said = refusal(archive(tmp_path / f"{name}.npz", a=content))
+        assert re.search(r"a in data.path=.* claims .* and has [04]", said), name
+
+
+def test_objects_are_refused_without_running_anything(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.array([{}, [1]], object))
+    assert "Python objects" in refusal(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", npy((2,)), b"a text"])
+def test_what_is_no_archive_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.npz").write_bytes(content)
+    assert "damaged, or holds no plain arrays" in refusal(tmp_path / "x.npz")
+
+
+def test_members_that_are_no_arrays_are_one_line(tmp_path: Path) -> None:
+    for content in (b"", b"text", b"\x93NUMPY\x03\x00", b"\x93NUMPY\x01\x00\x04\x00{1:[", DEEP):
+        assert refusal(archive(tmp_path / "x.npz", a=content))
+
+
+def test_every_byte_may_be_damaged(tmp_path: Path) -> None:
+    """An array, or one line; what is read is what was saved or another array of its size."""
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, a=np.arange(50, dtype=np.uint8))
+    whole, damaged = path.read_bytes(), 0
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            given.read(path, KEY)
+        except ThimbleError as error:
+            assert "\n" not in str(error)
+            damaged += 1
+    assert damaged > len(whole) // 2
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "no.npz").endswith("does not exist")
+
+
+def test_too_many_arrays_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "MOST_MEMBERS", 2)
+    path = archive(tmp_path / "x.npz", a=npy((0,)), b=npy((0,)), c=npy((0,)))
+    assert "holds 3 arrays, 2 are possible" in refusal(path)
+
+
+MEASURED = """
+import resource, sys
+from pipeline.datasets.npz import Npz
+from pipeline.errors import ThimbleError
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    Npz(path=sys.argv[1]).arrays()
+except ThimbleError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_six_gigabytes_in_a_small_file_cost_nothing(tmp_path: Path) -> None:
+    """Refused in some megabytes."""
+    claimed = archive(
+        tmp_path / "claimed.npz",
+        train_images=npy((10**6, 10**6)), train_labels=npy((10**6,), "<i8"),
+    )  # fmt: skip
+    sparse = tmp_path / "sparse.npz"
+    with sparse.open("wb") as stream:  # stored, not compressed: 6 GB of holes
+        head = npy((6, 10**9))
+        opened = zipfile.ZipFile(stream, "w")
+        info = zipfile.ZipInfo("train_images.npy")
+        with opened.open(info, "w", force_zip64=True) as member:
+            member.write(head)
+        start = stream.tell()
+        opened.filelist[0].file_size = opened.filelist[0].compress_size = len(head) + 6 * 10**9
+        stream.seek(start + 6 * 10**9)
+        opened.start_dir = stream.tell()
+        opened.close()
+    for path, expected in ((claimed, "claims 1,000,000,000,000 B"), (sparse, "6.0 GB where 4.3")):
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True
+        )
+        said, _, kilobytes = done.stdout.rstrip().rpartition("\n")
+        assert expected in said and "\n" not in said
+        assert int(kilobytes) < 20_000
+
+
+def test_weights_are_read_the_same_way(tmp_path: Path) -> None:
+    path = archive(tmp_path / "w.npz", weight=npy((10**6, 10**6), "<f4"))
+    with pytest.raises(ThimbleError, match=r"weight in model\.state_dict=.* claims 4,000,000,0"):
+        state_of(path)
+    np.savez(path, weight=np.ones(3, np.float32))
+    assert state_of(path)["weight"].tolist() == [1, 1, 1]
+
+
+def test_other_arrays_beside_the_images_do_not_count(tmp_path: Path) -> None:
+    """Neither their sizes nor their kinds."""
+    parts = {f"{part}_images": npy((20, 2, 2), content=bytes(80)) for part in ("train", "test")}
+    parts |= {f"{part}_labels": npy((20,), content=bytes(20)) for part in ("train", "test")}
+    path = archive(tmp_path / "x.npz", **parts, notes=npy((10**6, 10**6)), more=npy((1,), "|O"))
+    assert Npz(5, str(path)).arrays()["test_images"].shape == (20, 2, 2, 1)
