@@ -50,9 +50,7 @@ class Builder:
     def graph(self, source: str, result: Value) -> FloatGraph:
         """The finished graph; its output is as the source orders it, but channels last of images,
         and of signals (1, c, l) where memory has them so."""
-        if not self.nodes:
-            raise ThimbleError(f"{self.name}: the network has no operator")
-        self.here = "the output"
+        self.here = f"{self.here}, the output"
         plain = np.arange(result.index.size)
         turned = result.transpose((0, 2, 1)) if len(result.shape) == 3 else result
         if is_usual(result):
@@ -61,6 +59,8 @@ class Builder:
             final = self.ordered(turned, turned.index, turned.shape[1:])
         else:
             final = self.usual(result)
+        if not self.nodes:
+            raise ThimbleError(f"{self.name}: the network has no operator")
         return FloatGraph(self.name, self.shapes, tuple(self.nodes), source, final, self.given)
 
     def refuse(self, reason: str) -> ThimbleError:
@@ -282,8 +282,13 @@ class Builder:
     def part(self, x: Value, axis: int, start: int, stop: int, step: int) -> Value:
         """``start`` to ``stop`` along ``axis`` of the source, not the batch's."""
         count = -(-(stop - start) // step)
-        if axis == 0 or count < 1 or step < 1:
-            raise self.refuse(f"{start}:{stop}:{step} along axis {axis} of {list(x.shape)}")
+        if axis == 0:
+            raise self.refuse(f"takes a part of the batch, axis 0 of {list(x.shape)}: it is 1 here")
+        if count < 1 or step < 1:
+            raise self.refuse(
+                f"takes {start}:{stop}:{step} along axis {axis} of {list(x.shape)}: at least one "
+                "element and a step of 1 or more are supported"
+            )
         rank = len(x.shape) - 1
         here, ones = our_axis(len(x.shape), axis), (1,) * rank
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])

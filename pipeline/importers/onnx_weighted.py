@@ -7,7 +7,8 @@ import numpy as np
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Floats, Padding, Pair, window_counts
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Constant, Table
+from pipeline.importers.onnx_call import Call, Constant, Stored, Table
+from pipeline.importers.unsupported import unsupported
 
 
 def output_steps(call: Call, weights: Constant, axis: int) -> Floats | None:
@@ -118,6 +119,8 @@ def product(
 
 
 def matmul(call: Call) -> Value:
+    if isinstance(call.item(1), (Value, Stored)):
+        raise call.refuse(f"a matrix product is {unsupported('bmm', ())}")
     weights = call.optional(1)
     if weights is None or weights.values.ndim != 2:
         raise call.refuse("a product with a matrix of constants is supported")

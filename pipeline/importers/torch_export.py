@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -23,8 +22,8 @@ from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
 from pipeline.importers.torch_call import Call
-from pipeline.importers.torch_operators import KEPT, OPERATORS, supported
-from pipeline.importers.unsupported import unsupported
+from pipeline.importers.torch_nodes import is_part, label, unable, where
+from pipeline.importers.torch_operators import KEPT, OPERATORS
 
 INPUT = "input"
 
@@ -108,7 +107,8 @@ def _imported(
     values: dict[str, Any] = {}
     source = ""
     for node in program.graph.nodes:
-        builder.here, builder.label = where(node), label(node)
+        if node.op != "output":
+            builder.here, builder.label = where(node), label(node)
         if node.op == "placeholder":
             held = constant(program, node.name)
             if held is not None:
@@ -169,35 +169,13 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
             return node.target(*args, **kwargs)  # type: ignore[operator]
     rule = OPERATORS.get(str(node.target))
     if rule is None:
-        name = operator_name(node)
-        raise builder.refuse(f"the operator {name} is {unsupported(name, supported())}")
+        raise builder.refuse(unable(node))
     shown = next(_flat(node.meta.get("val")), None)
     shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
-    return rule(Call(builder, args, kwargs, shape))
-
-
-def operator_name(node: FxNode) -> str:
-    target = str(node.target)
-    return target.removeprefix("aten.").rpartition(".")[0] or target
-
-
-def where(node: FxNode) -> str:
-    """The module's path in the network, and the line of its source."""
-    path = _module_path(node)
-    trace = str(node.meta.get("stack_trace") or "")
-    lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
-    own = [(file, line) for file, line in lines if "site-packages/torch/" not in file]
-    file, line = own[-1] if own else ("", "")
-    place = f"{file.rpartition('/')[2]}:{line}" if file else ""
-    both = " ".join(part for part in (path, f"({place})" if path and place else place) if part)
-    return both or str(node.name)
-
-
-def label(node: FxNode) -> str:
-    """The name of what the node becomes: its module's path, or its own name."""
-    return _module_path(node) or str(node.name)
-
-
-def _module_path(node: FxNode) -> str:
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return str(stack[-1][0]) if stack else ""
+    try:
+        return rule(Call(builder, args, kwargs, shape))
+    except ThimbleError as error:
+        another_order = isinstance(error, Moves) and not builder.moving  # is tried next
+        if another_order or not is_part(node):
+            raise
+        raise builder.refuse(unable(node)) from None

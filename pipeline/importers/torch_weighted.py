@@ -14,6 +14,7 @@ from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Floats, Padding
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
+from pipeline.importers.unsupported import unsupported
 
 
 def convolution(call: Call) -> Value:
@@ -101,6 +102,8 @@ def addmm(call: Call) -> Value:
 
 
 def matmul(call: Call) -> Value:
+    if isinstance(call.get(1, "other"), Value):
+        raise call.builder.refuse(f"a matrix product is {unsupported('bmm', ())}")
     weights = required(call, 1, "other")
     if weights.ndim != 2:
         raise call.builder.refuse("a product with a matrix of constants is supported")

@@ -1,0 +1,70 @@
+"""What the nodes of an exported program are called, and where they are in the user's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torch.fx import Node as FxNode
+
+from pipeline.importers.torch_operators import supported
+from pipeline.importers.unsupported import instead, unsupported
+
+ITEM = "<built-in function getitem>"
+"""One of several results."""
+
+
+def where(node: FxNode) -> str:
+    """The module's path in the network, its class if it is PyTorch's, the line of the source."""
+    path, module = _module_path(node), module_name(node)
+    trace = str(node.meta.get("stack_trace") or "")
+    lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
+    own = [(file, line) for file, line in lines if "site-packages/torch/" not in file]
+    file, line = own[-1] if own else ("", "")
+    place = f"{file.rpartition('/')[2]}:{line}" if file else ""
+    if not path:
+        return place or str(node.name)
+    about = ", ".join(part for part in (module and f"nn.{module}", place) if part)
+    return f"{path} ({about})" if about else path
+
+
+def label(node: FxNode) -> str:
+    """The name of what the node becomes: its module's path, or its own name."""
+    return _module_path(node) or str(node.name)
+
+
+def unable(node: FxNode) -> str:
+    """That what ``node`` is, or is a part of, is not supported: by the name that the user knows."""
+    name, module = operator_name(node), module_name(node)
+    if instead(module):
+        return f"nn.{module} is {unsupported(module, supported())}"
+    return f"the operator {name} is {unsupported(name, supported())}"
+
+
+def is_part(node: FxNode) -> bool:
+    """Whether ``node`` is one of the steps of an operator, or of a module, that is not supported as
+    a whole: what is wrong with the step says nothing then."""
+    taken_apart = operator_name(node) not in (*supported(), ITEM)
+    return taken_apart or bool(instead(module_name(node)))
+
+
+def operator_name(node: FxNode) -> str:
+    """As the user's program has it, before it was taken apart; ``relu`` of ``relu_``, too."""
+    target = str((node.meta.get("from_node") or [node])[0].target)
+    return target.removeprefix("aten.").rpartition(".")[0].rstrip("_") or target
+
+
+def module_name(node: FxNode) -> str:
+    """The class of PyTorch's own modules in which the node is; "" for the user's."""
+    path, _, name = str(_stack(node)[1]).rpartition(".")
+    return name if path.startswith("torch.nn.modules.") else ""
+
+
+def _module_path(node: FxNode) -> str:
+    return str(_stack(node)[0])
+
+
+def _stack(node: FxNode) -> tuple[Any, Any]:
+    """Path and class of the innermost module."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    return stack[-1][:2] if stack else ("", "")

@@ -1,0 +1,136 @@
+"""What is not supported is called what the user calls it, and the message says what is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.onnx import imported
+from pipeline.importers.tflite import TFLite
+from pipeline.importers.torch_export import exported
+from pipeline.importers.unsupported import DOCS, INSTEAD
+from tests.importers.onnx_models import N, model, parsed, weights
+from tests.importers.tflite_writer import Writer
+from tests.importers.torch_modules import Of
+
+IMAGE = torch.zeros(1, 8, 6, 6)
+
+
+class Series(nn.Module):
+    """``layer`` on the image as a series of 36 times 8 values, and a classifier."""
+
+    def __init__(self, layer: nn.Module, outputs: int = 6) -> None:
+        super().__init__()
+        self.layer, self.out = layer, nn.Linear(outputs, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        series = x.flatten(2).transpose(1, 2)
+        attends = isinstance(self.layer, nn.MultiheadAttention)
+        result = self.layer(series, series, series) if attends else self.layer(series)
+        return self.out((result[0] if isinstance(result, tuple) else result)[:, -1])
+
+
+def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
+    with pytest.raises(ThimbleError) as caught:
+        exported("net", module.eval(), example)
+    text = str(caught.value)
+    assert "\n" not in text and len(text) < 400
+    return text
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
+def test_recurrent_layers(kind: Callable[..., nn.Module], options: dict[str, int]) -> None:
+    layer = kind(8, 6, batch_first=True, **options)
+    said = refused(Series(layer, 12 if options else 6))
+    name = type(layer).__name__
+    assert said.startswith(f"layer (nn.{name}, test_unsupported.py:")
+    assert f"nn.{name} is not supported; nothing recurrent is; convolutions over time are" in said
+    assert said.endswith(f"{DOCS} lists all that is")
+
+
+def test_attention() -> None:
+    attend = Series(nn.MultiheadAttention(8, 2, batch_first=True), 8)
+    assert "layer (nn.MultiheadAttention, test_unsupported.py:" in refused(attend)
+    assert "nn.MultiheadAttention is not supported; products of two act" in refused(attend)
+    block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    assert "layer.self_attn (nn.MultiheadAttention, test_unsu" in refused(Series(block, 8))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: F.scaled_dot_product_attention(x, x, x), "scaled_dot_product_attention is not"),
+        (lambda x: x @ x.transpose(2, 3), "a matrix product is not supported; products of two"),
+        (lambda x: torch.einsum("bchw,bchw->bc", x, x), "the operator einsum is not supported"),
+        (lambda x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)), "the operator conv3d is"),
+        (lambda x: torch.roll(x, 1, 2), "the operator roll is not supported"),
+        (lambda x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
+        (lambda x: x.std((2, 3)), "the operator std is not supported"),
+        (lambda x: x.relu_()[:, :, ::7, 0:0], "takes 0:0:1 along axis 3 of [1, 8, 1, 6]"),
+        (lambda x: x.flatten(2).transpose(0, 2)[1:2], "takes a part of the batch, axis 0 of [36,"),
+    ],
+)
+def test_functions_of_pytorch(call: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
+    assert said in refused(Of(lambda module, x: call(x)))
+
+
+MODULES = (
+    nn.ConvTranspose2d(8, 4, 3), nn.GroupNorm(2, 8), nn.LayerNorm(6), nn.InstanceNorm2d(8),
+    nn.UpsamplingBilinear2d(scale_factor=2), nn.Unfold(3), nn.LPPool2d(2, 2),
+    nn.Threshold(0.1, 0.0), nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(),
+    nn.FractionalMaxPool2d(2, 3), nn.LogSoftmax(1),
+    nn.LocalResponseNorm(2), nn.AdaptiveAvgPool2d(4), nn.MaxPool2d(2, dilation=2),
+    nn.ReflectionPad2d(1), nn.ReplicationPad2d(1), nn.CircularPad2d(1), nn.Softmax2d(),
+    nn.Conv2d(8, 4, 3, padding=1, padding_mode="reflect"), nn.ZeroPad2d(-1), nn.Softshrink(),
+    nn.AdaptiveMaxPool2d(4), nn.MaxPool2d(2, return_indices=True), nn.ChannelShuffle(2),
+    nn.PixelShuffle(2), nn.PixelUnshuffle(2), nn.Fold((6, 6), 3, padding=1), nn.Tanhshrink(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", MODULES, ids=lambda layer: type(layer).__name__)
+def test_a_module_is_imported_or_named(layer: nn.Module) -> None:
+    """By its place in the network and by its class."""
+    example = torch.zeros(1, 8 * 9, 36) if isinstance(layer, nn.Fold) else IMAGE
+    try:
+        exported("net", nn.Sequential(nn.ReLU(), layer).eval(), example)
+    except ThimbleError as error:
+        assert str(error).startswith(f"1 (nn.{type(layer).__name__}") or "outputs" in str(error)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger"])
+def test_onnx(name: str) -> None:
+    made = model([N("Relu", ["x"], ["a"]), N(name, ["a", "w"], ["y"], name="memory")],
+                 (1, 8), {"w": weights(8, 8)})  # fmt: skip
+    with pytest.raises(ThimbleError) as caught:
+        imported("net", parsed(made), (0.0, 1.0))
+    hint = INSTEAD[name.lower()]
+    assert str(caught.value) == f"memory ({name}): the operator {name} is not supported; {hint}"
+
+
+def test_onnx_attention_by_its_parts() -> None:
+    made = model([N("Transpose", ["x"], ["t"], perm=[0, 2, 1]), N("MatMul", ["x", "t"], ["y"])],
+                 (1, 6, 8))  # fmt: skip
+    with pytest.raises(ThimbleError, match=r"y \(MatMul\): a matrix product is not supported; pro"):
+        imported("net", parsed(made), (0.0, 1.0))
+
+
+TFLITE = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL")
+
+
+@pytest.mark.parametrize("name", TFLITE)
+def test_tflite(tmp_path: Path, name: str) -> None:
+    net = Writer()
+    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
+    net.operator(name, [x], [y])
+    (tmp_path / "net.tflite").write_bytes(net.content([x], [y]))
+    with pytest.raises(ThimbleError) as caught:
+        TFLite(str(tmp_path / "net.tflite")).graph()
+    hint = INSTEAD[name.lower().replace("_", "")]
+    assert f"operator 0, {name}: not supported; {hint}" in str(caught.value)
