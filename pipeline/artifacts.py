@@ -47,7 +47,9 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except FileNotFoundError:
         raise ThimbleError(f"{path} is missing: run the stage that writes it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise ThimbleError(f"{path} is damaged: it is nested without end") from None
+    except ValueError as error:  # no JSON, no text, or a number of thousands of digits
         raise ThimbleError(
             f"{path} is damaged ({error}): delete it and run the same command again"
         ) from None

@@ -34,10 +34,11 @@ def decode(data: Any, classes: Mapping[str, type]) -> Any:
         content = {key: decode(item, classes) for key, item in data.items() if key != "type"}
         if "type" not in data:
             return content
-        if data["type"] not in classes:
-            raise ThimbleError(f"unknown type {data['type']!r}: the file is of another version")
+        kind = data["type"]
+        if not isinstance(kind, str) or kind not in classes:
+            raise ThimbleError(f"unknown type {str(kind)[:40]!r}: the file is of another version")
         try:
-            return classes[data["type"]](**content)
+            return classes[kind](**content)
         except TypeError as error:
             raise ThimbleError(f"damaged {data['type']}: {error}") from None
     return data

@@ -1,4 +1,4 @@
-"""Is a plan right, and does it fit: proved, tried on frames, costed, compared with the board."""
+"""Is a proved plan right, and does it fit: tried on frames, costed, compared with the board."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.calibrate import rounds
 from pipeline.plan.cost import cost
-from pipeline.plan.fit import fit, fits, roomy
+from pipeline.plan.fit import fit, fits, of_board, roomy
 from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import Report
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import summary
 
@@ -25,17 +26,21 @@ HUGE_MACS = 500_000_000
 but not tried, which would take minutes."""
 
 
-def check(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
-    """The content of schedule.json: costs, and whether the plan fits ``hardware``.
+def check(
+    plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = None
+) -> dict[str, Any]:
+    """The content of schedule.json: costs, and whether the plan fits ``hardware``; it is proved
+    here unless ``proof`` says what was.
 
     Raises:
-        PlanError: the plan is not proved correct.
+        PlanError: the plan is wrong, or takes a memory for something else than it is.
         ThimbleError: interpreting it gives other outputs than the graph: a bug of ours, since
             a verified plan cannot, unless its accumulators round; then the largest difference of
             any output is reported.
     """
+    of_board(plan, hardware)
     plan = roomy(plan)
-    costs = cost(plan, graph, hardware)
+    costs = cost(plan, graph, hardware, proof)
     difference = 0
     huge = len(plan.tracks) > 1 and graph.macs * plan.frames > HUGE_MACS
     for number, frame in enumerate(() if huge else frames(graph)):

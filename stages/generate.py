@@ -8,9 +8,7 @@ from pathlib import Path
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
-from pipeline.plan import serialize
-from pipeline.plan.fit import roomy
-from pipeline.plan.verify import verify
+from pipeline.plan import proof, serialize
 from pipeline.targets.harness import harness_sources
 from stages._main import run
 
@@ -21,7 +19,7 @@ def main() -> None:
     cfg = config.load()
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware = board.hardware(cfg["hardware"])
-    verify(roomy(plan), graph)  # the file may have been edited
+    proof.proved(Path("proof.json"), plan, graph)  # the file may have been edited
     # what of the config reaches the C beside graph and plan
     chosen = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
     settings = json.dumps(chosen, sort_keys=True).encode()

@@ -8,6 +8,7 @@ from pipeline.measure import float_network, metrics, provenance
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
+from pipeline.plan.proof import proved
 from pipeline.report import html
 from stages._frames import test_frames
 from stages._main import run
@@ -34,7 +35,7 @@ def main() -> None:
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])
     found |= {"random_weights": True} if "random_weights" in weights else {}
-    costs = cost(roomy(plan), graph, hardware)
+    costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, reports["size"])
     html.write(Path("report.html"), graph, plan, costs, found, origin)
     artifacts.write_json(Path("metrics.json"), found)

@@ -1,10 +1,10 @@
-"""Stage schedule: the graph -> plan.json and schedule.json. A plan that does not fit is kept."""
+"""Stage schedule: the graph -> plan.json, proof.json and schedule.json, even of what does not fit."""
 
 from pathlib import Path
 
 from pipeline import artifacts, board, config, schedule, study
 from pipeline.graph.graph import Graph
-from pipeline.plan import serialize
+from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
 from pipeline.plan.profile import profile
 from pipeline.report import plan_page
@@ -20,10 +20,12 @@ def main() -> None:
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))
-    report = schedule.check(plan, graph, hardware) | {"profile": profile(plan)}
+    found = proof.prove(plan, graph)
+    report = schedule.check(plan, graph, hardware, found) | {"profile": profile(plan)}
     if cfg["study"]:
         report["study"] = study.study(cfg, graph)
     serialize.save(plan, Path("plan.json"))
+    proof.save(Path("proof.json"), found, plan, graph)
     plan_page.write(Path("plan.html"), graph, plan, hardware, report)
     artifacts.write_json(Path("schedule.json"), report)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
+from pipeline.errors import PlanError
 from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import Cost, high_water_nibbles
 from pipeline.plan.vocabulary import Plan
@@ -28,6 +29,24 @@ class Fit:
     available_bytes: float
     where: str
     advice: str
+
+
+def of_board(plan: Plan, hardware: Hardware) -> None:
+    """
+    Raises:
+        PlanError: the plan writes what is read-only there, or counts on another granule.
+    """
+    known = {memory.name: memory for memory in hardware.memories}
+    for memory in plan.memories:
+        has = known.get(memory.name)
+        if memory.kind == "stream" and has is None:
+            continue
+        if has is None or (has.kind, has.granule_bytes) != (memory.kind, memory.granule_bytes):
+            board = f"{has.kind} in granules of {has.granule_bytes} B" if has else "no such memory"
+            raise PlanError(
+                f"the plan takes {memory.name} for {memory.kind} in granules of "
+                f"{memory.granule_bytes} B, {hardware.name} has {board}: run stage schedule again"
+            )
 
 
 def roomy(plan: Plan) -> Plan:

@@ -44,6 +44,10 @@ def save(plan: v.Plan, path: Path) -> None:
 
 
 def load(path: Path) -> v.Plan:
+    """
+    Raises:
+        ThimbleError: the file is missing, or holds no plan that means anything.
+    """
     plan = codec.decode(read_json(path), CLASSES)
     if not isinstance(plan, v.Plan):
         raise ThimbleError(f"{path} does not hold a plan: run stage schedule again")

@@ -31,7 +31,7 @@ OUTPUTS = {
     "train": ["weights.npz", "training.csv"],
     "prune": ["pruned.npz"],
     "quantize": ["graph.json"],
-    "schedule": ["plan.json", "schedule.json"],
+    "schedule": ["plan.json", "proof.json", "schedule.json"],
     "generate": ["generated/model.c", "generated/model.h"],
     "build": ["build/firmware.elf", "size.json"],
     "simulate": ["device.json"],

@@ -1,0 +1,56 @@
+"""A plan is proved once; later stages compare hashes.
+
+Stage schedule writes what it proved, of which plan and which graph. A stage that reads a plan
+believes the proof if it is of that very plan, and proves a plan that somebody edited anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pipeline.artifacts import read_json, write_json
+from pipeline.errors import PlanError
+from pipeline.graph.graph import Graph
+from pipeline.plan.fit import roomy
+from pipeline.plan.serialize import plan_hash
+from pipeline.plan.verify import Report, verify
+from pipeline.plan.vocabulary import Plan
+
+
+def prove(plan: Plan, graph: Graph) -> Report:
+    """
+    Raises:
+        PlanError: the plan is wrong, even if every memory were large enough for it.
+    """
+    return verify(roomy(plan), graph)
+
+
+def save(path: Path, report: Report, plan: Plan, graph: Graph) -> None:
+    """Of a plan whose memories are the board's (``fit.of_board``)."""
+    proof = {"of": _of(plan, graph), "memories": _memories(plan), "report": asdict(report)}
+    write_json(path, proof)
+
+
+def proved(path: Path, plan: Plan, graph: Graph) -> Report:
+    """What ``path`` says of ``plan``; what is found out now where it speaks of another one.
+
+    Raises:
+        PlanError: the plan is not the one that was proved, and is wrong or of another board.
+    """
+    proof = read_json(path)
+    if not isinstance(proof, dict) or proof.get("memories") != _memories(plan):
+        raise PlanError(f"{path} speaks of other memories than the plan: run stage schedule again")
+    if proof.get("of") == _of(plan, graph):
+        return Report(**proof["report"])
+    return prove(plan, graph)
+
+
+def _memories(plan: Plan) -> list[list[str | int]]:
+    return [[memory.name, memory.kind, memory.granule_bytes] for memory in plan.memories]
+
+
+def _of(plan: Plan, graph: Graph) -> dict[str, Any]:
+    ends = [graph.input, graph.output]
+    return {"plan": plan_hash(plan), "graph": graph.hash, "ends": ends}

@@ -1,0 +1,111 @@
+"""A plan is proved once; what was edited since is proved again, and what is damaged is one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import PlanError, ThimbleError
+from pipeline.plan import proof, serialize
+from pipeline.plan.fit import of_board
+from pipeline.plan.verify import Report
+from pipeline.plan.vocabulary import Compute, Plan, Track
+from tests.plan.fixtures import channel_partial, double_buffer, herringbone
+from tests.strategies.chains import Ordinary, board, mnist
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that ``verify`` was asked for."""
+    seen: list[Plan] = []
+    real = proof.verify
+
+    def counted(plan: Plan, graph: object) -> Report:
+        seen.append(plan)
+        return real(plan, graph)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(proof, "verify", counted)
+    return seen
+
+
+def test_the_same_plan_is_not_proved_twice(calls: list[Plan], tmp_path: Path) -> None:
+    plan, graph = channel_partial(np.random.default_rng(0))
+    found = proof.prove(plan, graph)
+    proof.save(tmp_path / "proof.json", found, plan, graph)
+    serialize.save(plan, tmp_path / "plan.json")
+    again = proof.proved(tmp_path / "proof.json", serialize.load(tmp_path / "plan.json"), graph)
+    assert again == found and len(calls) == 1
+
+
+def test_an_edited_plan_is_proved_anew(calls: list[Plan], tmp_path: Path) -> None:
+    plan, graph = double_buffer(np.random.default_rng(0))
+    path = tmp_path / "proof.json"
+    proof.save(path, proof.prove(plan, graph), plan, graph)
+    harmless = replace(plan, strategy="by hand, and again")
+    assert proof.proved(path, harmless, graph) and len(calls) == 2
+    wrong = replace(plan, tracks=tuple(replace(t, steps=t.steps * 2) for t in plan.tracks))
+    with pytest.raises(PlanError):
+        proof.proved(path, wrong, graph)
+
+
+def test_another_graph_is_proved_anew(calls: list[Plan], tmp_path: Path) -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    path = tmp_path / "proof.json"
+    proof.save(path, proof.prove(plan, graph), plan, graph)
+    proof.proved(path, plan, herringbone(np.random.default_rng(1))[1])
+    assert len(calls) == 2
+
+
+def test_memories_are_those_of_the_board_that_was_looked_at(tmp_path: Path) -> None:
+    """A plan that says that flash can be written is right, on another board."""
+    plan, graph = channel_partial(np.random.default_rng(0))
+    path = tmp_path / "proof.json"
+    proof.save(path, proof.prove(plan, graph), plan, graph)
+    writable = tuple(replace(m, kind="ram") for m in plan.memories)
+    with pytest.raises(PlanError, match="other memories than the plan: run stage schedule again"):
+        proof.proved(path, replace(plan, memories=writable), graph)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"memories": 3}', "[" * 100_000])
+def test_a_damaged_proof_is_one_line(content: str, tmp_path: Path) -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    path = tmp_path / "proof.json"
+    path.write_text(content)
+    with pytest.raises(ThimbleError) as caught:
+        proof.proved(path, plan, graph)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_keeps_to_the_boards_memories() -> None:
+    graph, uno = mnist().graph(), board(streams=False)
+    plan = Ordinary().plan(graph, uno)
+    of_board(plan, uno)
+    for changed in ({"kind": "rom"}, {"granule_bytes": 4}, {"name": "another"}):
+        first = replace(plan.memories[0], **changed)  # type: ignore[arg-type]
+        buffers = tuple(
+            replace(b, memory=first.name) if b.memory == plan.memories[0].name else b
+            for b in plan.buffers
+        )
+        other = replace(plan, memories=(first, *plan.memories[1:]), buffers=buffers)
+        with pytest.raises(PlanError, match=f"the plan takes {first.name} for"):
+            of_board(other, uno)
+
+
+def test_the_hash_covers_all_of_a_plan() -> None:
+    plan, _ = herringbone(np.random.default_rng(0))
+    (track,) = plan.tracks
+    (step,) = track.steps
+    assert isinstance(step, Compute)
+    others = (
+        replace(plan, output="x"),
+        replace(plan, frames=2),
+        replace(plan, tracks=(Track("cpu", (replace(step, unit=()),)),)),
+        replace(plan, buffers=(replace(plan.buffers[0], copy_stride=2), *plan.buffers[1:])),
+    )
+    hashes = {serialize.plan_hash(each) for each in (plan, *others)}
+    assert len(hashes) == 5
+    assert json.dumps(serialize.encoded(plan))
