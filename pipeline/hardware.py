@@ -200,7 +200,6 @@ class Hardware:
     simulator: str
     flasher: str = ""
     baud: int = 115200
-    extra_memories: tuple[Memory, ...] = field(default=())
     alignment_bytes: int = 1
     cpu: str = ""
     regions: tuple[Region, ...] = field(default=())
@@ -222,7 +221,6 @@ class Hardware:
             Memory("sram", self.sram_bytes),
             Memory("flash", self.flash_bytes, "rom"),
             *outside,
-            *self.extra_memories,
             *((card,) if self.card.bytes else ()),
         )
 

@@ -1,4 +1,4 @@
-"""Stage schedule: the graph -> plan.json, proof.json and schedule.json, even of what does not fit."""
+"""Stage schedule: the graph -> plan.json, proof.json, schedule.json. What does not fit is kept."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from pipeline import ihex
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.hardware import Hardware, Memory
+from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from tests.strategies.chains import board
 
@@ -70,8 +70,7 @@ int main(int argc, char **argv) {
 
 def uno(weights_in: str = "sram", streams: bool = True) -> Hardware:
     """An Arduino Uno with room for any test's activations."""
-    stream = (Memory("stream", 1 << 20, "stream"),) if streams else ()
-    return replace(board(streams, weights_in), core="avr", part="atmega328p", extra_memories=stream)
+    return replace(board(streams, weights_in), core="avr", part="atmega328p")
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
