@@ -11,6 +11,10 @@ from onnx import TensorProto, helper
 from pipeline.importers.onnx import OPERATORS
 from pipeline.importers.onnx_constants import FOLDS
 from tests.importers.onnx_models import model, models, small_network
+from tests.importers.test_onnx_front import CASES as FRONTS
+from tests.importers.test_onnx_front import CHECKS, normalized
+from tests.importers.test_onnx_integers import CASES as INTEGERS
+from tests.importers.test_onnx_integers import between
 from tests.importers.test_onnx_quantized import CASES, around
 
 HUGE = (0, -1, 2, 3, 7, 100, 2**15, 2**31 - 1, -(2**31), 2**40, 2**62, -(2**63))
@@ -20,6 +24,9 @@ N = helper.make_node
 def seeds() -> list[bytes]:
     """Whole models to damage, float and quantized."""
     quantized = [around(**case) for case in CASES.values()]
+    quantized += [between(**case) for case in INTEGERS.values()]
+    fronts = [{k: v for k, v in case.items() if k not in CHECKS} for case in FRONTS.values()]
+    quantized += [normalized(**case) for case in fronts]
     made = (*models().values(), *quantized, *quantized, small_network())
     return [each.SerializeToString() for each in made]
 

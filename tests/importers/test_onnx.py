@@ -83,7 +83,8 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     made.graph.node.add(op_type="CumSum", name="sums", input=["a"], output=["y"])
     text = refused(made)
     assert text.endswith(
-        "sums (CumSum): the operator CumSum is not supported; docs/importing.md lists what is"
+        "sums (CumSum): the operator CumSum is not supported (of a similar name: Sum); "
+        "docs/importing.md lists what is"
     )
     made.graph.node[1].op_type = "ArgMax"
     assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)

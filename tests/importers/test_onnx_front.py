@@ -97,6 +97,10 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+CHECKS = ("limits", "kinds")
+"""What of a case is not of the model: its input range, and the operators that it becomes."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
     """From the bytes of the data on; padding is the real value 0 after the normalization."""
@@ -135,7 +139,7 @@ def test_a_range_that_was_forgotten_is_one_line(tmp_path: Path) -> None:
     """The network takes 0…255 and scales them; the data are said to be 0…1."""
     path = tmp_path / "net.onnx"
     for name in ("Div by a number", "Add and Mul of channels, raw"):
-        case = {key: value for key, value in CASES[name].items() if key not in ("limits", "kinds")}
+        case = {key: value for key, value in CASES[name].items() if key not in CHECKS}
         onnx.save(normalized(**case), path)
         with pytest.raises(ThimbleError, match=r"input_range=\[0.0, 1.0\] leaves \d+ different"):
             Onnx(str(path)).graph()
