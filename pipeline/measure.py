@@ -240,6 +240,37 @@ def accuracy(outputs: Array, labels: Array) -> float:
     return float((outputs.argmax(axis=1) == labels).mean())
 
 
+def warnings(found: Mapping[str, Any], labels: Array) -> dict[str, Any]:
+    """``warnings``, a list of one line, where the network is no better than one that gives the most
+    frequent of ``labels`` for every image; nothing where it is, or is not meant to be.
+
+    Args:
+        found: what ``metrics`` and training say.
+    """
+    counts = np.bincount(np.asarray(labels, np.int64))
+    reached = found.get("accuracy_int")
+    if reached is None or found.get("random_weights") or (counts > 0).sum() < 2:
+        return {}
+    chance, before = counts.max() / counts.sum(), found.get("accuracy_float", reached)
+    if reached > chance:
+        return {}
+    said = (
+        f"accuracy {reached:.2%} is no better than always answering the most frequent label "
+        f"({chance:.2%}): "
+    )
+    if before > chance:
+        said += (
+            f"quantization lost what the float network knows ({before:.2%}); try another quantize, "
+            "or check model.input_range"
+        )
+    else:
+        said += (
+            "the network has learnt nothing of this data; train it longer or at other rates "
+            "(train), or check the labels and model.input_range"
+        )
+    return {"warnings": [said]}
+
+
 def mismatches(outputs: Array, reference: IntArray) -> int:
     """Images with any differing output value."""
     return int((outputs.astype(np.int64) != reference).any(axis=1).sum())

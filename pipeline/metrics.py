@@ -54,7 +54,8 @@ In a sweep that also runs ``strategy=ordinary`` on the same network, ``…_over_
 figures divided by that one's.
 
 ``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``; and where the
-network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything.
+network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything. Where
+its accuracy is no better than chance ``warnings`` says so, see ``pipeline.measure.warnings``.
 
 ``liveness_bytes``, ``arena_bytes``, ``linked_bytes`` and ``sram_bytes`` are four numbers for one
 RAM, see ``pipeline.report.ram``. ``latency_error_pct`` is the largest error of a modelled latency

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
-from pipeline.measure import float_network, metrics, provenance
+from pipeline.measure import float_network, metrics, provenance, warnings
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
@@ -35,6 +35,7 @@ def main() -> None:
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])
     found |= {"random_weights": True} if "random_weights" in weights else {}
+    found |= warnings(found, data["test_labels"])
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, reports["size"])
     html.write(Path("report.html"), graph, plan, costs, found, origin)

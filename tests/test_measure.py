@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.measure import by_layer, float_network, metrics, references, timing
+from pipeline.measure import by_layer, float_network, metrics, references, timing, warnings
 from pipeline.metrics import METRICS
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.herringbone import Herringbone
@@ -180,3 +181,35 @@ def test_rounded_sums_are_compared_with_the_interpreter() -> None:
     exact = references(graph, apart(graph), given.astype(np.int8))
     assert np.array_equal(exact, graph.outputs(given).reshape(9, -1))
     assert references(graph, plan, given[:0]).shape == (0, exact.shape[1])
+
+
+LABELS = np.array([3] * 6 + [1] * 3 + [0])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"accuracy_int": 0.6}, "accuracy 60.00% is no better than .* label (60.00%): the network"),
+        ({"accuracy_int": 0.1, "accuracy_float": 0.1}, "has learnt nothing of this data; train it"),
+        (
+            {"accuracy_int": 0.1, "accuracy_float": 0.9},
+            "quantization lost .* (90.00%); try",
+        ),
+        ({"accuracy_int": 0.61}, ""),
+        ({"accuracy_int": 0.7, "accuracy_float": 0.1}, ""),
+        ({"accuracy_int": 0.1, "random_weights": True}, ""),
+        ({}, ""),
+    ],
+)
+def test_accuracy_that_is_no_better_than_chance_is_said(found: dict[str, Any], said: str) -> None:
+    told = warnings(found, LABELS)
+    if not said:
+        assert told == {}
+        return
+    (line,) = told["warnings"]
+    assert re.search(said.replace("(", r"\(").replace(")", r"\)"), line) and "\n" not in line
+
+
+def test_one_label_or_none_is_no_chance() -> None:
+    for labels in (np.zeros(5, np.uint8), np.zeros(0, np.uint8)):
+        assert warnings({"accuracy_int": 0.0}, labels) == {}

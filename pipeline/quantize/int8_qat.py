@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -127,6 +128,11 @@ class Int8Qat(Int8):
                 falling.step()
                 total += float(loss.detach()) * len(part)
             losses.append(total / len(train))
+            if not math.isfinite(total):
+                raise ThimbleError(
+                    f"training diverged in epoch {epoch} of {self.epochs} (int8): the loss is "
+                    f"{losses[-1]:g} at a learning rate of up to {self.rate:g}; lower quantize.rate"
+                )
             network.settle(settling)
             reached = validation.accuracy(network, self.batch)
             print(

@@ -93,7 +93,11 @@ class Job:
     def _record(self, outcome: Outcome) -> None:
         self.screen.done(outcome)
         self._took[outcome.stage] = {"seconds": round(outcome.seconds, 3), "cached": outcome.cached}
+        before = self.result.get("warnings", ())
         self.result = results.known(self.folder, self.config)
+        for line in self.result.get("warnings", ()):
+            if line not in before:
+                self.screen.warn(line)
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
@@ -110,7 +114,8 @@ class Job:
             self.result |= {"status": "failed", "error": f"{error.strerror}: {error.filename}"}
         finally:
             self.result |= {"stages": self._took, "overrides": self.overrides}
-            self.result |= {"warnings": self._warnings} if self._warnings else {}
+            if told := [*self._warnings, *self.result.get("warnings", ())]:
+                self.result |= {"warnings": told}
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
                 write_json(self.folder / "result.json", self.result)
                 if self._entry is not None:

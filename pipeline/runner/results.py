@@ -13,8 +13,8 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = ("layers", "memories", "random_weights", "flasher")
-"""What a run also tells: cycles by layer, what the plan needs of each memory."""
+BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings")
+"""What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 ROW = ("name", "metric", "paper", "layer", "of")

@@ -30,6 +30,10 @@ class SgdPhase(Phase):
     momentum: float
     decay: float
 
+    @property
+    def mend(self) -> str:
+        return "lower train.rate"
+
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         weights = [p for p in parameters if p.ndim > 1]
         others = [p for p in parameters if p.ndim <= 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,12 +11,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from pipeline.errors import ThimbleError
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.examples import accuracy
 from pipeline.training.progress import Reporter
 
 WARM_UP = 0.2
 """The share of a phase in which the learning rate rises."""
+
+WHERE_DIVERGED = {
+    "float": "lower train.float_rate",
+    "quantized": "lower train.quantized_rate",
+    "frozen": "lower train.frozen_rate",
+    "teacher": "use train=quick",
+    "tune": "lower prune.rate",
+    "tune-frozen": "lower prune.rate",
+}
+"""What to do about a phase that diverges."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,19 @@ class Phase:
         height = share / WARM_UP if rising else (1 - share) / (1 - WARM_UP)
         return self.learning_rate * (1 - math.cos(math.pi * height)) / 2
 
+    @property
+    def mend(self) -> str:
+        return WHERE_DIVERGED[self.name]
+
+    def check(self, loss: float, epoch: int, finite: bool = True) -> None:
+        """Raises ThimbleError when ``epoch``, counted from 0, ended with a ``loss`` or weights that
+        are not ``finite``: nothing that follows mends them."""
+        if not (math.isfinite(loss) and finite):
+            raise ThimbleError(
+                f"training diverged in epoch {epoch + 1} of {self.epochs} ({self.name}): the loss "
+                f"is {loss:g} at a learning rate of up to {self.learning_rate:g}; {self.mend}"
+            )
+
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters)
 
@@ -84,6 +108,7 @@ class Phase:
         while place.epoch < self.epochs:
             images, labels = batches(self.first + place.epoch)
             loss = self._epoch(network, optimizer, images, labels, place.epoch)
+            self.check(loss, place.epoch, finite(network.parameters()))
             place.epoch += 1
             network.eval()
             score = accuracy(network, *validation)
@@ -126,6 +151,10 @@ class Phase:
             optimizer.step()
             total += float(loss.detach())
         return total / steps
+
+
+def finite(parameters: Iterable[Tensor]) -> bool:
+    return all(bool(torch.isfinite(each.detach()).all()) for each in parameters)
 
 
 def to_csv(rows: Sequence[Row]) -> str:

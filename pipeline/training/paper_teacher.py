@@ -19,7 +19,7 @@ from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
-from pipeline.training.loop import Phase
+from pipeline.training.loop import Phase, finite
 from pipeline.training.paper_progress import Steps
 
 AS_IS = nn.Identity()
@@ -78,6 +78,7 @@ class Teacher:
             for index in range(begin, self.epochs):
                 network.train()
                 loss = _epoch(network, optimizer, *epochs(index), phase, index)
+                phase.check(loss, index, finite(network.parameters()))
                 checkpoint.save(
                     {
                         "network": network.state_dict(),

@@ -22,6 +22,7 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.onnx import imported
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, state_arrays
+from pipeline.quantize import int8_qat
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded
@@ -210,3 +211,16 @@ def test_the_yaml_gives_the_defaults() -> None:
     node = yaml.safe_load(Path("conf/quantize/int8_qat.yaml").read_text())
     given = {key: node[key] for key in node if key not in ("_target_", "name", "threads")}
     assert Int8Qat(**given) == Int8Qat()
+
+
+def test_a_loss_that_diverges_is_an_error(
+    network: FloatGraph, data: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounding saturates what grows: no rate alone makes a loss that is not finite."""
+
+    def infinite(logits: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        return logits.sum() * torch.inf
+
+    monkeypatch.setattr(int8_qat, "cross_entropy", infinite)
+    with pytest.raises(ThimbleError, match=r"diverged in epoch 1 of 1 .*; lower quantize\.rate$"):
+        Int8Qat(epochs=1).from_float(network, data)

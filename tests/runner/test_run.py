@@ -65,6 +65,15 @@ def test_what_a_run_did_not_make_stays(project: Project) -> None:
     assert (project.root / "stages" / "fetch.py").exists()
 
 
+def test_a_stages_warning_is_shown_once_and_kept(project: Project) -> None:
+    project.env["FAKE_ACT"] = "measure:chance"
+    line = "accuracy 10.00% is no better than chance"
+    for _ in ("made", "cached"):
+        run = project.run("output=json")
+        assert run.code == 0, run.err
+        assert run.json["warnings"] == [line] and run.err.count(line) == 1
+
+
 def test_a_wrong_firmware_fails(project: Project) -> None:
     project.env["FAKE_ACT"] = "measure:wrong"
     run = project.run()

@@ -1,11 +1,14 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from pipeline.errors import ThimbleError
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
+from pipeline.training.float_only import SgdPhase
 from pipeline.training.loop import Phase, Row, to_csv
 from pipeline.training.progress import Reporter
 
@@ -128,3 +131,41 @@ def test_the_table_has_no_times() -> None:
         "1,float,0.500000,0.250000\n"
         "2,frozen,0.333333,1.000000\n"
     )
+
+
+def diverging(rate: float, phase: str = "float") -> str:
+    with pytest.raises(ThimbleError) as caught:
+        train(None, phase=replace(PHASE, name=phase, learning_rate=rate))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_loss_that_diverges_is_an_error() -> None:
+    said = diverging(1e30)
+    assert "training diverged in epoch 1 of 5 (float): the loss is " in said
+    assert said.endswith("at a learning rate of up to 1e+30; lower train.float_rate")
+    assert diverging(1e30, "frozen").endswith("lower train.frozen_rate")
+    assert diverging(1e30, "tune").endswith("lower prune.rate")
+    sgd = SgdPhase("float", 0, 5, 1e30, 8, 0.9, 0.0)
+    with pytest.raises(ThimbleError, match=r"lower train\.rate$"):
+        train(None, phase=sgd)
+
+
+def test_weights_that_a_last_step_ruins_are_an_error() -> None:
+    """The epoch's mean loss was still a number."""
+
+    class Ruined(Phase):
+        def _epoch(self, network: nn.Module, *others: object) -> float:
+            next(network.parameters()).data[0] = torch.nan
+            return 0.5
+
+    with pytest.raises(ThimbleError, match=r"epoch 1 of 2 \(float\): the loss is 0\.5 at"):
+        train(None, phase=Ruined("float", 0, 2, 0.1, 8))
+
+
+def test_a_training_that_diverged_diverges_again(tmp_path: Path) -> None:
+    """No checkpoint keeps what was ruined, nor passes it off as finished."""
+    for _ in range(2):
+        with pytest.raises(ThimbleError, match="diverged in epoch 1"):
+            train(tmp_path, phase=replace(PHASE, learning_rate=1e30))
+    assert not list(tmp_path.iterdir())

@@ -92,6 +92,8 @@ def make() -> None:
         if os.environ.get("FAKE_ACT") == "measure:wrong":
             found |= {"status": "failed", "error": "3 of 100 images differ"}
             found |= {"images_host": 10000, "mismatches_host": 3}
+        if os.environ.get("FAKE_ACT") == "measure:chance":
+            found |= {"warnings": ["accuracy 10.00% is no better than chance"]}
         write_json(Path("metrics.json"), found)
 
 
