@@ -1,8 +1,10 @@
 # make demo    set up what the main command needs, and run it
-# make test    set everything up and run the tests;  make test-all  with the slow ones
+# make test    set everything up and run the tests;  make test-all  with the slow ones, hours
+# make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run and a cached sweep are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make deps    bring dvc.yaml, params.yaml and docs/support.md up to date with code and config
+# make durations    measure what each test costs, for make check and its limits: tests/durations.json
 
 NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -17,16 +19,26 @@ ifeq ($(MAKECMDGOALS),demo)
 ARM_PACKAGES :=
 endif
 
-.PHONY: setup packages demo test test-all bench lint deps
+# Two processes; one that has nothing left takes tests from the other.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+BASE ?= HEAD
+
+.PHONY: setup packages demo check test test-all durations bench lint deps
 
 demo: setup
 	$(BIN)/python run.py hardware=arduino strategy=herringbone
 
+check: setup
+	@$(BIN)/python -m tests.affected $(BASE)
+
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 test-all: setup
-	$(BIN)/python -m pytest -n 2 -m ""
+	$(PYTEST) -m ""
+
+durations: setup
+	$(PYTEST) -m "not slow" --write-durations
 
 bench: setup
 	$(BIN)/python -m tests.bench

@@ -1,0 +1,32 @@
+"""What holds for all tests: their tiers (see CONTRIBUTING.md), and what each of them costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.durations import Collector, Meter
+
+PATIENCE_SECONDS = 3600
+"""pytest-timeout's for tests beyond the default tier: they may meet a loaded machine."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-durations", action="store_true", help="keep what each test costs in the record"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    parallel = config.getoption("numprocesses", None)
+    worker = hasattr(config, "workerinput")
+    if worker or not parallel:
+        config.pluginmanager.register(Meter())
+    if not worker:
+        config.pluginmanager.register(Collector(config.getoption("write_durations")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        marked = {marker.name for marker in item.iter_markers()}
+        if marked & {"ci", "slow"} and "timeout" not in marked:
+            item.add_marker(pytest.mark.timeout(PATIENCE_SECONDS))
