@@ -26,6 +26,7 @@ from pipeline.targets.runs import Runs
 from tests.codegen.support import frames, write
 from tests.strategies.chains import Chain, mnist
 from tests.targets.conftest import load_hardware
+from tests.tiers import quick
 
 pytestmark = pytest.mark.skipif(
     shutil.which("avr-gcc") is None, reason="avr-gcc is not installed: make setup"
@@ -98,8 +99,13 @@ SHAPES = {
 }
 
 
+SOME_LANES = [f"{lanes} lanes" for lanes in (1, 4, 9, 11)]
+
+
 @pytest.mark.parametrize("weights_in", ["sram", "flash"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", quick([n for n in SHAPES if "lanes" not in n or n in SOME_LANES], SHAPES)
+)
 def test_shapes(name: str, weights_in: str, tmp_path: Path) -> None:
     graph = SHAPES[name]().graph()
     hardware = load_hardware(weights_in=weights_in)
@@ -117,7 +123,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("weights_in", quick(1, ["sram", "flash"]))
 @pytest.mark.parametrize("name", LARGE)
 def test_beyond_the_reach_of_instructions(name: str, weights_in: str, tmp_path: Path) -> None:
     """Offsets, immediate bytes and branches end somewhere; then another instruction, or C."""

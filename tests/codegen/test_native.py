@@ -16,6 +16,7 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import Native, agrees, frames, uno
 from tests.strategies.chains import STRATEGIES, Chain, mnist
+from tests.tiers import quick
 
 
 @pytest.mark.parametrize("layout", ["slots", "contiguous"])
@@ -68,7 +69,7 @@ CHAINS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", ["slots", "contiguous"])
+@pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"]))
 @pytest.mark.parametrize("name", CHAINS)
 def test_other_chains(name: str, layout: str, tmp_path: Path) -> None:
     chain = CHAINS[name]()

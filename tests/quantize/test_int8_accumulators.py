@@ -127,6 +127,7 @@ class Coarse(Int8Accumulators):
         return Accumulating(graph, affines, {name: Accumulator(4, 1) for name in found})
 
 
+@pytest.mark.ci
 def test_it_regains_what_rounding_loses(network: FloatGraph, data: Arrays) -> None:
     """Loss (cross-entropy) on the test images."""
     test = Labelled(data["test_images"], data["test_labels"].astype(np.int64))

@@ -24,6 +24,7 @@ from tests.targets.cortex_m import (
     simulated,
 )
 from tests.targets.test_qemu_limits import look, touch
+from tests.tiers import quick
 
 WEIGHTS = {"weights_in": "external_flash"}
 ACTIVATIONS = {"activations_in": "sdram"}
@@ -34,7 +35,7 @@ def discovery(**changes: object) -> Hardware:
 
 
 @needs_arm
-@pytest.mark.parametrize("changes", [WEIGHTS, ACTIVATIONS, WEIGHTS | ACTIVATIONS])
+@pytest.mark.parametrize("changes", quick(1, [WEIGHTS | ACTIVATIONS, WEIGHTS, ACTIVATIONS]))
 def test_answers_are_the_same_and_memory_is_counted_apart(
     changes: dict[str, object], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.codegen.affine.configurations import network
 from tests.codegen.affine.support import frames
 from tests.graphs import random_graph
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
 
 pytestmark = needs_arm
 
@@ -100,7 +101,7 @@ def same(seed: int, name: str, folder: Path) -> None:
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(2, range(6)))
 def test_random_networks(seed: int, tmp_path: Path) -> None:
     same(seed, ONE_A_CORE[seed % len(ONE_A_CORE)], tmp_path)
 

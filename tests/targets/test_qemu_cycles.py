@@ -23,6 +23,7 @@ from tests.targets.cortex_m import (
     needs_arm,
     simulated,
 )
+from tests.tiers import quick
 
 MAIN = r"""
 #include TIMING
@@ -170,7 +171,7 @@ def test_each_core_adds_its_own() -> None:
 
 
 @needs_arm
-@pytest.mark.parametrize("name", ONE_A_CORE)
+@pytest.mark.parametrize("name", quick(2, ONE_A_CORE))
 def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
     graph, board = network(), board_named(name)
     size = built(tmp_path, graph, board)

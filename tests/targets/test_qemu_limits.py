@@ -21,6 +21,7 @@ from tests.targets.cortex_m import (
     needs_arm,
     simulated,
 )
+from tests.tiers import quick
 
 IMAGES = np.zeros((1, 16), np.uint8)
 
@@ -49,7 +50,7 @@ def on_arm(assembly: str) -> str:
 
 
 @needs_arm
-@pytest.mark.parametrize("name", ONE_A_CORE)
+@pytest.mark.parametrize("name", quick(1, ONE_A_CORE))
 def test_the_ram_ends_where_the_boards_does(name: str, tmp_path: Path) -> None:
     hardware = board_named(name)
     machine = machines.machine(hardware)
@@ -85,7 +86,7 @@ def test_nothing_else_is_within_reach(name: str, tmp_path: Path) -> None:
 
 
 @needs_arm
-@pytest.mark.parametrize("name", ONE_A_CORE)
+@pytest.mark.parametrize("name", quick(1, ONE_A_CORE))
 def test_too_little_ram_does_not_fit_and_traps(name: str, tmp_path: Path) -> None:
     graph, hardware = network(), board_named(name, sram_bytes=384, stack_reserve_bytes=0)
     size = built(tmp_path, graph, hardware)
@@ -107,7 +108,7 @@ def test_too_little_flash_does_not_fit(tmp_path: Path) -> None:
 
 
 @needs_arm
-@pytest.mark.parametrize("sram_bytes", [2048, 100_000])
+@pytest.mark.parametrize("sram_bytes", quick(1, [2048, 100_000]))
 def test_any_size_is_kept_to(sram_bytes: int, tmp_path: Path) -> None:
     """The memory protection unit has regions of powers of two, and eighths of them."""
     hardware = board_named("nucleo_f446re", sram_bytes=sram_bytes)
@@ -120,7 +121,7 @@ def test_any_size_is_kept_to(sram_bytes: int, tmp_path: Path) -> None:
 
 @needs_arm
 @pytest.mark.parametrize("board", ["nucleo_f446re", "nucleo_u575zi"])  # PMSAv7 and PMSAv8
-@pytest.mark.parametrize("flash_bytes", [49_000, 49_024, 100_000])
+@pytest.mark.parametrize("flash_bytes", quick(1, [49_000, 49_024, 100_000]))
 def test_flash_may_have_any_size(flash_bytes: int, board: str, tmp_path: Path) -> None:
     """All of it is granted; what lies an eighth of a power of two beyond is not."""
     hardware = board_named(board, flash_bytes=flash_bytes)

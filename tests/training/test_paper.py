@@ -49,11 +49,13 @@ def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
     assert float(trained.weights[ACCURACY_FLOAT]) > 0.8
 
 
+@pytest.mark.ci
 def test_the_seed_decides_and_not_the_threads(plain: Arrays) -> None:
     assert equal(plain, SHORT.train(MODEL, DATA, Run(1)).weights)
     assert not equal(plain, SHORT.train(MODEL, DATA, Run(2)).weights)
 
 
+@pytest.mark.ci
 def test_the_test_set_has_no_influence(plain: Arrays) -> None:
     other = DATA | {"test_images": 255 - DATA["test_images"]}
     found = dict(SHORT.train(MODEL, other, Run(1)).weights)
@@ -61,6 +63,7 @@ def test_the_test_set_has_no_influence(plain: Arrays) -> None:
     assert equal(found, {key: plain[key] for key in found})
 
 
+@pytest.mark.ci
 def test_validation_images_choose_and_are_not_trained_on() -> None:
     """With a single trial there is nothing to choose."""
     single = replace(SHORT, trials=[1, 1, 1], float_epochs=2, quantized_epochs=1, frozen_epochs=1)
@@ -81,6 +84,7 @@ def test_finished_phases_are_kept_when_later_ones_change(tmp_path: Path) -> None
     assert longer.rows[:18] == first.rows[:18]
 
 
+@pytest.mark.ci
 def test_the_last_phase_sees_weaker_distortions(tmp_path: Path) -> None:
     run = Run(1, checkpoints=tmp_path)
     each = [replace(SHORT, last_strength=most).train(MODEL, DATA, run) for most in (0.0, 0.5, 1.0)]
@@ -132,7 +136,9 @@ write_npz(Path("{out}"), trained.weights)
 """
 
 
-@pytest.mark.parametrize("files", [1, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "files", [pytest.param(1, marks=pytest.mark.ci), pytest.param(7, marks=pytest.mark.slow)]
+)
 def test_a_killed_process_resumes_to_the_same_weights(
     tmp_path: Path, plain: Arrays, files: int
 ) -> None:

@@ -115,6 +115,7 @@ write_npz(Path("{out}"), trained.weights)
 LONG = ThreePhases(6, 6, 6, batch=16, elastic_pixels=0.5)
 
 
+@pytest.mark.ci
 def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL while it trains, in whatever phase that is, then the same again."""
     checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"

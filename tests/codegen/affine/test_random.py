@@ -17,6 +17,7 @@ from tests.codegen.affine.loops import looped
 from tests.codegen.affine.support import Native, apart, frames, host
 from tests.graphs import random_graph
 from tests.strategies.nets import fig1_block
+from tests.tiers import quick
 
 QUICK, MANY, CHUNK = 60, 1000, 6
 
@@ -34,7 +35,7 @@ def check(seed: int, folder: Path) -> None:
         assert np.array_equal(native(given), expected), seed
 
 
-@pytest.mark.parametrize("first", range(0, QUICK, CHUNK))
+@pytest.mark.parametrize("first", quick(3, range(0, QUICK, CHUNK)))
 def test_random_networks(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check(seed, tmp_path)
@@ -58,7 +59,7 @@ def check_loops(seed: int, folder: Path) -> None:
     assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
 
 
-@pytest.mark.parametrize("first", range(0, 30, CHUNK))
+@pytest.mark.parametrize("first", quick(2, range(0, 30, CHUNK)))
 def test_random_loops(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check_loops(seed, tmp_path)
@@ -76,7 +77,7 @@ def check_partial(seed: int, folder: Path) -> None:
         assert np.array_equal(native(given), expected), (seed, bits)
 
 
-@pytest.mark.parametrize("first", range(0, 9, 3))
+@pytest.mark.parametrize("first", quick(1, range(0, 9, 3)))
 def test_partial_execution(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 3):
         check_partial(seed, tmp_path)
@@ -117,7 +118,7 @@ def check_rounded(seed: int, folder: Path) -> None:
     assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
 
 
-@pytest.mark.parametrize("first", range(0, 18, CHUNK))
+@pytest.mark.parametrize("first", quick(1, range(0, 18, CHUNK)))
 def test_random_rounded_sums(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check_rounded(seed, tmp_path)

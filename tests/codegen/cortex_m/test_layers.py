@@ -14,8 +14,9 @@ from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, fast, twin
 from tests.graphs import random_graph
+from tests.tiers import quick
 
-QUICK = 9
+FEW = 4
 
 
 def check(kind: str, seed: int, folder: Path) -> int:
@@ -28,10 +29,11 @@ def check(kind: str, seed: int, folder: Path) -> int:
     return fast(native, "conv2d" if kind in ("dilated", "pointwise") else kind)
 
 
+@pytest.mark.parametrize("seeds", quick(1, [range(FEW), range(FEW, 12)]), ids=["few", "more"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_layers(kind: str, tmp_path: Path) -> None:
-    used = sum(check(kind, seed, tmp_path) for seed in range(QUICK))
-    assert used > QUICK * 2 // 3
+def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
+    used = sum(check(kind, seed, tmp_path) for seed in seeds)
+    assert used >= len(seeds) * 2 // 3
 
 
 @pytest.mark.slow

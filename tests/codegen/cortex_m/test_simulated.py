@@ -23,6 +23,7 @@ from tests.codegen.cortex_m.support import coarser
 from tests.graphs import Net, random_graph
 from tests.strategies.nets import entrance, fig1_block, residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
 
 pytestmark = needs_arm
 BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
@@ -75,7 +76,7 @@ def check_channel_by_channel(
     assert np.array_equal(outputs(graph, runs), expected)
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", quick(1, BOARDS))
 @pytest.mark.parametrize("network", [residual, entrance])
 def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_path: Path) -> None:
     check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
@@ -113,7 +114,7 @@ def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
         check(graph, "nucleo_f446re", tmp_path / f"{seed}")
 
 
-@pytest.mark.parametrize("level", ["-O0", "-Og", "-Os", "-O3"])
+@pytest.mark.parametrize("level", quick(["-O0", "-Os"], ["-O0", "-Og", "-Os", "-O3"]))
 def test_other_options_of_the_compiler(level: str, tmp_path: Path) -> None:
     """Whoever copies the C chooses them; without optimization there are too few registers for the
     assembly, and the portable twin is compiled."""

@@ -1,0 +1,16 @@
+"""Which of a test's parameters ``make test`` runs; the others are for ``.ci/run``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+
+def quick(chosen: Collection[Any] | int, parameters: Iterable[Any]) -> list[Any]:
+    """``parameters`` for ``parametrize``, marked ``ci`` unless they are among ``chosen``, or among
+    the first so many."""
+    every = list(parameters)
+    kept = every[:chosen] if isinstance(chosen, int) else chosen
+    return [each if each in kept else pytest.param(each, marks=pytest.mark.ci) for each in every]
