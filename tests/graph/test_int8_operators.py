@@ -1,10 +1,8 @@
-"""Operators of quantized networks: exact integers against plain Python, declared windows against
-what is really read, and real values within one step."""
+"""Operators of quantized networks: exact integers against plain Python, and real values within one
+step. What holds for every operator is in tests/contracts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from math import exp, floor
 
@@ -14,26 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand
 from pipeline.graph.exponential import exponentials
-from pipeline.graph.operator import Operator, Region
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
-from pipeline.graph.requant import FixedPoint, Mean
-from pipeline.graph.tensor import Box, DType, IntArray, Tensor
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import DType, Tensor
+from tests.contracts.operators import activation, add, pool, rearrange, run
 
-I8, I32 = DType.parse("int8"), DType.parse("int32")
+I8 = DType.parse("int8")
 SETTINGS = settings(max_examples=100, deadline=None)
-Case = tuple[Operator, dict[str, Tensor], dict[str, IntArray]]
-Make = Callable[[np.random.Generator], Case]
 
 
 def quantized(value: int, multiplier: int, shift: int) -> int:
@@ -112,206 +104,6 @@ def test_exponentials_are_those_of_real_numbers(scale: float) -> None:
             assert abs(found / 2**31 - wanted) < 1e-6
         else:
             assert wanted < 2**-31 * 2**14  # too far below to show in 8 bits
-
-
-# --- random cases of each operator
-
-
-def tensor(name: str, values: IntArray, rng: np.random.Generator) -> Tensor:
-    scale = float(rng.uniform(0.01, 0.1))
-    return Tensor(name, values.shape, I8, (scale,), int(rng.integers(-20, 20)))
-
-
-def activation(rng: np.random.Generator, *shape: int) -> IntArray:
-    return rng.integers(-128, 128, shape)
-
-
-def shape(rng: np.random.Generator) -> tuple[int, int, int]:
-    height, width, channels = rng.integers(1, 6, 3)
-    return int(height), int(width), int(channels)
-
-
-def case(op: Operator, parts: dict[str, IntArray], rng: np.random.Generator, same: bool) -> Case:
-    tensors = {name: tensor(name, values, rng) for name, values in parts.items()}
-    if same:
-        first = tensors[op.inputs[0]]
-        tensors = {n: replace(first, name=n, shape=t.shape) for n, t in tensors.items()}
-    out = op.infer(tensors)
-    tensors["y"] = replace(tensors[op.inputs[0]], name="y", shape=out)
-    if not same:
-        tensors["y"] = tensor("y", np.zeros(out), rng)
-    return op, tensors, parts
-
-
-def add(rng: np.random.Generator) -> Case:
-    whole = shape(rng)
-    other = (whole, whole[2:], (1, 1, whole[2]), (1, whole[1], 1))[rng.integers(4)]
-    requants = FixedPoint.of([rng.uniform(0.2, 1)]), FixedPoint.of([rng.uniform(0.2, 1)])
-    op = Add(
-        "add", ("a", "b"), "y", operands=("a", "b"),
-        operand_requants=requants, requant=FixedPoint.of([rng.uniform(0.2, 2) / 2**20]),
-    )  # fmt: skip
-    return case(op, {"a": activation(rng, *whole), "b": activation(rng, *other)}, rng, False)
-
-
-def multiply(rng: np.random.Generator) -> Case:
-    whole = shape(rng)
-    op = Multiply(
-        "mul", ("a", "b"), "y", operands=("a", "b"),
-        requant=FixedPoint.of([rng.uniform(0.002, 0.05)]), clip=(-100, 120),
-    )  # fmt: skip
-    scale = activation(rng, 1, 1, whole[2])
-    return case(op, {"a": activation(rng, *whole), "b": scale}, rng, False)
-
-
-def concat(rng: np.random.Generator) -> Case:
-    axis, first = int(rng.integers(3)), list(shape(rng))
-    shapes = [[*first], [*first], [*first]]
-    for each in shapes:
-        each[axis] = int(rng.integers(1, 4))
-    parts = {f"x{n}": activation(rng, *each) for n, each in enumerate(shapes)}
-    return case(Concat("cat", tuple(parts), "y", axis=axis), parts, rng, True)
-
-
-def pad(rng: np.random.Generator) -> Case:
-    padding = tuple((int(a), int(b)) for a, b in rng.integers(0, 3, (3, 2)))
-    op = Pad("pad", ("x",), "y", padding=padding)
-    return case(op, {"x": activation(rng, *shape(rng))}, rng, True)
-
-
-def pool(rng: np.random.Generator, kind: type[Operator] = AveragePool2d) -> Case:
-    kernel = tuple(int(k) for k in rng.integers(1, 4, 2))
-    padding = tuple(int(rng.integers(0, kernel[n // 2])) for n in range(4))
-    height, width, channels = (e + 3 for e in shape(rng))
-    extra = {"requant": Mean()} if kind is AveragePool2d else {}
-    stride = tuple(int(s) for s in rng.integers(1, 4, 2))
-    op = kind("pool", ("x",), "y", kernel=kernel, stride=stride, padding=padding, **extra)
-    return case(op, {"x": activation(rng, height, width, channels)}, rng, True)
-
-
-def maximum(rng: np.random.Generator) -> Case:
-    return pool(rng, MaxPool2d)
-
-
-def softmax(rng: np.random.Generator) -> Case:
-    op = Softmax("soft", ("x",), "y", exponentials=exponentials(float(rng.uniform(0.01, 0.3))))
-    return case(op, {"x": activation(rng, 3, int(rng.integers(2, 12)))}, rng, False)
-
-
-def lookup(rng: np.random.Generator) -> Case:
-    op = Lookup("table", ("x",), "y", table=tuple(rng.integers(-128, 128, 256).tolist()))
-    return case(op, {"x": activation(rng, *shape(rng))}, rng, False)
-
-
-def depthwise(rng: np.random.Generator) -> Case:
-    channels, times = (int(n) for n in rng.integers(1, 4, 2))
-    scales = rng.uniform(1e-4, 1e-3, channels * times)
-    op = Conv2d(
-        "dw", ("x",), "y", ("w", "b"), padding=(1, 0, 1, 1), stride=(2, 1), groups=channels,
-        requant=FixedPoint.of(scales.tolist()), clip=(-90, 127),
-    )  # fmt: skip
-    parts = {
-        "x": activation(rng, 5, 4, channels),
-        "w": activation(rng, channels * times, 3, 2, 1),
-        "b": rng.integers(-1000, 1000, channels * times),
-    }
-    op_, tensors, values = case(op, parts, rng, False)
-    tensors |= {n: Tensor(n, parts[n].shape, I32 if n == "b" else I8) for n in "wb"}
-    return op_, tensors, values
-
-
-def reshape(rng: np.random.Generator) -> Case:
-    whole = shape(rng)
-    op = Reshape("flat", ("x",), "y", shape=(int(np.prod(whole)),))
-    return case(op, {"x": activation(rng, *whole)}, rng, True)
-
-
-def rearrange(rng: np.random.Generator) -> Case:
-    starts, steps, repeats = (
-        tuple(int(n) for n in rng.integers(low, high, 3)) for low, high in ((0, 3), (1, 4), (1, 4))
-    )
-    axes, counts = tuple(int(axis) for axis in rng.permutation(3)), shape(rng)
-    extents = [s + (n - 1) * d + 1 for s, n, d in zip(starts, counts, steps, strict=True)]
-    out = [0, 0, 0]
-    for axis, count, repeat in zip(axes, counts, repeats, strict=True):
-        out[axis] = count * repeat - int(rng.integers(repeat))
-    op = Rearrange(
-        "move", ("x",), "y", shape=(out[0], out[1], out[2]), axes=axes, starts=starts, steps=steps,
-        repeats=repeats,
-    )  # fmt: skip
-    return case(op, {"x": activation(rng, *extents)}, rng, True)
-
-
-EVERY: list[Make] = [
-    add, multiply, concat, pad, pool, maximum, softmax, lookup, depthwise, reshape, rearrange,
-]  # fmt: skip
-SUMS: list[Make] = [add, concat, pad, pool, depthwise]
-
-
-def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -> IntArray:
-    regions = {n: Region(tensors[n].box, v[None]) for n, v in values.items()}
-    box = tensors["y"].box
-    return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
-
-
-@pytest.mark.parametrize("make", EVERY)
-@given(st.integers(0, 1 << 32))
-@SETTINGS
-def test_a_box_of_outputs_needs_just_the_regions_it_declares(make: Make, seed: int) -> None:
-    """A part computed from the declared regions alone equals its part of the whole."""
-    rng = np.random.default_rng(seed)
-    op, tensors, values = make(rng)
-    whole = run(op, tensors, values)
-    assert whole.shape == tensors["y"].shape
-    low = [int(rng.integers(0, extent)) for extent in whole.shape]
-    box: Box = tuple(
-        (a, int(rng.integers(a + 1, extent + 1)))
-        for a, extent in zip(low, whole.shape, strict=True)
-    )
-    regions = {n: Region(t.box, values[n][None]) for n, t in tensors.items() if n in values}
-    for term in op.terms(tensors):
-        for operand in term.operands:
-            regions[operand.tensor] = declared(operand, box, tensors, values)
-    part = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
-    assert np.array_equal(part, whole[tuple(slice(*each) for each in box)])
-
-
-def declared(
-    operand: Operand, box: Box, tensors: dict[str, Tensor], values: dict[str, IntArray]
-) -> Region:
-    cut = tuple(
-        (max(low, 0), max(max(low, 0), min(high, extent)))
-        for (low, high), extent in zip(
-            operand.region(box), tensors[operand.tensor].shape, strict=True
-        )
-    )
-    return Region(cut, values[operand.tensor][tuple(slice(*each) for each in cut)][None])
-
-
-@pytest.mark.parametrize("make", SUMS)
-@given(st.integers(0, 1 << 32))
-@SETTINGS
-def test_sums_of_disjoint_parts_are_the_whole_and_stay_in_bounds(make: Make, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    op, tensors, values = make(rng)
-    box = tensors["y"].box
-    regions = {n: Region(tensors[n].box, v[None]) for n, v in values.items()}
-    whole = op.accumulate(tensors, box, regions)
-    name = op.inputs[0]
-    cut = int(rng.integers(0, values[name].shape[-1] + 1))
-    parts = []
-    for low, high in ((0, cut), (cut, values[name].shape[-1])):
-        piece: Box = (*tensors[name].box[:-1], (low, high))
-        some = {**regions, name: Region(piece, values[name][None, ..., low:high])}
-        if parts:  # what the other operands give is in the first part
-            for other in op.inputs[1:]:
-                empty = tuple((0, 0) for _ in tensors[other].shape)
-                some[other] = Region(empty, np.zeros((1, *[0] * len(empty)), np.int64))
-        parts.append(op.accumulate(tensors, box, some))
-    assert np.array_equal(np.broadcast_to(parts[0] + parts[1], whole.shape), whole)
-    least, most = op.partial_sums(tensors, values)
-    for sums in (*parts, whole):
-        assert least <= sums.min() and sums.max() <= most
 
 
 @given(st.integers(0, 1 << 32))

@@ -1,0 +1,163 @@
+"""What every operator of pipeline/graph/operators keeps to: one that is there is tested here, with
+random cases that tests/contracts/operators.py draws."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import reduce
+from importlib import import_module
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.graph import operators
+from pipeline.graph.access import Operand, clipped
+from pipeline.graph.operator import Operator, Region
+from pipeline.graph.tensor import Box, IntArray, Tensor
+from tests.contracts.operators import MAKERS, Case, run
+
+
+def listed() -> Iterator[type[Operator]]:
+    """The operators in the folder; those that others only derive from are abstract."""
+    for module in pkgutil.iter_modules(operators.__path__, f"{operators.__name__}."):
+        for member in vars(import_module(module.name)).values():
+            own = inspect.isclass(member) and member.__module__ == module.name
+            if own and issubclass(member, Operator) and not inspect.isabstract(member):
+                yield member
+
+
+EVERY = list(listed())
+JOIN = {"add": np.add, "maximum": np.maximum}
+PARTIAL = [kind for kind in EVERY if kind.combine in JOIN]
+SEEDS = st.integers(0, 1 << 32)
+FEW = settings(max_examples=40, deadline=None)
+MANY = settings(max_examples=200, deadline=None)
+every = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name__)
+
+
+def drawn(kind: type[Operator], seed: int) -> tuple[Case, np.random.Generator]:
+    assert kind in MAKERS, f"draw cases of {kind.__name__} in tests/contracts/operators.py"
+    rng = np.random.default_rng(seed)
+    return MAKERS[kind](rng), rng
+
+
+def whole_regions(tensors: dict[str, Tensor], values: dict[str, IntArray]) -> dict[str, Region]:
+    return {name: Region(tensors[name].box, each[None]) for name, each in values.items()}
+
+
+def cut(region: Region, box: Box) -> Region:
+    """The part of a whole tensor's ``region`` inside ``box``."""
+    inside = clipped(box, region.values.shape[1:])
+    return Region(inside, region.values[:, *(slice(*each) for each in inside)])
+
+
+def read(op: Operator, tensors: dict[str, Tensor]) -> list[Operand]:
+    return [operand for term in op.terms(tensors) for operand in term.operands]
+
+
+def check_declared(kind: type[Operator], seed: int) -> None:
+    (op, tensors, values), rng = drawn(kind, seed)
+    whole = run(op, tensors, values)
+    assert whole.shape == op.infer(tensors) == tensors["y"].shape
+    low = [int(rng.integers(0, extent)) for extent in whole.shape]
+    box: Box = tuple(
+        (a, int(rng.integers(a + 1, extent + 1)))
+        for a, extent in zip(low, whole.shape, strict=True)
+    )
+    regions = whole_regions(tensors, values)
+    for operand in read(op, tensors):
+        regions[operand.tensor] = cut(regions[operand.tensor], operand.region(box))
+    part = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
+    assert np.array_equal(part, whole[tuple(slice(*each) for each in box)])
+
+
+@every
+@given(SEEDS)
+@FEW
+def test_a_box_of_outputs_needs_just_the_regions_it_declares(
+    kind: type[Operator], seed: int
+) -> None:
+    """A part computed from the declared regions alone equals its part of the whole."""
+    check_declared(kind, seed)
+
+
+@pytest.mark.ci
+@every
+@given(SEEDS)
+@MANY
+def test_many_boxes_need_just_the_regions_they_declare(kind: type[Operator], seed: int) -> None:
+    check_declared(kind, seed)
+
+
+@every
+def test_nothing_is_declared_that_is_not_read(kind: type[Operator]) -> None:
+    """Of the region that one output element declares, each end along each axis matters: without
+    it, the result is another one for some of the cases."""
+    declared, mattered = set(), set()
+    for seed in range(120):
+        (op, tensors, values), rng = drawn(kind, seed)
+        place = [int(rng.integers(extent)) for extent in tensors["y"].shape]
+        box: Box = tuple((at, at + 1) for at in place)
+        regions = whole_regions(tensors, values)
+        full = op.accumulate(tensors, box, regions)
+        for number, operand in enumerate(read(op, tensors)):
+            needed = clipped(operand.region(box), tensors[operand.tensor].shape)
+            for axis, (start, stop) in enumerate(needed):
+                for end, kept in (("first", (start + 1, stop)), ("last", (start, stop - 1))):
+                    if stop - start < 2:
+                        continue
+                    declared.add((number, axis, end))
+                    some: Box = (*needed[:axis], kept, *needed[axis + 1 :])
+                    less = {operand.tensor: cut(regions[operand.tensor], some)}
+                    if not np.array_equal(op.accumulate(tensors, box, {**regions, **less}), full):
+                        mattered.add((number, axis, end))
+    assert mattered == declared
+
+
+def check_partial(kind: type[Operator], seed: int) -> None:
+    (op, tensors, values), rng = drawn(kind, seed)
+    box = tensors["y"].box
+    regions = whole_regions(tensors, values)
+    whole = op.accumulate(tensors, box, regions)
+    name = op.inputs[int(rng.integers(len(op.inputs)))]
+    axis = int(rng.integers(values[name].ndim))
+    at, extent = int(rng.integers(0, values[name].shape[axis] + 1)), values[name].shape[axis]
+    beside = {o.tensor for t in op.terms(tensors) for o in t.operands if name in names(t)}
+    parts = []
+    for low, high in ((0, at), (at, extent)):
+        piece: Box = (*tensors[name].box[:axis], (low, high), *tensors[name].box[axis + 1 :])
+        some = {**regions, name: cut(regions[name], piece)}
+        if parts:  # terms that do not read it are in the first part
+            for other in set(op.inputs) - beside:
+                some[other] = cut(regions[other], tuple((0, 0) for _ in tensors[other].shape))
+        parts.append(np.broadcast_to(op.accumulate(tensors, box, some), whole.shape))
+    assert np.array_equal(reduce(JOIN[op.combine], parts), whole)
+    least, most = op.partial_sums(tensors, values)
+    for sums in (*parts, whole):
+        assert least <= sums.min() and sums.max() <= most
+
+
+def names(term: object) -> set[str]:
+    return {operand.tensor for operand in term.operands}  # type: ignore[attr-defined]
+
+
+@partial
+@given(SEEDS)
+@FEW
+def test_disjoint_parts_combine_to_the_whole_and_stay_in_bounds(
+    kind: type[Operator], seed: int
+) -> None:
+    check_partial(kind, seed)
+
+
+@pytest.mark.ci
+@partial
+@given(SEEDS)
+@MANY
+def test_many_disjoint_parts_combine_to_the_whole(kind: type[Operator], seed: int) -> None:
+    check_partial(kind, seed)
