@@ -1,4 +1,5 @@
-"""Every strategy's plan of any chain is proved and computes the reference, in both layouts."""
+"""What strategies for chains owe one another, and what they refuse. That plans are proved and
+compute the reference is in tests/contracts."""
 
 from __future__ import annotations
 
@@ -7,71 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pipeline import config
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.strategies.base import LAYOUTS, Strategy
+from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
+from tests.contracts.networks import chains
 from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles
 
 CONF = Path(__file__).parents[2] / "conf" / "strategy"
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> Chain:
-    """An image, up to three convolutions or poolings of any geometry, and mostly a dense layer."""
-    narrow = st.sampled_from(["uint4", "uint4", "uint4", "int8", "uint8"])
-    first = draw(st.sampled_from(["uint4", "uint8", "int8"]))
-    height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
-    chain = Chain((height, width, draw(st.integers(1, 3))), first, draw(st.integers(0, 99)))
-    for n in range(draw(st.integers(0, 3))):
-        height, width, channels = chain.tensors[chain.last].shape
-        kind = draw(st.sampled_from(["conv", "conv", "conv", "any conv", "average", "maximum"]))
-        kernel = (draw(st.integers(1, min(3, height))), draw(st.integers(1, min(3, width))))
-        stride = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
-        if kind == "conv":
-            side = draw(st.integers(1, min(4, height, width)))
-            chain.conv(f"t{n}", draw(st.integers(1, 7)), side, draw(narrow))
-        elif kind == "any conv":
-            groups = draw(st.sampled_from([1, channels]))
-            padding = tuple(draw(st.integers(0, 2)) for _ in range(4))
-            options = {"stride": stride, "padding": padding, "groups": groups}
-            chain.conv(f"t{n}", groups * draw(st.integers(1, 3)), kernel, draw(narrow), **options)
-        elif kind == "average":
-            if draw(st.booleans()):
-                stride = kernel
-            chain.average(f"t{n}", 2, draw(narrow), kernel=kernel, stride=stride)
-        else:
-            chain.maximum(f"t{n}", kernel=kernel, stride=stride)
-    if not chain.operators or draw(st.integers(0, 3)):
-        chain.dense("dense", draw(st.integers(1, 5)), draw(st.sampled_from(["int16", "uint4"])))
-    if draw(st.integers(0, 3)) == 0:
-        chain.dense("second", draw(st.integers(1, 5)), "int8")
-    return chain
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(chains(), st.booleans())
-def test_any_chain_is_proved_and_computes_the_reference(chain: Chain, streams: bool) -> None:
-    graph, frame = chain.graph(), chain.frame()
-    expected = graph.outputs(frame[None])[0]
-    for strategy in STRATEGIES:
-        for layout in LAYOUTS:
-            plan = strategy(layout).plan(graph, board(streams, sram_bytes=1 << 16))
-            report = verify(plan, graph)
-            assert report.recomputed == {}
-            assert np.array_equal(interpret(plan, graph, frame).output, expected)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -79,8 +32,9 @@ def test_any_chain_is_proved_and_computes_the_reference(chain: Chain, streams: b
 def test_better_strategies_never_need_more(chain: Chain) -> None:
     graph = chain.graph()
     for layout in LAYOUTS:
-        needs = [pmu_nibbles(s(layout).plan(graph, board(streams=False))) for s in STRATEGIES]
-        ordinary, by_rows, transposed, greedy = needs
+        plans = [strategy(layout).plan(graph, board(streams=False)) for strategy in STRATEGIES]
+        assert all(verify(plan, graph).recomputed == {} for plan in plans)
+        ordinary, by_rows, transposed, greedy = map(pmu_nibbles, plans)
         assert by_rows <= ordinary
         assert greedy <= transposed or any(t.dtype.bits > 4 for t in chain.tensors.values())
 
@@ -170,17 +124,6 @@ def test_unknown_operator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.strategies.chain.SUPPORTED", (Conv2d,))
     with pytest.raises(ThimbleError, match=r"cannot plan b \(Dense\).*chains of Conv2d"):
         Herringbone().plan(graph, board())
-
-
-@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
-def test_config_makes_the_strategy_it_names(path: Path) -> None:
-    node = yaml.safe_load(path.read_text())
-    assert node["name"] == path.stem
-    strategy = config.instantiate(node)
-    assert isinstance(strategy, Strategy)
-    assert strategy.layout == "slots"
-    assert type(strategy).name == {"naive": "ordinary"}.get(path.stem, path.stem)
-    assert config.instantiate({**node, "layout": "contiguous"}).layout == "contiguous"
 
 
 def test_every_strategy_has_a_config() -> None:
