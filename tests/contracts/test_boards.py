@@ -1,0 +1,100 @@
+"""What every option of conf/hardware keeps to: one that is there is tested here."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from pipeline import schedule
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.home import ROOT
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import cortex_m, machines
+from tests.codegen.affine.configurations import network
+from tests.strategies.chains import Chain
+from tests.targets.cortex_m import board_named, built
+from tests.tiers import quick
+
+BOARDS = {
+    file.stem: board_named(file.stem)
+    for file in sorted((ROOT / "conf" / "hardware").glob("*.yaml"), reverse=True)
+}
+NAMES = sorted(BOARDS)
+CORTEX_M = [name for name in NAMES if BOARDS[name].core == "cortex_m"]
+ONE_A_FAMILY = {(board.core, board.cpu): name for name, board in BOARDS.items()}.values()
+every = pytest.mark.parametrize("name", NAMES)
+every_cortex_m = pytest.mark.parametrize("name", CORTEX_M)
+
+
+def small(hardware: Hardware) -> Graph:
+    """A network of the kind that there is C for on the board."""
+    if hardware.core == "avr":
+        return Chain((8, 8, 1), "uint8").conv("a", 4).maximum("b").dense("c", 3).graph()
+    return network()
+
+
+@every
+def test_figures_have_sources(name: str) -> None:
+    hardware = BOARDS[name]
+    assert hardware.name == name and hardware.title and hardware.part
+    assert len(hardware.power.source) > 20
+    assert len(hardware.card.source) > 20 or not hardware.card.bytes
+    assert hardware.toolchain.compiler and hardware.toolchain.package
+
+
+@every
+def test_memories_are_sane(name: str) -> None:
+    hardware = BOARDS[name]
+    names = [memory.name for memory in hardware.memories]
+    assert len(set(names)) == len(names) and {"sram", "flash"} <= set(names)
+    assert all(memory.bytes > 0 for memory in hardware.memories)
+    assert 0 <= hardware.stack_reserve_bytes < hardware.sram_bytes <= hardware.flash_bytes * 2
+    assert {hardware.activation_memory, hardware.weight_memory} <= set(names)
+    spans = sorted((region.start, region.start + region.bytes) for region in hardware.regions)
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
+
+
+@every_cortex_m
+def test_memory_adds_up(name: str) -> None:
+    hardware = BOARDS[name]
+    inside = [region for region in hardware.regions if not region.external]
+    assert inside[0].start == 0x20000000 and hardware.ram_in_one_piece == hardware.sram_bytes
+    flash = [region.bytes for region in inside if region.kind == "rom"]
+    assert flash == [hardware.flash_bytes]
+
+
+@every_cortex_m
+def test_the_simulated_machine_has_it(name: str) -> None:
+    hardware = BOARDS[name]
+    assert hardware.simulator == "qemu"
+    assert machines.machine(hardware).name.startswith("mps2-")
+    assert cortex_m.ram_bytes(hardware) == hardware.sram_bytes
+    assert f"-mcpu={hardware.cpu}" in hardware.toolchain.flags
+    assert cortex_m.flash_granted(hardware.flash_bytes) == hardware.flash_bytes
+
+
+@every
+def test_it_can_be_planned_for(name: str) -> None:
+    hardware = BOARDS[name]
+    graph = small(hardware)
+    assert schedule.check(Ordinary().plan(graph, hardware), graph, hardware)["status"] == "ok"
+
+
+@pytest.mark.parametrize("name", quick(ONE_A_FAMILY, NAMES))
+def test_generated_c_is_built_for_it(name: str, tmp_path: Path) -> None:
+    hardware = BOARDS[name]
+    tools = hardware.toolchain
+    if not all(map(shutil.which, (tools.compiler, tools.objcopy, tools.objdump))):
+        pytest.skip(f"{tools.package} is not installed: make setup")
+    size = built(tmp_path, small(hardware), hardware)
+    assert size.status == "ok" and size.statics_bytes > 0
+
+
+def test_all_the_boards_are_there() -> None:
+    cpus = {BOARDS[name].cpu for name in CORTEX_M}
+    assert cpus >= {"cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33"}
+    assert len(CORTEX_M) >= 7
