@@ -1,9 +1,10 @@
-"""What the contract of importers tries on each: a small network, one with an operator that is not
-supported, and the file that may be damaged. An importer is listed in ``SAMPLES`` by its class.
+"""What the contract of importers tries: a small network in the file of a user, and one with an
+operator that nothing covers. An importer is listed in ``SAMPLES`` by its class.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from onnx import helper
 from torch import nn
 
 from pipeline.graph.graph import Graph
@@ -19,8 +19,9 @@ from pipeline.importers.base import Imported
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_model import TorchModel
+from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8
-from tests.importers.onnx_models import model, one, weights
+from tests.importers.onnx_models import one, small_network
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_writer import Writer
 
@@ -30,12 +31,85 @@ class Sample:
     """Of one importer.
 
     Attributes:
-        model: what the user's file ``content`` holds, once it is written into ``folder``.
-        small: a network of a few operators.
-        unsupported: one with ``operator``, which no rule covers.
+        imported: the graph from the user's file.
+        small: such a file, of a few operators.
+        unsupported: imports a network with ``operator``, which no rule covers, in a folder.
     """
 
-    load: Callable[[Path], Any]
+    imported: Callable[[Path], Graph]
     small: bytes
-    unsupported: bytes
+    unsupported: Callable[[Path], Graph]
     operator: str
+
+
+def integer(model: Imported) -> Graph:
+    """As stage quantize does it."""
+    network = model.float_graph()
+    return model.graph() if network is None else Int8(images=2).from_float(network)
+
+
+def cumsum() -> bytes:
+    net = Writer()
+    x, y = net.tensor((1, 4), 0.1, 3), net.tensor((1, 4), 0.1, 3)
+    axis = net.constant(np.array(1, np.int32))
+    net.operator("CUMSUM", [x, axis], [y])
+    return net.content([x], [y])
+
+
+class Small(nn.Module):
+    def __init__(self, cumulative: bool = False) -> None:
+        super().__init__()
+        self.conv, self.dense = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+        self.cumulative = cumulative
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.conv(x)).mean((2, 3))
+        return self.dense(x.cumsum(1) if self.cumulative else x)
+
+
+def state(module: nn.Module) -> bytes:
+    file = io.BytesIO()
+    torch.save(module.state_dict(), file)
+    return file.getvalue()
+
+
+def of_torch(path: Path, cumulative: bool = False) -> Graph:
+    """The file holds the weights; the network is code."""
+    model = TorchModel(
+        input_shape=(6, 6, 3), factory=f"{__name__}:Small", kwargs={"cumulative": cumulative},
+        state_dict=str(path),
+    )  # fmt: skip
+    return Int8(images=2).graph("small", model, state_arrays(model.build()))
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "network.pt"
+    path.write_bytes(content)
+    return path
+
+
+def of_file(kind: type[Imported]) -> Callable[[Path], Graph]:
+    return lambda path: integer(kind(path=str(path)))
+
+
+def with_cumsum(kind: type[Imported], content: bytes) -> Callable[[Path], Graph]:
+    return lambda folder: of_file(kind)(written(folder, content))
+
+
+SAMPLES: dict[type[Any], Sample] = {
+    Onnx: Sample(
+        of_file(Onnx),
+        small_network().SerializeToString(),
+        with_cumsum(Onnx, one("CumSum", (1, 4), np.array(1)).SerializeToString()),
+        "CumSum",
+    ),
+    TFLite: Sample(
+        of_file(TFLite), network(np.random.default_rng(0)), with_cumsum(TFLite, cumsum()), "CUMSUM"
+    ),
+    TorchModel: Sample(
+        of_torch,
+        state(Small()),
+        lambda folder: of_torch(written(folder, state(Small())), cumulative=True),
+        "cumsum",
+    ),
+}
