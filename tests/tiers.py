@@ -10,7 +10,11 @@ import pytest
 
 def quick(chosen: Collection[Any] | int, parameters: Iterable[Any]) -> list[Any]:
     """``parameters`` for ``parametrize``, marked ``ci`` unless they are among ``chosen``, or among
-    the first so many."""
+    the first so many. A tuple holds the values of several names."""
     every = list(parameters)
     kept = every[:chosen] if isinstance(chosen, int) else chosen
-    return [each if each in kept else pytest.param(each, marks=pytest.mark.ci) for each in every]
+    return [each if each in kept else _marked(each) for each in every]
+
+
+def _marked(each: Any) -> Any:
+    return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.ci)

@@ -38,6 +38,7 @@ def check(project: Project, launcher: str, *args: str) -> None:
     assert again.code == 0 and not project.ran() and "target.images=2  cached" in again.err
 
 
+@pytest.mark.ci
 def test_submitit(project: Project) -> None:
     check(project, "submitit_local")
 

@@ -24,6 +24,7 @@ from pipeline.artifacts import write_json
 from pipeline.runner import progress
 from pipeline.runner.live import Count, View, kind
 from tests.runner.project import Project, clean_environment
+from tests.tiers import quick
 
 RAN = {"train": {"cached": True, "seconds": 0.1}, "measure": {"cached": False, "seconds": 1.0}}
 CACHED = {"train": {"cached": True, "seconds": 0.1}}
@@ -100,7 +101,7 @@ RUNNING = r"0  strategy=herringbone\s+schedule\s+\d"
 COUNTED = "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed"
 
 
-@pytest.mark.parametrize("stdout", ["terminal", "pipe"])
+@pytest.mark.parametrize("stdout", quick(1, ["terminal", "pipe"]))
 def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
     """In a terminal of 110 columns: the view, then the table; JSON is still the only line."""
     leader, follower = pty.openpty()

@@ -12,6 +12,7 @@ from hydra.errors import MissingConfigException
 
 from pipeline.runner.messages import explain
 from tests.runner.project import Project, Run
+from tests.tiers import quick
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +81,15 @@ def test_developers_get_the_trace(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("act", "said"),
-    [
-        ("train:fail", "the oven is cold: heat it"),
-        ("train:crash", "train: KeyError: 'surprise'"),
-        ("build:full", "build: the disk is full (No space left on device): free some space"),
-        ("simulate:kill", "simulate was killed by signal 9: run it again"),
-    ],
+    quick(
+        1,
+        [
+            ("train:fail", "the oven is cold: heat it"),
+            ("train:crash", "train: KeyError: 'surprise'"),
+            ("build:full", "build: the disk is full (No space left on device): free some space"),
+            ("simulate:kill", "simulate was killed by signal 9: run it again"),
+        ],
+    ),
 )
 def test_a_failing_stage_says_why_once(project: Project, act: str, said: str) -> None:
     project.env["FAKE_ACT"] = act
@@ -107,7 +111,7 @@ def test_a_config_class_outside_the_project_is_refused(project: Project) -> None
     assert "_target_ 'pipeline.strategies.tiny.Tiny' does not exist" in said
 
 
-@pytest.mark.parametrize("how", ["overwritten", "truncated", "deleted"])
+@pytest.mark.parametrize("how", quick(1, ["overwritten", "truncated", "deleted"]))
 def test_a_damaged_cache_is_noticed_and_repaired(project: Project, how: str) -> None:
     stages = {"fetch": "data/dataset.npz", "train": "weights.npz", "schedule": "plan.json"}
     folder = Path(project.run("output=json", "until=schedule").json["run_dir"])
@@ -148,6 +152,7 @@ def test_two_runs_do_not_share_a_folder(project: Project) -> None:
     assert project.run("hydra.run.dir=here").code == 0, "afterwards it may be used again"
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
@@ -203,6 +208,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(project: Project, tmp_path: 
     assert str(home) in one_line(project.run())
 
 
+@pytest.mark.ci
 def test_a_project_moved_elsewhere_still_works(project: Project, tmp_path: Path) -> None:
     project.run()
     project.ran()

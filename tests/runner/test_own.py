@@ -93,6 +93,7 @@ def test_stages_left_out_leave_no_dependencies() -> None:
     assert "graph.json" in left and not {"weights.npz", "pruned.npz"} & left
 
 
+@pytest.mark.ci
 def test_editing_ones_own_data_fetches_it_again(project: Project, tmp_path: Path) -> None:
     mine = tmp_path / "mine.npz"
     mine.write_bytes(b"first")

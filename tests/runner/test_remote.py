@@ -42,6 +42,7 @@ def run(project: Project, remote: Path | str, *args: str) -> tuple[Path, list[st
     return Path(done.json["run_dir"]), project.ran()
 
 
+@pytest.mark.ci
 def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> None:
     one, ran = run(machine("one"), remote)
     assert ran == list(STAGES)
@@ -52,6 +53,7 @@ def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> Non
     assert second.run().code == 0 and second.ran() == [], "what was pulled is in its own cache"
 
 
+@pytest.mark.ci
 def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remote: Path) -> None:
     run(machine("one"), remote, "until=quantize")
     again = ("until=schedule", "hardware.sram_bytes=1000")
@@ -64,6 +66,7 @@ def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remot
     assert files(remote) == before
 
 
+@pytest.mark.ci
 def test_what_was_made_before_there_was_a_remote_is_shared(machine: Machines, remote: Path) -> None:
     first = machine("one")
     assert first.run("until=fetch").code == 0
@@ -72,6 +75,7 @@ def test_what_was_made_before_there_was_a_remote_is_shared(machine: Machines, re
     assert run(machine("two"), remote, "until=fetch")[1] == []
 
 
+@pytest.mark.ci
 def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
     """Of two machines that round differently; each goes on with its own, others get the first."""
     first = run(machine("one"), remote, "until=train")[0] / "weights.npz"
@@ -83,6 +87,7 @@ def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
     assert own.read_bytes() != first.read_bytes() == third.read_bytes()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", ["output", "lost output", "list of a folder", "note"])
 def test_a_damaged_remote_is_noticed_and_repaired(
     machine: Machines, remote: Path, damage: str
@@ -106,6 +111,7 @@ def test_a_damaged_remote_is_noticed_and_repaired(
     assert outputs(three) == outputs(good) and ran == []
 
 
+@pytest.mark.ci
 def test_a_remote_that_fails_is_one_warning(machine: Machines, remote: Path) -> None:
     remote.write_text("in the way")
     project = machine("one")
@@ -153,6 +159,7 @@ def test_a_remote_of_the_projects_own(machine: Machines, remote: Path) -> None:
     assert "cache.remote=leb is no DVC remote of this project: give one of lab, a URL" in done.err
 
 
+@pytest.mark.ci
 def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Path) -> None:
     project = machine("one")
     good, _ = run(project, remote, "until=train")

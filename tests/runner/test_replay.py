@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from pipeline.home import STAGES
 from tests.runner.project import Project, clean_environment
 from tests.tracking.test_tracking import runs
@@ -24,6 +26,7 @@ def lines(text: str, word: str) -> list[str]:
     return [line for line in text.splitlines() if word in line]
 
 
+@pytest.mark.ci
 def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     folder = recorded(project, "target.images=5", "strategy=herringbone")
     run = project.run(f"replay={folder.relative_to(project.root)}")
@@ -38,6 +41,7 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     )
 
 
+@pytest.mark.ci
 def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
     folder = recorded(project, "until=train")
     for fresh in ("true", "false"):
@@ -48,6 +52,7 @@ def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
         assert project.ran() == (["fetch", "train"] if fresh == "true" else [])
 
 
+@pytest.mark.ci
 def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
     folder = recorded(project, "until=build")
     project.env["FAKE_NOISE"] = "build"
@@ -74,6 +79,7 @@ def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
     assert len(first["here"]) == 32 != first["recorded"]
 
 
+@pytest.mark.ci
 def test_what_has_changed_since_is_said(project: Project) -> None:
     folder = recorded(project, "until=schedule")
     small = project.root / "pipeline/strategies/small.py"
@@ -99,6 +105,7 @@ def test_a_run_that_does_not_fit_is_repeated_too(project: Project) -> None:
     assert run.code == 0 and run.json["status"] == "infeasible" and run.json["replay"]["agrees"]
 
 
+@pytest.mark.ci
 def test_a_killed_replay_goes_on(project: Project) -> None:
     folder = recorded(project, "until=schedule")
     project.hold("schedule")
@@ -113,6 +120,7 @@ def test_a_killed_replay_goes_on(project: Project) -> None:
     assert project.ran() == list(STAGES[:5]), "once it ended, it begins anew"
 
 
+@pytest.mark.ci
 def test_what_cannot_be_repeated_is_one_line(project: Project) -> None:
     folder = recorded(project, "until=fetch")
     project.env["FAKE_ACT"] = "train:fail"
@@ -155,6 +163,7 @@ def git(project: Project, *words: str) -> str:
     ).stdout.strip()  # fmt: skip
 
 
+@pytest.mark.ci
 def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> None:
     """Its folder is gone, the code has been edited: MLflow's patch brings that back."""
     git(project, "init", "-q")

@@ -16,6 +16,7 @@ import yaml
 
 from pipeline.home import STAGES
 from tests.runner.project import Project, processes_in
+from tests.tiers import quick
 
 
 def test_cold_then_cached(project: Project) -> None:
@@ -41,6 +42,7 @@ def test_json_is_the_only_output(project: Project) -> None:
     assert params["code"]["strategy"] == "pipeline/strategies/small.py"
 
 
+@pytest.mark.ci
 def test_a_folder_used_again_shows_this_runs_results_only(project: Project) -> None:
     again = ("output=json", "hydra.run.dir=again")
     assert project.run(*again, "strategy=naive").code == 3
@@ -74,6 +76,7 @@ def test_a_stages_warning_is_shown_once_and_kept(project: Project) -> None:
         assert run.json["warnings"] == [line] and run.err.count(line) == 1
 
 
+@pytest.mark.ci
 def test_a_wrong_firmware_fails(project: Project) -> None:
     project.env["FAKE_ACT"] = "measure:wrong"
     run = project.run()
@@ -88,6 +91,7 @@ def test_a_wrong_firmware_fails(project: Project) -> None:
     assert sweep.code == 1 and [job["status"] for job in sweep.json["jobs"]] == ["failed"] * 2
 
 
+@pytest.mark.ci
 def test_flashing_is_never_cached(project: Project) -> None:
     project.write("conf/target/flash.yaml", "name: flash\nimages: 0\n")
     for ran in (list(STAGES), ["simulate"], ["simulate"]):
@@ -116,6 +120,7 @@ def test_does_not_fit_is_a_result(project: Project) -> None:
     assert "SRAM needs 400 B of 100 B (conv2); try another strategy" in text.out
 
 
+@pytest.mark.ci
 def test_changes_rerun_what_depends_on_them_only(project: Project) -> None:
     project.run()
     project.ran()
@@ -133,11 +138,14 @@ def test_changes_rerun_what_depends_on_them_only(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("file", "first"),
-    [
-        ("stages/build.py", "build"),
-        ("pipeline/strategies/small.py", "schedule"),
-        ("pipeline/fake.py", "fetch"),
-    ],
+    quick(
+        1,
+        [
+            ("stages/build.py", "build"),
+            ("pipeline/strategies/small.py", "schedule"),
+            ("pipeline/fake.py", "fetch"),
+        ],
+    ),
 )
 def test_edited_code_reruns_its_stages(project: Project, file: str, first: str) -> None:
     project.run()
@@ -151,6 +159,7 @@ def test_edited_code_reruns_its_stages(project: Project, file: str, first: str) 
         assert ran == [first]
 
 
+@pytest.mark.ci
 def test_a_helper_of_the_users_own_strategy_is_a_dependency(project: Project) -> None:
     helper = "pipeline/strategies/helper.py"
     project.write(helper, "EXTRA = 1\n")
@@ -179,6 +188,7 @@ def test_an_edit_while_a_stage_runs_is_not_mistaken_for_what_ran(project: Projec
     assert project.ran() == ["train"], "the old result was stored under the edited code's key"
 
 
+@pytest.mark.ci
 def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
     parent, child = pty.openpty()
     process = subprocess.Popen(

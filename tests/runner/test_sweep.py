@@ -22,6 +22,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(tmp_path_factory.mktemp("untouched") / "project")
 
 
+@pytest.mark.ci
 def test_jobs_share_the_trained_network(project: Project) -> None:
     run = project.run("-m", "output=json", "strategy=naive,herringbone", "hardware=arduino,big")
     assert run.code == 0, run.err
@@ -36,6 +37,7 @@ def test_jobs_share_the_trained_network(project: Project) -> None:
     assert ran.count("train") == 1 and ran.count("schedule") == 2 and ran.count("measure") == 2
 
 
+@pytest.mark.ci
 def test_sweep_file_prints_a_table(project: Project) -> None:
     for name in ("replace", "single_transpose"):
         source = (project.root / "conf/strategy/herringbone.yaml").read_text()
@@ -83,6 +85,7 @@ def test_a_mistake_stops_a_sweep_before_it_begins(
     assert not (untouched.root / "multirun").exists() and not untouched.ran()
 
 
+@pytest.mark.ci
 def test_concurrent_cold_runs_train_once(project: Project) -> None:
     project.hold("train")
     processes = [project.start("output=json", f"target.images={n}") for n in range(6)]
@@ -97,6 +100,7 @@ def test_concurrent_cold_runs_train_once(project: Project) -> None:
     assert len(weights) == 6 and len({path.read_bytes() for path in weights}) == 1
 
 
+@pytest.mark.ci
 def test_the_same_command_twice_at_once(project: Project) -> None:
     with project.start() as first, project.start() as second:
         assert [p.wait() for p in (first, second)] == [0, 0]
@@ -141,6 +145,7 @@ def test_jobs_side_by_side(project: Project) -> None:
     assert lines[-1] == "3 of 3 jobs: 0 running, 3 done, 0 cached, 0 infeasible, 0 failed"
 
 
+@pytest.mark.ci
 def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None:
     """Two of four jobs are at work when one's process is killed with SIGKILL."""
     project.hold("simulate")
@@ -163,6 +168,7 @@ def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None
     assert sorted(project.ran()) == ["measure", "simulate"], "the cache was whole, and kept"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["Ctrl-C", "run.py is ended"])
 def test_interrupted_workers_end_with_their_stages(project: Project, how: str) -> None:
     project.hold("train")
@@ -180,6 +186,7 @@ def test_interrupted_workers_end_with_their_stages(project: Project, how: str) -
     nothing_outlives(project)
 
 
+@pytest.mark.ci
 def test_a_sweeps_folder_used_again_forgets_what_was_there(project: Project) -> None:
     assert project.run("-m", "output=json", "seed=1,2", "hydra.sweep.dir=here").code == 0
     project.hold("fetch")

@@ -58,7 +58,11 @@ def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["herringbone", pytest.param("single_transpose", marks=pytest.mark.slow)]
+    "strategy",
+    [
+        pytest.param("herringbone", marks=pytest.mark.ci),
+        pytest.param("single_transpose", marks=pytest.mark.slow),
+    ],
 )
 def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: str) -> None:
     result = small.run(f"strategy={strategy}")
@@ -93,6 +97,7 @@ def recorded(small: Project, folder: Path, stage: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.ci
 def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
     small.run()
     for change in ("strategy=replace", "hardware.clock_hz=8000000", "hardware.weights_in=flash"):
@@ -101,6 +106,7 @@ def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
     assert set(ran(result)) <= {"schedule"}
 
 
+@pytest.mark.ci
 def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
     """In a copy of the project, so that this clone stays as it is."""
     clone = tmp_path / "clone"

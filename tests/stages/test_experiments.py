@@ -30,6 +30,7 @@ def test_every_experiment_and_sweep_composes(override: str) -> None:
     assert "hardware:" in params_text(resolved(config))
 
 
+@pytest.mark.ci
 def test_the_papers_peaks(small: Project) -> None:
     result = small.run("experiment=memory_optimal")
     assert [row["paper"] for row in result["rows"]] == [760, 467.5, 437.5, 434.5]
@@ -45,6 +46,7 @@ def test_the_headline(small: Project) -> None:
     assert ours["program"] == result["flash_bytes"] and ours["latency"] == result["latency_us"]
 
 
+@pytest.mark.ci
 def test_the_headline_with_parameters_sent_over_the_line(small: Project) -> None:
     """The same bytes and answers; a smaller program, because it does not hold the parameters."""
     held = small.run("experiment=gural_mnist", "target.images=2")
@@ -74,6 +76,7 @@ def test_the_papers_figure_1(small: Project) -> None:
     assert rows["replace, slots", "latency_us"]["paper"] is None
 
 
+@pytest.mark.ci
 def test_a_missing_compiler_names_its_package(small: Project, tmp_path: Path) -> None:
     small.run()
     tools = tmp_path / "bin"

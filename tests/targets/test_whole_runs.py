@@ -13,9 +13,9 @@ import pytest
 
 from pipeline import artifacts
 from pipeline.home import ROOT
+from tests.contracts.test_boards import CORTEX_M
 from tests.runner.project import clean_environment
 from tests.targets.cortex_m import board_named, needs_arm
-from tests.test_boards import CORTEX_M
 
 OWN = ("onnx", "tflite", "torch")
 ZOO = sorted(

@@ -36,6 +36,7 @@ def track(project: Project) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
+@pytest.mark.ci
 def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
     """A single run, and a sweep in its second job; by the next run, and once."""
     project.hold("train")

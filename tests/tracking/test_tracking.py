@@ -82,6 +82,7 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
 
 
+@pytest.mark.ci
 def test_every_parameter_and_version_is_tracked(project: Project) -> None:
     named = "".join(f"    field_{number:03}: int = 0\n" for number in range(250))
     small = project.root / "pipeline/strategies/small.py"
@@ -102,6 +103,7 @@ def test_every_parameter_and_version_is_tracked(project: Project) -> None:
     assert "code_version" not in run["tags"], "no git checkout"
 
 
+@pytest.mark.ci
 def test_the_code_of_a_run_is_tracked(project: Project) -> None:
     def git(*words: str) -> str:
         identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
@@ -144,6 +146,7 @@ def test_jobs_are_nested_in_their_sweep(project: Project) -> None:
     assert "result.json" in parent["artifacts"]
 
 
+@pytest.mark.ci
 def test_six_processes_on_an_absent_database(project: Project) -> None:
     processes = [project.start("tracking=wait", f"target.images={n}") for n in range(6)]
     for process in processes:
@@ -154,6 +157,7 @@ def test_six_processes_on_an_absent_database(project: Project) -> None:
     assert not spooled(project)
 
 
+@pytest.mark.ci
 def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
     """They train once, end with one network, and are nested under one parent in a new database."""
     project.hold("train")
@@ -178,6 +182,7 @@ def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
     assert {run["status"] for run in found} == {"FINISHED"} and not spooled(project)
 
 
+@pytest.mark.ci
 def test_a_run_whose_tracking_was_killed_is_logged_by_the_next(project: Project) -> None:
     from filelock import FileLock
 
@@ -204,6 +209,7 @@ def trackers(root: Path) -> list[int]:
     return found
 
 
+@pytest.mark.ci
 def test_logging_an_entry_twice_makes_one_run(project: Project) -> None:
     project.run("tracking=background")
     spool = project.root / ".thimble" / "tracking" / "spool"

@@ -23,6 +23,7 @@ from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.support import coarser, core, fast, twin
 from tests.strategies import nets
 from tests.strategies.nets import Net
+from tests.tiers import quick
 
 
 def block(seed: int) -> Graph:
@@ -37,7 +38,7 @@ def block(seed: int) -> Graph:
 
 
 @pytest.mark.parametrize("channels", [0, 4, 6, 7, 10])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick(1, range(3)))
 def test_random_blocks(tmp_path: Path, seed: int, channels: int) -> None:
     graph = block(seed)
     plan = Partial(channels=channels).plan(graph, core())
@@ -92,7 +93,7 @@ def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
 
 
 @pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 3), (16, 1)])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick(1, range(3)))
 def test_sums_over_windows(tmp_path: Path, seed: int, bits: int, channels: int) -> None:
     check_sums(tmp_path, seed, bits, channels)
 

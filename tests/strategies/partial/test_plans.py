@@ -30,6 +30,7 @@ from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net
 from tests.strategies.partial.networks import random_network
 from tests.strategies.test_ordinary import BOARD
+from tests.tiers import quick
 
 
 def run(plan: Plan, graph: Graph, seed: int = 0) -> bool:
@@ -116,7 +117,7 @@ def narrow(graph: Graph, bits: int, channels: int = 0) -> tuple[Plan, Plan]:
     return plan, calibrated(plan, graph, frames)
 
 
-@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("bits", quick(1, [8, 16]))
 def test_narrow_accumulators_round(bits: int) -> None:
     graph = nets.fig1_block()
     before, after = narrow(graph, bits)
