@@ -64,7 +64,7 @@ def uses_assembly(folder: Path, kernel: str) -> bool:
 @pytest.mark.parametrize("weights_in", ["sram", "flash", "stream"])
 @pytest.mark.parametrize(
     "strategy",
-    [Herringbone("slots"), Herringbone("contiguous"), SingleTranspose("slots")],
+    quick(1, [Herringbone("slots"), Herringbone("contiguous"), SingleTranspose("slots")]),
     ids=lambda s: f"{s.name}-{s.layout}",
 )
 def test_mnist(strategy: ChainStrategy, weights_in: str, tmp_path: Path) -> None:

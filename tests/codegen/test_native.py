@@ -19,7 +19,7 @@ from tests.strategies.chains import STRATEGIES, Chain, mnist
 from tests.tiers import quick
 
 
-@pytest.mark.parametrize("layout", ["slots", "contiguous"])
+@pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"]))
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
 def test_mnist_by_every_strategy(strategy: type, layout: str, tmp_path: Path) -> None:
     graph = mnist().graph()

@@ -25,6 +25,7 @@ from tests.strategies.chains import Chain, mnist
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.damage import damaged
 from tests.targets.receiver import Receiver
+from tests.tiers import quick
 
 FASTEST_BAUD, BYTE_CYCLES = 1_000_000, 160
 """The second highest rate of the UART at 16 MHz. At the highest, 80 cycles a byte, no firmware that
@@ -218,7 +219,7 @@ def bare(replies: list[Reply]) -> list[Reply]:
 
 
 @needs_avr
-@pytest.mark.parametrize("weights_in", ["sram", "stream"])
+@pytest.mark.parametrize("weights_in", quick(1, ["sram", "stream"]))
 def test_thousands_of_damaged_frames_on_the_host(
     weights_in: str, build: Build, tmp_path: Path
 ) -> None:

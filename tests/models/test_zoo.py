@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.models.counting import count, member, memory
+from tests.tiers import quick
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ RESOLUTIONS = {80: 192_000, 96: 276_480, 112: 376_320, 128: 491_520, 144: 622_08
 
 
 @pytest.mark.parametrize(
-    ("side", "peak_bytes"), [*RESOLUTIONS.items(), (172, 887_520), (176, 929_280)]
+    ("side", "peak_bytes"), quick(2, [*RESOLUTIONS.items(), (172, 887_520), (176, 929_280)])
 )
 def test_mobilenet_v2_at_other_resolutions(side: int, peak_bytes: int) -> None:
     model = member("mobilenet_v2_vww", input_shape=(side, side, 3))

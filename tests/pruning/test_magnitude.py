@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,11 @@ from pipeline.training.recipe import ThreePhases
 
 MODEL = Mnist2kb(channels=(4, 6, 8))
 DATA = Synthetic().arrays()
-WEIGHTS = ThreePhases(3, 1, 1, batch=32).train(MODEL, DATA, Run(1)).weights
+
+
+@cache
+def trained() -> Arrays:
+    return ThreePhases(3, 1, 1, batch=32).train(MODEL, DATA, Run(1)).weights
 
 
 def cut(weights: Arrays, ratio: float) -> Arrays:
@@ -32,7 +37,7 @@ def test_the_yaml_names_it() -> None:
 
 
 def test_channels_go_in_every_layer_that_touches_them() -> None:
-    smaller = cut(WEIGHTS, 0.5)
+    smaller = cut(trained(), 0.5)
     shapes = {name: smaller[f"{name}.weight"].shape for name in ("conv1", "conv2", "conv3")}
     assert shapes == {"conv1": (2, 1, 3, 3), "conv2": (3, 2, 3, 3), "conv3": (4, 3, 3, 3)}
     assert smaller["dense.weight"].shape == (10, 4 * 16)
@@ -50,7 +55,7 @@ def test_the_weakest_go_and_the_order_stays() -> None:
 
 def test_channels_that_do_nothing_go_without_a_trace() -> None:
     """With two dead channels a layer, the smaller network gives the same real logits."""
-    weights = {name: value.copy() for name, value in WEIGHTS.items()}
+    weights = {name: value.copy() for name, value in trained().items()}
     for layer, dead in (("conv1", [1]), ("conv2", [0, 4]), ("conv3", [3, 7])):
         weights[f"{layer}.weight"][dead] = 0
         weights[f"{layer}.bias"][dead] = 0
@@ -63,8 +68,8 @@ def test_channels_that_do_nothing_go_without_a_trace() -> None:
 
 
 def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> None:
-    pruned = Magnitude(ratio=0.25, epochs=3, batch=32).prune(MODEL, WEIGHTS, DATA, Run(1))
-    whole, small = (Int4().graph("net", MODEL, w) for w in (WEIGHTS, pruned.weights))
+    pruned = Magnitude(ratio=0.25, epochs=3, batch=32).prune(MODEL, trained(), DATA, Run(1))
+    whole, small = (Int4().graph("net", MODEL, w) for w in (trained(), pruned.weights))
     assert small.macs < 0.7 * whole.macs
     assert small.weight_bytes < 0.8 * whole.weight_bytes
     found = small.outputs(DATA["test_images"].astype(np.int64)).argmax(1)
@@ -73,13 +78,13 @@ def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> No
 
 def test_fine_tuning_is_repeatable_and_does_something() -> None:
     method = Magnitude(ratio=0.5, epochs=1, batch=32)
-    first, again = (method.prune(MODEL, WEIGHTS, DATA, Run(1)).weights for _ in range(2))
+    first, again = (method.prune(MODEL, trained(), DATA, Run(1)).weights for _ in range(2))
     assert all((first[key] == again[key]).all() for key in first)
-    assert not (first["dense.weight"] == cut(WEIGHTS, 0.5)["dense.weight"]).all()
+    assert not (first["dense.weight"] == cut(trained(), 0.5)["dense.weight"]).all()
 
 
 def test_the_table_says_what_went() -> None:
-    rows = Magnitude(ratio=0.5, epochs=0).prune(MODEL, WEIGHTS, DATA, Run(1)).rows
+    rows = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained(), DATA, Run(1)).rows
     assert to_csv(rows).splitlines() == [
         "layer,channels_before,channels_after,weights_before,weights_after",
         "conv1,4,2,36,18",
@@ -92,4 +97,4 @@ def test_the_table_says_what_went() -> None:
 @pytest.mark.parametrize("ratio", [-0.1, 1.0, 1.5])
 def test_an_impossible_ratio_is_one_line(ratio: float) -> None:
     with pytest.raises(ThimbleError, match=rf"prune\.ratio={ratio:g}"):
-        Magnitude(ratio=ratio).prune(MODEL, WEIGHTS, DATA, Run(1))
+        Magnitude(ratio=ratio).prune(MODEL, trained(), DATA, Run(1))

@@ -111,7 +111,7 @@ def test_a_config_class_outside_the_project_is_refused(project: Project) -> None
     assert "_target_ 'pipeline.strategies.tiny.Tiny' does not exist" in said
 
 
-@pytest.mark.parametrize("how", quick(1, ["overwritten", "truncated", "deleted"]))
+@pytest.mark.parametrize("how", quick(0, ["overwritten", "truncated", "deleted"]))
 def test_a_damaged_cache_is_noticed_and_repaired(project: Project, how: str) -> None:
     stages = {"fetch": "data/dataset.npz", "train": "weights.npz", "schedule": "plan.json"}
     folder = Path(project.run("output=json", "until=schedule").json["run_dir"])

@@ -35,6 +35,7 @@ def project(project: Project) -> Project:
     return project
 
 
+@pytest.mark.ci
 def test_fields_of_ones_own_class_are_keys(project: Project) -> None:
     overrides = ("strategy=mine", "strategy.rate=2", "strategy.pmu_bytes=300")
     run = project.run("output=json", "until=schedule", *overrides)

@@ -143,6 +143,7 @@ def test_a_remote_that_cannot_work_is_an_error(machine: Machines, place: str, sa
     assert project.ran() == []
 
 
+@pytest.mark.ci
 def test_a_remote_of_the_projects_own(machine: Machines, remote: Path) -> None:
     """``dvc remote add``; its password stays in the project's config.local."""
     for name in ("one", "two"):

@@ -32,6 +32,7 @@ def test_cold_then_cached(project: Project) -> None:
     assert len(re.findall(r"cached", again.out)) == len(STAGES)
 
 
+@pytest.mark.ci
 def test_json_is_the_only_output(project: Project) -> None:
     result = project.run("output=json").json
     assert result["status"] == "ok" and result["pmu_bytes"] == 400 and result["fits"] is True
@@ -139,7 +140,7 @@ def test_changes_rerun_what_depends_on_them_only(project: Project) -> None:
 @pytest.mark.parametrize(
     ("file", "first"),
     quick(
-        1,
+        0,
         [
             ("stages/build.py", "build"),
             ("pipeline/strategies/small.py", "schedule"),

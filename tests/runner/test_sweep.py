@@ -131,6 +131,7 @@ def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
     assert sweep["error"] == "interrupted" and Path(sweep["jobs"][0]["run_dir"]).is_dir()
 
 
+@pytest.mark.ci
 def test_jobs_side_by_side(project: Project) -> None:
     images = "target.images=1,2,3"
     run = project.run("-m", "output=json", images, "hydra/launcher=local")

@@ -32,7 +32,15 @@ def composed(*overrides: str) -> Any:
         return compose("config", overrides=list(overrides), return_hydra_config=True)
 
 
-SWEEPS = [file for file in FILES if composed(file).hydra.mode == RunMode.MULTIRUN]
+def text(override: str) -> str:
+    """Of the file: composing all of them would delay every start of the tests by ten seconds."""
+    return (ROOT / "conf" / f"{override.replace('=', '/')}.yaml").read_text()
+
+
+SMALL = [file for file in FILES if "model" not in text(file)]
+"""Planning a larger network than the default one takes too long for the default tests."""
+SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
+TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 
 
 def first_job(override: str) -> Any:
@@ -69,22 +77,31 @@ def check(result: Any, override: str) -> None:
                if job["status"] == "ok" and "measure" in job["stages"])  # fmt: skip
 
 
-def small_or_slow(override: str) -> Any:
-    """Planning a larger network than the default one takes too long for the default tests."""
+@pytest.mark.ci
+@pytest.mark.parametrize("override", FILES)
+def test_the_text_says_what_the_config_is(override: str) -> None:
     config = composed(override)
-    jobs = config.hydra.sweeper.get("jobs") or ()
-    small = config.hydra.runtime.choices["model"] == "mnist_2kb" and "model=" not in " ".join(jobs)
-    return pytest.param(override, marks=() if small else pytest.mark.slow)
+    jobs = " ".join(config.hydra.sweeper.get("jobs") or ())
+    small = config.hydra.runtime.choices["model"] == "mnist_2kb" and "model=" not in jobs
+    assert small or override not in SMALL
+    assert (override in SWEEPS) == (config.hydra.mode == RunMode.MULTIRUN)
+    assert config.until.name == "measure" or override not in TO_THE_END
 
 
-@pytest.mark.parametrize("override", [small_or_slow(file) for file in FILES])
+@pytest.mark.parametrize(
+    "override",
+    [
+        pytest.param(file, marks=pytest.mark.ci if file in SMALL else pytest.mark.slow)
+        for file in FILES
+    ],
+)
 def test_it_runs_on_a_stand_in(small: Project, override: str) -> None:
     """Sweeps up to the plan: all their jobs to the end take minutes."""
     check(run(small, override, *(["until=schedule"] if override in SWEEPS else [])), override)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("override", [file for file in SWEEPS if composed(file).until == "measure"])
+@pytest.mark.parametrize("override", TO_THE_END)
 def test_a_sweep_runs_to_its_end_on_a_stand_in(small: Project, override: str) -> None:
     result = run(small, override, "hydra/launcher=local")
     check(result, override)

@@ -73,6 +73,7 @@ def test_validation_images_choose_and_are_not_trained_on() -> None:
     assert equal(first, second)
 
 
+@pytest.mark.ci
 def test_finished_phases_are_kept_when_later_ones_change(tmp_path: Path) -> None:
     run = Run(1, checkpoints=tmp_path)
     first = SHORT.train(MODEL, DATA, run)

@@ -21,6 +21,7 @@ from pipeline.training.paper import SCORE
 from pipeline.training.paper_release import accuracy
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
+from tests.tiers import quick
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist}
@@ -37,7 +38,7 @@ def trained(model: Mnist2kb) -> QuantizedNetwork:
     return network
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", quick(1, NAMES))
 def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
     """Recomputed from the weights in the repository with the exact integer reference."""
     try:

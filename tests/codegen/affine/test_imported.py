@@ -40,6 +40,7 @@ def test_every_operator_of_tflite_on_many(kind: str, tmp_path: Path) -> None:
     check((CASES[kind](np.random.default_rng(seed)) for seed in range(100, 130)), tmp_path)
 
 
+@pytest.mark.ci
 def test_networks_of_tflite(tmp_path: Path) -> None:
     check((network(np.random.default_rng(seed)) for seed in range(6)), tmp_path)
 

@@ -88,6 +88,7 @@ def test_without_a_loop_and_with_many_values(graph: Graph, tmp_path: Path) -> No
     check_channel_by_channel(graph, "nucleo_f446re", tmp_path)
 
 
+@pytest.mark.ci
 def test_sums_of_16_bits(tmp_path: Path) -> None:
     check_channel_by_channel(fig1_block(), "nucleo_f446re", tmp_path, 16)
 
