@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pipeline.home import ROOT
 from pipeline.runner.closure import closure
-from tests.durations import LIMIT_SECONDS, Cost, read
+from tests.durations import Cost, read
 
 PACKAGES = frozenset({"pipeline", "stages", "tests"})
 RUN_BY_COMMAND = ("pipeline/", "stages/", "conf/", "firmware/", "run.py", "dvc.yaml", "params.yaml")
@@ -29,6 +29,8 @@ RUN_BY_COMMAND = ("pipeline/", "stages/", "conf/", "firmware/", "run.py", "dvc.y
 ALL_DEPEND_ON = ("pyproject.toml", "constraints.txt", "tests/conftest.py", "tests/durations.py")
 BUDGET_SECONDS = 60.0
 """Of processor time on two cores: half a minute, and as much for starting."""
+UNKNOWN_SECONDS = 5.0
+"""Taken for a test file that the record lacks."""
 FILE_SECONDS = 0.15
 """For importing a test file, in both processes."""
 
@@ -103,7 +105,7 @@ def choices(files: Iterable[str], record: Mapping[str, Cost]) -> list[Choice]:
     """What can be chosen of ``files``; a file that the record lacks is taken for a quick one."""
     found = []
     for file in files:
-        cost = record.get(file, Cost({"default": LIMIT_SECONDS}))
+        cost = record.get(file, Cost({"default": UNKNOWN_SECONDS}))
         rest = sum(cost.tiers.values()) - sum(cost.tests.values())
         found.append(Choice(max(rest, 0.0) + FILE_SECONDS, file))
         found += [Choice(seconds, file, test) for test, seconds in cost.tests.items()]

@@ -125,6 +125,7 @@ def test_the_code_of_a_run_is_tracked(project: Project) -> None:
     assert dirty == {"1": "false", "2": "true", "3": "true", "sweep": "true"}
 
 
+@pytest.mark.ci
 def test_failures_and_results_that_do_not_fit_are_tracked(project: Project) -> None:
     assert project.run("strategy=naive", "tracking=wait").code == 3
     project.env["FAKE_ACT"] = "build:fail"
