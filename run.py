@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import hydra
-from omegaconf import DictConfig
+try:
+    import hydra
+    from omegaconf import DictConfig
 
-from pipeline.runner import command
-from pipeline.runner.job import Job
+    from pipeline.runner import command
+    from pipeline.runner.job import Job
+except KeyboardInterrupt:  # from here on, command.run sees to it
+    print("interrupted: nothing had begun", file=sys.stderr)
+    sys.exit(130)
 
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")

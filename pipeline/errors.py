@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+UNSAID = 74
+"""A stage's exit code when not even its error could be written: a full disk (``EX_IOERR``)."""
+
 
 class ThimbleError(Exception):
     """A user's mistake or a missing tool: the message says what, where, and what to try."""

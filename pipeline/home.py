@@ -8,6 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 """The project: the folder of run.py, dvc.yaml, stages, pipeline and firmware."""
 
+DEFAULT = ".thimble"
+"""In the project: where things are kept unless ``THIMBLE_HOME`` says otherwise."""
+
 STAGES = (
     "fetch",
     "train",
@@ -23,7 +26,7 @@ STAGES = (
 
 def home() -> Path:
     """The absolute folder of the shared cache, the locks, the checkpoints and the tracking."""
-    return Path(os.environ.get("THIMBLE_HOME") or ROOT / ".thimble").absolute()
+    return Path(os.environ.get("THIMBLE_HOME") or ROOT / DEFAULT).absolute()
 
 
 def typed() -> Path:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.artifacts import write_json
-from pipeline.errors import ThimbleError
+from pipeline.errors import UNSAID, ThimbleError
 
 LOG = Path(".stages")
 
@@ -25,12 +25,13 @@ LOG = Path(".stages")
 def run(main: Callable[[], None]) -> None:
     """Call ``main`` and leave the process: 0, 1 after an error, 130 after Ctrl-C."""
     name = Path(sys.argv[0]).stem
-    if runner := os.environ.get("THIMBLE_RUNNER"):
-        threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
-        _to_log(LOG / f"{name}.log", (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,))
     begin = time.monotonic()
     try:
+        if runner := os.environ.get("THIMBLE_RUNNER"):
+            threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
+            _to_log(LOG / f"{name}.log", (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,))
         main()
+        _done(name, time.monotonic() - begin)
     except KeyboardInterrupt:
         sys.exit(130)
     except ThimbleError as error:
@@ -41,9 +42,13 @@ def run(main: Callable[[], None]) -> None:
     except Exception as error:
         _trace(name)
         _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _done(name: str, seconds: float) -> None:
     if LOG.is_dir():
-        took = round(time.monotonic() - begin, 3)
-        write_json(LOG / f"{name}.json", {"seconds": took, "imported": imported()})
+        sys.stdout.flush()  # to the log: a full disk is noticed here, and not while Python ends
+        report = {"seconds": round(seconds, 3), "imported": imported()}
+        write_json(LOG / f"{name}.json", report)
 
 
 def imported() -> list[str]:
@@ -63,8 +68,8 @@ def _fail(name: str, message: str) -> None:
     if LOG.is_dir():
         try:
             write_json(LOG / f"{name}.json", {"error": message})
-        except OSError:  # a full disk: standard error still works
-            print(message, file=sys.stderr)
+        except OSError:  # run.py says that the disk is full; Python's end would say more
+            os._exit(UNSAID)
     else:
         print(message, file=sys.stderr)
     sys.exit(1)

@@ -192,4 +192,5 @@ def _place(x: str, job: Job) -> float | None:
     kind = "flash" if x == "flash_bytes" else "sram"
     if needed is not None and x != "pmu_bytes" and str(job.get("resource", "")).lower() == kind:
         return float(needed)
-    return None if job["status"] == "failed" or job.get(x) is None else float(job[x])
+    ended = job["status"] in ("ok", "infeasible")
+    return float(job[x]) if ended and job.get(x) is not None else None

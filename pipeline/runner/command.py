@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline.runner import clusters, launchers, messages, replay, results, schema, sweep
+from pipeline.runner import clusters, disk, launchers, messages, replay, results, schema, sweep
 from pipeline.runner.job import STOPPED
 from pipeline.runner.progress import FOLDER
 from pipeline.runner.screen import fail, json_line
@@ -34,10 +34,19 @@ def run(main: Callable[[], Any]) -> int:
     os.environ["THIMBLE_TRACE"] = str(int(trace))
     os.environ.pop(FOLDER, None)
     signal.signal(signal.SIGTERM, _terminated)
-    schema.register()
-    launchers.register(PLUGINS)
+    try:
+        return _run(main, as_json, trace)
+    except KeyboardInterrupt:  # once more, while the end of the first was being written
+        return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: Python's own end is left
+
+
+def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
     error = ""
     try:
+        schema.register()
+        launchers.register(PLUGINS)
         sys.argv[1:] = replay.arguments(sys.argv[1:])
         main()
     except KeyboardInterrupt:  # a sweep, or before a run has a folder
@@ -56,7 +65,7 @@ def run(main: Callable[[], Any]) -> int:
     except Exception as caught:
         if trace:
             raise
-        error = messages.explain(caught) or f"{type(caught).__name__}: {caught}"
+        error = messages.explain(caught) or _unexpected(caught)
         if not _sweep():
             fail(error)
             if as_json:
@@ -66,6 +75,13 @@ def run(main: Callable[[], Any]) -> int:
     if folder := _sweep():
         return results.exit_code(sweep.finish(folder, error))
     return 130 if error else 0
+
+
+def _unexpected(error: Exception) -> str:
+    """An error of the system, before a run has a folder; or a bug."""
+    if isinstance(error, OSError):
+        return disk.said(error, _sweep())
+    return f"{type(error).__name__}: {error}"
 
 
 def _sweep() -> Path | None:

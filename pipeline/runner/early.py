@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import home
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
+from pipeline.runner import disk
 from pipeline.runner.own import PATHS
 
 FILES = ("model.path", "model.state_dict")
@@ -20,7 +21,8 @@ FLOAT_TRAINING = "pipeline.training.float_only.FloatOnly"
 
 def check(config: Mapping[str, Any]) -> None:
     """Raises ThimbleError for numbers without a meaning, files that are not there, and options
-    that a stage after training would refuse."""
+    that a stage after training would refuse; when there is nowhere to keep results."""
+    disk.make_home()
     for key in ("sram_bytes", "flash_bytes"):
         if config["hardware"][key] < 1:
             raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")

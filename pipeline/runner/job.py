@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import own, replay, results, surroundings, workspace
+from pipeline.runner import disk, own, replay, results, surroundings, workspace
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
 from pipeline.runner.screen import Screen, fail
@@ -111,7 +111,7 @@ class Job:
             if self.swept:  # the other jobs end too
                 raise
         except OSError as error:
-            self.result |= {"status": "failed", "error": f"{error.strerror}: {error.filename}"}
+            self.result |= {"status": "failed", "error": disk.said(error, self.folder)}
         finally:
             self.result |= {"stages": self._took, "overrides": self.overrides}
             if told := [*self._warnings, *self.result.get("warnings", ())]:

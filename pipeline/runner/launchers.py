@@ -7,6 +7,7 @@ and the others go on. Clusters are in ``clusters.py``.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +138,7 @@ class Local(Jobs):
         for call in calls:
             waiting.put(call)
         slots = [Slot(waiting) for _ in range(width)]
-        with ThreadPoolExecutor(width) as threads:
+        with ThreadPoolExecutor(width, initializer=deaf) as threads:
             try:
                 for future in [threads.submit(slot.work) for slot in slots]:
                     future.result()
@@ -145,6 +146,15 @@ class Local(Jobs):
                 for slot in slots:
                     slot.stop()
                 raise
+
+
+def deaf() -> None:
+    """This thread, and workers started from it, do not hear Ctrl-C, which a terminal sends to all
+    processes: the main thread ends them, and each would print a trace of its own."""
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # loky wants it, and its start would let the signal in again
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 class Slot:
@@ -170,7 +180,8 @@ class Slot:
                     self._submit(call).result()
                 except TerminatedWorkerError:
                     self._pool = None
-                    lost(call.sweep, call.number, KILLED)
+                    if not self._stopped:
+                        lost(call.sweep, call.number, KILLED)
         self.stop()
 
     def stop(self) -> None:

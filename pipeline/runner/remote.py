@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from pipeline import home
 from pipeline.artifacts import write_bytes
 from pipeline.errors import ThimbleError
+from pipeline.runner import cached
 
 NAME = "thimble"
 """What the remote is called in the runs' own DVC repositories."""
@@ -77,26 +76,20 @@ class Remote:
     def _pull(self, stage: Any) -> bool:
         fs, folder = _folder(stage)
         for path in _files(fs, folder):
-            content = fs.fs.cat_file(path)
-            if _fetched(stage, content):
-                note = stage.repo.stage_cache._get_cache_path(fs.name(folder), fs.name(path))
-                write_bytes(Path(note), content)
+            content, key, name = fs.fs.cat_file(path), fs.name(folder), fs.name(path)
+            note = cached.read_note(content, key, name)
+            if note and _fetched(stage, note):
+                write_bytes(Path(stage.repo.stage_cache._get_cache_path(key, name)), content)
                 return True
             self._useless.add(stage.name)
         return False
 
 
-def _fetched(stage: Any, note: bytes) -> bool:
+def _fetched(stage: Any, note: Mapping[str, Any]) -> bool:
     """Whether all outputs that a remote's ``note`` names are in the local cache now."""
     from dvc.exceptions import CollectCacheError
-    from dvc.schema import COMPILED_LOCK_FILE_STAGE_SCHEMA
-    from voluptuous import Invalid
 
-    try:
-        entry = COMPILED_LOCK_FILE_STAGE_SCHEMA(yaml.safe_load(note))
-    except (yaml.YAMLError, Invalid):
-        return False
-    made = stage.repo.stage_cache._create_stage(entry, wdir=stage.wdir)
+    made = stage.repo.stage_cache._create_stage(note, wdir=stage.wdir)
     try:
         wanted = made.get_used_objs().values()
     except CollectCacheError:  # of a folder, the list of its files

@@ -25,21 +25,13 @@ from filelock import FileLock, Timeout
 
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
-from pipeline.errors import ThimbleError
+from pipeline.errors import UNSAID, ThimbleError
+from pipeline.runner import cached, disk
 from pipeline.runner.remote import Remote
 from pipeline.runner.workspace import LOG
 
 HASHES = "hashes.json"
 """In a run's folder: of each stage, the MD5 of each file that it made."""
-
-UNWRITABLE = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
-    errno.EROFS: "make it writable",
-    errno.EACCES: "make it writable",
-    errno.EPERM: "make it writable",
-}
-"""System errors that say that a folder takes nothing more, and what ends that."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +67,13 @@ class Stages:
         self._stack.enter_context(_log_to(self.folder / LOG / "dvc.log"))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._stack:
-            self._thread.submit(self._close).result()
+            try:
+                self._thread.submit(self._close).result()
+            except OSError:
+                if kind is None:  # else: a full disk, which the stage's error says
+                    raise
             self._thread.shutdown()
 
     def run(
@@ -115,9 +111,9 @@ class Stages:
                     checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
                     os.environ["THIMBLE_CHECKPOINTS"] = str(checkpoints)
                     self._reproduce(stage, always)
-                    if damaged := _damaged(stage):
+                    if damaged := cached.damaged(stage):
                         for path in damaged:
-                            path.unlink(missing_ok=True)
+                            cached.remove(path)
                         logging.getLogger("dvc").warning("damaged, made again: %s", damaged)
                         self._reproduce(stage, pull=False)
                     if self.remote and not always:
@@ -131,45 +127,28 @@ class Stages:
 
         ``_restored`` is a short cut for a stage in the run cache: DVC would hash it four times.
         """
-        restored = not always and self._restored(stage)
+        note = cached.note(stage)  # always: DVC, too, reads it
+        restored = not always and self._restored(stage, note)
         if not restored and not always and pull and self.remote and self.remote.pull(stage):
-            restored = self._restored(stage)
+            restored = self._restored(stage, cached.note(stage))
             self._pulled |= {stage.name} if restored else set()
         made = restored or stage.reproduce(interactive=False, force=always)
+        if made and not restored:
+            cached.refill(stage)
         if made and stage not in self._done:
             self._done.append(stage)
 
-    def _restored(self, stage: Any) -> bool:
+    def _restored(self, stage: Any, entry: Any) -> bool:
         from dvc.stage.loader import StageLoader
 
-        entry = self._noted(stage)
         if not entry:
             return False
         StageLoader.fill_from_lock(stage, entry)
+        cached.mend(stage)
         if not stage.outs_cached():
             return False
         stage.checkout(force=True)
         return True
-
-    def _noted(self, stage: Any) -> Any:
-        """DVC's note of the stage's results, None if there is none.
-
-        A note is a file in a folder named by the stage's key. DVC trips over an empty folder, so
-        what a kill or a full disk left of a note is removed; we hold the lock of the stage's key.
-        """
-        from dvc.stage.cache import _get_cache_hash
-        from dvc.stage.serialize import to_single_stage_lockfile
-
-        notes = self._repo.stage_cache
-        key = _get_cache_hash(to_single_stage_lockfile(stage), key=True)  # deps: hashed by _key
-        folder = Path(notes._get_cache_dir(key))
-        for unfinished in folder.glob("*.tmp"):
-            unfinished.unlink()
-        newest = max(folder.glob("*"), key=lambda path: path.stat().st_mtime, default=None)
-        found = notes._load_cache(key, newest.name) if newest else None
-        if folder.is_dir() and not any(folder.iterdir()):  # a damaged note was deleted by DVC
-            folder.rmdir()
-        return found
 
     def _explained(self, name: str, error: Exception) -> ThimbleError:
         """What failed, in the stage's own words if it had any."""
@@ -178,13 +157,16 @@ class Stages:
             return ThimbleError(json.loads(report.read_text())["error"])
         if isinstance(error, ThimbleError):
             return error
-        causes = list(_causes(error))
+        causes = list(disk.causes(error))
         for cause in causes:
-            if isinstance(cause, OSError) and cause.errno is not None:
-                return ThimbleError(f"{name}: {_unwritable(cause) or _plain(cause)}")
+            if isinstance(cause, OSError):
+                return ThimbleError(f"{name}: {disk.said(cause, self.folder)}")
+            if str(cause).endswith((f"exited with {UNSAID}", "disk is full")):  # a stage; SQLite
+                full = OSError(errno.ENOSPC, "")
+                return ThimbleError(f"{name}: {disk.said(full, self.folder)}")
         for cause in causes:
-            if signal := _signal(str(cause)):
-                return ThimbleError(f"{name} was killed by signal {signal}: run it again")
+            if number := _signal(str(cause)):
+                return ThimbleError(f"{name} was killed by signal {number}: run it again")
         said = str(causes[-1]).splitlines()[0]
         return ThimbleError(f"{name}: {said}; log in {self.folder / LOG}")
 
@@ -193,7 +175,7 @@ class Stages:
             if self._done:
                 _write_lock(self.folder / "dvc.lock", self._done)
                 write_json(
-                    self.folder / HASHES, {stage.name: _hashes(stage) for stage in self._done}
+                    self.folder / HASHES, {stage.name: cached.hashes(stage) for stage in self._done}
                 )
             self._repo.close()
 
@@ -217,70 +199,11 @@ def _key(stage: Any) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def _damaged(stage: Any) -> list[Path]:
-    """Files of a stage's outputs, and of the cache, whose bytes are not what DVC recorded.
-
-    DVC trusts a read-only file in its cache. A bad disk and a stray ``chmod`` don't ask.
-    """
-    damaged: list[Path] = []
-    for out in stage.outs:
-        for path, oid in _files(out):
-            if not path.is_file() or _md5(path) != oid:
-                damaged += [path, Path(out.cache.oid_to_path(oid))]
-    return damaged
-
-
-def _hashes(stage: Any) -> dict[str, str]:
-    """The MD5 of each file that ``stage`` made."""
-    files = ((Path(out.fs_path), Path(out.def_path), out) for out in stage.outs)
-    return {
-        (name / path.relative_to(place)).as_posix(): oid
-        for place, name, out in files
-        for path, oid in _files(out)
-    }
-
-
-def _files(out: Any) -> Iterator[tuple[Path, str]]:
-    """(path, md5) of each file of a DVC output, a folder's one by one."""
-    path = Path(out.fs_path)
-    if out.hash_info.isdir:
-        for parts, (_, info) in out.get_obj().iteritems():
-            yield path.joinpath(*parts), info.value
-    elif out.hash_info.value:
-        yield path, out.hash_info.value
-
-
-def _md5(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
 def _signal(said: str) -> int:
     """The signal that ended a stage, from DVC's ``exited with CODE``; 0 for none."""
     found = re.search(r"exited with (-?\d+)$", said)
     code = int(found[1]) if found else 0
     return -code if code < 0 else max(0, code - 128)
-
-
-def _unwritable(error: OSError) -> str:
-    """What to do about a shared folder that is full or read-only; "" for other errors."""
-    advice, place = UNWRITABLE.get(error.errno or 0, ""), str(error.filename or "")
-    if advice and not place:  # a write names no file: the run's folder or the cache
-        return f"{error.strerror}: {advice}, here or in the cache, {home.home()}"
-    if not advice or not place.startswith(str(home.home())):
-        return ""
-    advice = f"{advice}, or set THIMBLE_HOME to another folder"
-    return f"the cache in {home.home()} cannot be written ({error.strerror}): {advice}"
-
-
-def _plain(error: OSError) -> str:
-    return f"{error.strerror}: {error.filename or home.home()}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 @contextlib.contextmanager
@@ -326,7 +249,7 @@ def _environment(folder: Path) -> Iterator[None]:
         PYTHONPATH=str(folder),
         PYTHONDONTWRITEBYTECODE="1",
         PYTHONHASHSEED="0",
-        SHELL="/bin/sh",
+        SHELL=str(home.ROOT / "pipeline/runner/deaf.sh"),
         THIMBLE_HOME=str(home.home()),
         THIMBLE_RUNNER=str(os.getpid()),
         THIMBLE_TYPED=str(home.typed()),
@@ -345,6 +268,8 @@ def _log_to(path: Path) -> Iterator[None]:
 
     loggers = [logging.getLogger(name) for name in ("dvc", "dvc_data", "dvc_objects")]
     before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    reports = logging.raiseExceptions
+    logging.raiseExceptions = False  # else a full disk is a trace on the screen
     handler = logging.FileHandler(path, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     for logger in loggers:
@@ -353,6 +278,8 @@ def _log_to(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        handler.close()
+        with contextlib.suppress(OSError):
+            handler.close()
+        logging.raiseExceptions = reports
         for logger, state in zip(loggers, before, strict=True):
             logger.handlers, logger.level, logger.propagate = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.artifacts import read_json, write_json
-from pipeline.runner import progress, results, table
+from pipeline.runner import disk, progress, table
 from pipeline.runner.progress import FOLDER, KILLED
 from pipeline.runner.relative import compared
-from pipeline.runner.screen import json_line
+from pipeline.runner.screen import fail, json_line
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
 from pipeline.tracking.entry import Entry
@@ -24,7 +24,8 @@ from pipeline.tracking.entry import Entry
 ABOUT = "sweep.json"
 """In the sweep's folder: what it was started with."""
 
-NOT_STARTED = "not started: the same command goes on"
+NOT_STARTED = "not started"
+"""The ``status`` of a job that the sweep ended before; the same command goes on with it."""
 
 
 def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> None:
@@ -51,7 +52,10 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     A sweep is ok when each job has a result; "does not fit" is one.
     """
     about = read_json(folder / ABOUT)
-    jobs = compared(collect(folder, about["jobs"], interrupted=error == results.INTERRUPTED))
+    full = _keep(folder, {"status": "failed"})
+    if full and not error:  # what jobs wanted to say is lost, too
+        fail(error := full)
+    jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
     ended = {job["status"] for job in jobs} <= {"ok", "infeasible"}
     result: dict[str, Any] = {
         "status": "ok" if ended and not error else "failed",
@@ -65,7 +69,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
         result["unpublished"] = list(dict.fromkeys(unknown))
     if error:
         result["error"] = error
-    write_json(folder / "result.json", result)
+    _keep(folder, result)
     files = [*table.keep(folder, jobs), *table.keep_rows(folder, result, about.get("figure"))]
     if about["output"] == "json":
         json_line(result)
@@ -78,18 +82,27 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     return result
 
 
-def collect(
-    folder: Path, jobs: Sequence[Sequence[str]], interrupted: bool = False
-) -> list[dict[str, Any]]:
-    """A result for each of ``jobs``, in order: of those that have none, what became of them."""
+def _keep(folder: Path, result: Mapping[str, Any]) -> str:
+    """Write the sweep's result; returns why it cannot be, "" if it can."""
+    try:
+        write_json(folder / "result.json", result)
+    except OSError as error:
+        return disk.said(error, folder)
+    return ""
+
+
+def collect(folder: Path, jobs: Sequence[Sequence[str]], why: str = KILLED) -> list[dict[str, Any]]:
+    """A result for each of ``jobs``, in order: of those that have none, what became of them:
+    ``why`` of those that had started."""
     notes = progress.read(folder)
     collected = []
     for number, overrides in enumerate(jobs):
         note = notes.get(number)
         result = progress.result(note) if note else None
         if result is None:
-            why = NOT_STARTED if note is None else results.INTERRUPTED if interrupted else KILLED
             place = note["folder"] if note else str(folder / str(number))
             result = {"status": "failed", "run_dir": place, "error": why}
+            if note is None:
+                result = {"status": NOT_STARTED, "run_dir": place}
         collected.append({"overrides": list(overrides), **result})
     return collected

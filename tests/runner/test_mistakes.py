@@ -200,14 +200,6 @@ def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: 
         os.system(f"umount -l {disk}")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's rights to be denied")
-def test_a_cache_that_cannot_be_written_is_one_line(project: Project, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.write_text("a file where the folder should be")
-    project.env["THIMBLE_HOME"] = str(home)
-    assert str(home) in one_line(project.run())
-
-
 @pytest.mark.ci
 def test_a_project_moved_elsewhere_still_works(project: Project, tmp_path: Path) -> None:
     project.run()

@@ -109,11 +109,19 @@ def behave(name: str) -> None:
         "fail": lambda: _raise(ThimbleError("the oven is cold: heat it")),
         "crash": lambda: _raise(KeyError("surprise")),
         "full": lambda: _raise(OSError(28, "No space left on device", "weights.npz")),
+        "fill": fill,
         "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     }
     stage, _, act = os.environ.get("FAKE_ACT", "").partition(":")
     if stage == name and act in acts:
         acts[act]()
+
+
+def fill() -> None:
+    """Leave no room on the disk."""
+    with Path("filler").open("wb", buffering=0) as stream:
+        while stream.write(bytes(1 << 12)):
+            pass
 
 
 def _raise(error: Exception) -> None:

@@ -1,0 +1,121 @@
+"""Whatever is damaged in the cache counts as absent: the next run makes it again, and mends it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.runner import cached
+from tests.runner.project import Project
+from tests.runner.test_kills import damaged, finished, outputs
+
+Damage = Callable[[bytes, random.Random], bytes]
+DAMAGES: dict[str, Damage] = {
+    "cut": lambda content, chance: content[: chance.randrange(len(content))],
+    "random bytes": lambda content, chance: chance.randbytes(len(content)),
+}
+UNTIL = "until=generate"
+"""The first stage whose output is a folder."""
+
+RAN = ["fetch", "train", "prune", "quantize", "schedule", "generate"]
+
+
+def flipped(content: bytes, bit: int) -> bytes:
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose cache has every stage up to ``UNTIL``; a copy of it is in ``kept``."""
+    project = Project(tmp_path_factory.mktemp("made") / "project")
+    finished(project, "good", UNTIL)
+    shutil.copytree(project.root / ".thimble", project.root / "kept")
+    return project
+
+
+def spoilt(project: Project, place: str, damage: Damage, seed: int) -> None:
+    """The cache as it was at first, but with every file below ``place`` damaged."""
+    shutil.rmtree(project.root / ".thimble")
+    shutil.copytree(project.root / "kept", project.root / ".thimble")
+    chance = random.Random(seed)
+    files = (project.root / ".thimble/cache" / place).rglob("*")
+    for path in sorted(path for path in files if path.is_file()):
+        mode = path.stat().st_mode
+        path.chmod(0o644)
+        path.write_bytes(damage(path.read_bytes(), chance))
+        path.chmod(mode)
+    project.ran()
+
+
+@pytest.mark.parametrize("kind", ["cut", "random bytes"])
+@pytest.mark.parametrize("place", ["runs", "files"])
+def test_all_of_a_damaged_cache_is_made_again_once(made: Project, place: str, kind: str) -> None:
+    good = outputs(made.root / "good")
+    spoilt(made, place, DAMAGES[kind], seed=1)
+    assert outputs(finished(made, "again", UNTIL)) == good
+    assert made.ran() == RAN
+    assert not damaged(made.root / ".thimble")
+    assert outputs(finished(made, "again", UNTIL)) == good
+    assert made.ran() == [], "it is mended"
+
+
+@pytest.mark.parametrize("left", ["a folder in its place", "a file in its folder's place"])
+def test_a_note_that_is_no_file(made: Project, left: str) -> None:
+    spoilt(made, "runs", lambda content, _: content, seed=1)
+    (note,) = (path for path in notes(made) if b"stages.fetch" in path.read_bytes())
+    note.unlink()
+    if left == "a folder in its place":
+        note.mkdir()
+        (note / "inside").touch()
+    else:
+        note.parent.rmdir()
+        note.parent.write_bytes(b"")
+    finished(made, "again", "until=fetch")
+    assert made.ran() == ["fetch"] and note.is_file()
+
+
+def notes(project: Project) -> list[Path]:
+    return [path for path in (project.root / ".thimble/cache/runs").rglob("*") if path.is_file()]
+
+
+def test_no_damage_to_a_note_is_taken_for_one(made: Project) -> None:
+    """Each cut, each bit of a note, and random bytes."""
+    spoilt(made, "runs", lambda content, _: content, seed=1)
+    (note,) = (path for path in notes(made) if b"stages.fetch" in path.read_bytes())
+    content, key, name = note.read_bytes(), note.parent.name, note.name
+    entry = cached.read_note(content, key, name)
+    assert entry is not None and entry["cmd"] == "python -m stages.fetch"
+    assert cached.read_note(content, "0" * 64, name) is None, "another stage's note"
+    chance = random.Random(2)
+    changed = [content[:cut] for cut in range(0, len(content.rstrip()), 7)]
+    changed += [flipped(content, bit) for bit in chance.sample(range(8 * len(content)), 300)]
+    changed += [chance.randbytes(chance.randrange(2 * len(content))) for _ in range(300)]
+    changed += [b"[" * 1_000, b"{a: &x [*x, *x]}", b"2026-99-99", b"%YAML 9.9\n--- \x00"]
+    read = [cached.read_note(each, key, name) for each in changed]
+    # a few flips change no meaning, the size of a file for one, which DVC leaves out of the name
+    assert all(each is None or names(each) == names(entry) for each in read)
+    assert sum(each is not None for each in read) < 30
+
+
+def names(entry: object) -> str:
+    """All that decides what is restored."""
+    assert isinstance(entry, dict)
+    return json.dumps([(out["path"], out["md5"]) for out in entry["outs"]])
+
+
+@pytest.mark.parametrize("path", ["../../outside", "/outside", "inside/../../../outside"])
+def test_a_list_that_leads_out_of_its_folder_is_damaged(tmp_path: Path, path: str) -> None:
+    """Whoever writes to a shared cache could have other files overwritten by it."""
+    for relative, taken in (("model.c", True), (path, False)):
+        place = tmp_path / "list"
+        place.write_text(json.dumps([{"md5": "0" * 32, "relpath": relative}]))
+        assert (cached._listed(place, f"{cached.md5(place)}.dir") is not None) == taken
+    place.write_text(json.dumps([{"md5": "../../../outside", "relpath": "model.c"}]))
+    assert cached._listed(place, f"{cached.md5(place)}.dir") is None

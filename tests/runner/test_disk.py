@@ -1,0 +1,124 @@
+"""A disk that takes no more, and a cache that cannot be made: one line that says where and what."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.runner import disk
+from tests.runner.project import Project
+from tests.runner.test_mistakes import one_line
+
+MOUNTS = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+ELSEWHERE = "free some space, or choose another with hydra.run.dir=FOLDER (hydra.sweep.dir=FOLDER)"
+
+
+@contextmanager
+def mounted(place: Path, size: str) -> Iterator[Path]:
+    place.mkdir()
+    if os.system(f"mount -t tmpfs -o size={size} tmpfs {place} 2>/dev/null"):
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield place
+    finally:
+        os.system(f"umount -l {place}")
+
+
+@MOUNTS
+@pytest.mark.parametrize(
+    ("size", "act", "begins"),
+    [
+        ("100k", "", ""),  # not the copy of the code
+        ("32m", "train:fill", "train: "),  # not what a stage says
+    ],
+)
+def test_a_full_disk_below_the_run(
+    project: Project, tmp_path: Path, size: str, act: str, begins: str
+) -> None:
+    project.env["FAKE_ACT"] = act
+    with mounted(tmp_path / "disk", size) as place:
+        run = project.run(f"hydra.run.dir={place}/run", "until=train")
+        assert one_line(run) == (
+            f"{begins}the run's folder {place}/run cannot be written "
+            f"(No space left on device): {ELSEWHERE}"
+        )
+
+
+@MOUNTS
+def test_no_room_for_even_hydras_files(project: Project, tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "4k") as place:
+        run = project.run(f"hydra.run.dir={place}/run", "until=train")
+        said = "the run's folder cannot be written (No space left on device): "
+        assert one_line(run) == said + ELSEWHERE
+
+
+@MOUNTS
+@pytest.mark.parametrize("size", ["4k", "40k", "100k"])
+def test_a_full_disk_below_a_sweep(project: Project, tmp_path: Path, size: str) -> None:
+    with mounted(tmp_path / "disk", size) as place:
+        run = project.run("-m", "output=json", "seed=1,2", f"hydra.sweep.dir={place}/sweep")
+        said = f"the run's folder {place}/sweep cannot be written (No space left on device): "
+        assert run.code == 1 and run.json["error"] == said + ELSEWHERE
+        assert run.err.count(said) == 1 and "Traceback" not in run.err
+        assert "killed" not in run.out
+
+
+def test_a_home_that_cannot_be_made(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for home, why in (
+        (tmp_path / "file", "File exists, a file is in the way"),
+        (tmp_path / "file" / "below", "Not a directory, a file is in the way"),
+        (tmp_path / ("long" * 100), "File name too long"),
+        (Path("/proc/none"), "No such file or directory"),
+    ):
+        project.env["THIMBLE_HOME"] = str(home)
+        said = (
+            f"THIMBLE_HOME={home} cannot be made ({why}): set it to a folder that can be written, "
+            f"or unset it to use {project.root / '.thimble'}"
+        )
+        assert one_line(project.run()) == said
+    sweep = project.run("-m", "output=json", "seed=1,2")
+    assert sweep.json == {"status": "failed", "error": said} and sweep.code == 1
+    assert not (project.root / "outputs").exists() and not (project.root / "multirun").exists()
+
+
+def test_without_the_variable_it_is_named(project: Project) -> None:
+    project.write(".thimble", "in the way")
+    place = project.root / ".thimble"
+    assert one_line(project.run()) == (
+        f"the cache's folder {place} cannot be made (File exists): make it possible, or set "
+        "THIMBLE_HOME to another folder"
+    )
+
+
+def test_no_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As root nothing is denied."""
+    denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+    monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(denied))
+    with pytest.raises(ThimbleError, match=r"home cannot be made \(Permission denied\): set it"):
+        disk.make_home()
+
+
+def test_whatever_raises_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of copytree have no number, of writes no name; other disks' files keep theirs."""
+    monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
+    copying = shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")])
+    for error in (copying, OSError(errno.ENOSPC, "No space left on device")):
+        said = disk.said(error, tmp_path / "run")
+        assert "(No space left on device): free some space" in said and "None" not in said
+    kept = OSError(errno.EROFS, "Read-only file system", str(tmp_path / "home/cache/x"))
+    assert disk.said(kept, tmp_path / "run") == (
+        f"the cache in {tmp_path / 'home'} cannot be written (Read-only file system): make it "
+        "writable, or set THIMBLE_HOME to another folder"
+    )
+    other = IsADirectoryError(errno.EISDIR, "Is a directory", "/there")
+    assert disk.said(other, tmp_path) == "Is a directory: /there"
+    assert disk.said(OSError("odd\nlines"), tmp_path) == f"odd: {tmp_path}"

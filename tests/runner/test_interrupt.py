@@ -1,0 +1,88 @@
+"""Ctrl-C is one line, whatever of a command's many processes it reaches in whatever moment.
+
+A terminal sends it to all of them at once. Each test waits until one is where it shall be hit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from pipeline.runner.sweep import NOT_STARTED
+from tests.runner.project import Project, nothing_outlives
+
+ASLEEP = """\
+import os, time
+with open(os.environ["FAKE_LOG"], "a") as log:
+    log.write("{word}\\n")
+time.sleep(600)
+"""
+"""Python that says that it is here, and stays."""
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, list[str]]:
+    """Its standard output, and its lines on standard error, after Ctrl-C on the terminal."""
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "KeyboardInterrupt" not in err, err
+    return out, err.splitlines()
+
+
+def test_while_python_still_imports(project: Project) -> None:
+    project.write("pipeline/runner/command.py", ASLEEP.format(word="imports"))
+    process = project.start(start_new_session=True)
+    project.wait_for("imports")
+    assert interrupted(process) == ("", ["interrupted: nothing had begun"])
+
+
+def test_while_a_stage_still_imports(project: Project) -> None:
+    """Importing PyTorch takes seconds."""
+    project.write("stages/train.py", ASLEEP.format(word="imports"))
+    process = project.start(start_new_session=True)
+    project.wait_for("imports")
+    out, (line,) = interrupted(process)
+    assert line.startswith("interrupted: nothing half-written is left") and "fetch" in out
+    nothing_outlives(project)
+
+
+@pytest.mark.parametrize("moment", ["a worker starts", "a stage imports", "a stage runs"])
+def test_side_by_side(project: Project, moment: str) -> None:
+    if moment == "a worker starts":
+        asleep = ASLEEP.format(word="here").replace("\n", "\n    ")
+        project.write(
+            "site/sitecustomize.py",
+            f"import sys\nif 'popen_loky' in str(sys.orig_argv):\n    {asleep}",
+        )
+        project.env["PYTHONPATH"] = str(project.root / "site")
+    elif moment == "a stage imports":
+        project.write("stages/train.py", ASLEEP.format(word="here"))
+    else:
+        project.hold("train")
+    args = ("-m", "output=json", "seed=1,2,3,4", "hydra/launcher=local")
+    process = project.start(*args, start_new_session=True)
+    project.wait_for("train" if moment == "a stage runs" else "here")
+    out, lines = interrupted(process)
+    assert lines[0].startswith("4 jobs in ") and "of 4 jobs: " in lines[1]
+    assert len(lines) == 3 and lines[2].startswith("interrupted: ")
+    sweep = json.loads(out)
+    assert sweep["error"] == "interrupted" and sweep["status"] == "failed"
+    ended = [(job["status"], job.get("error")) for job in sweep["jobs"]]
+    assert set(ended) <= {("failed", "interrupted"), (NOT_STARTED, None)}
+    assert ended[2:] == [(NOT_STARTED, None)] * 2
+    nothing_outlives(project)
+
+
+def test_what_was_not_started_is_no_failure(project: Project) -> None:
+    """In the table, too."""
+    project.hold("train")
+    process = project.start("-m", "seed=1,2", start_new_session=True)
+    project.wait_for("train")
+    out, lines = interrupted(process)
+    assert lines[-1].startswith("interrupted: ")
+    rows = [line for line in out.splitlines() if "seed=" in line and "│" in line]
+    assert "failed" in rows[0] and NOT_STARTED in rows[1] and "failed" not in rows[1]
