@@ -1,5 +1,6 @@
 #!/bin/sh
-# The shell that DVC starts stages with. A terminal sends Ctrl-C to all processes of a command: they
-# and what they start leave it to run.py, which ends them. Else each would print a trace of its own.
+# The shell that DVC starts a stage with, as: deaf.sh -c COMMAND. A terminal sends Ctrl-C to all of a
+# command's processes; the stage and what it starts leave it to run.py, which ends them. The stage
+# takes the shell's place, so that no shell is left to say that it was killed.
 trap '' INT
-exec /bin/sh "$@"
+eval "exec $2"

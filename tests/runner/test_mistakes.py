@@ -25,7 +25,7 @@ def one_line(run: Run, code: int = 1) -> str:
     """The one line on standard error after the lines of stages that went well."""
     assert run.code == code, run.err
     assert "Traceback" not in run.err and "HYDRA_FULL_ERROR" not in run.err
-    (line,) = [line for line in run.err.splitlines() if line != "Killed"]  # a shell's own word
+    (line,) = run.err.splitlines()
     return line
 
 
