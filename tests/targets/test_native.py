@@ -21,7 +21,7 @@ from pipeline.frames import stored
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
-from pipeline.plan import serialize
+from pipeline.plan import proof, serialize
 from pipeline.schedule import check
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host
@@ -143,6 +143,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     plan = Ordinary().plan(graph, computer())
     artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
     serialize.save(plan, folder / "plan.json")
+    proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
     return folder
 
 
