@@ -4,7 +4,6 @@ import io
 import os
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +72,13 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
 def test_a_mirror_serves_compressed_files(server: str, tmp_path: Path) -> None:
     Mirror(server).download(tmp_path, ["good"])
     assert gzip.decompress((tmp_path / "good.gz").read_bytes()) == b"content"
@@ -92,31 +98,34 @@ def test_a_mirror_says_what_is_wrong(server: str, tmp_path: Path) -> None:
         Mirror(server, archive="bad.tar.gz").download(tmp_path, ["good"])
 
 
-def test_a_mirror_out_of_reach_is_given_up_fast(tmp_path: Path) -> None:
-    begin = time.monotonic()
+def test_a_mirror_out_of_reach_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None
+) -> None:
+    tried = []
+
+    def refused(*arguments: object) -> None:
+        tried.append(arguments)
+        raise OSError
+
+    monkeypatch.setattr("socket.create_connection", refused)
     with pytest.raises(SourceError, match="no connection"):
         Mirror("https://mirror.invalid").download(tmp_path, ["a", "b", "c", "d"])
-    assert time.monotonic() - begin < 10
+    assert len(tried) == 1
 
 
 def test_a_name_server_that_never_answers_costs_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None
 ) -> None:
     released = threading.Event()
 
     def silent(*arguments: object) -> None:
-        released.wait(30)
+        released.wait()
         raise OSError
 
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setattr("socket.create_connection", silent)
-    begin = time.monotonic()
     with pytest.raises(SourceError, match="no connection"):
         Mirror("https://mirror.invalid").download(tmp_path, ["a"])
-    released.set()
-    assert time.monotonic() - begin < 8
+    released.set()  # it was not waited for
 
 
 def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_the_next_one_is_made_meanwhile() -> None:
 
     with one_ahead(make, 2) as ahead:
         assert ahead(0) == 0
-        assert began.wait(10)  # nobody asked for 1 yet
+        assert began.wait()  # nobody asked for 1 yet
         assert ahead(1) == 1
     assert made == [(0, False), (1, False)]
 

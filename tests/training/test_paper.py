@@ -1,8 +1,6 @@
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.paper import SCORE, Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
+from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4))
 DATA = Synthetic(train=1200).arrays()
@@ -147,11 +146,7 @@ def test_a_killed_process_resumes_to_the_same_weights(
     checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"
     environment = os.environ | {"THIMBLE_CHECKPOINTS": str(checkpoints)}
     command = [sys.executable, "-c", PROGRAM.format(out=out)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    while process.poll() is None and len(list(checkpoints.glob("*.ckpt"))) < files:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    kill(PROGRAM.format(out=out), checkpoints, files, environment)
     assert not out.exists()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "teacher 1/6" not in done.stderr  # it went on where it was

@@ -1,5 +1,4 @@
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT, ThreePhases
+from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4, 5))
 DATA = Synthetic(train=300).arrays()
@@ -121,11 +121,7 @@ def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
     checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"
     environment = os.environ | {"THIMBLE_CHECKPOINTS": str(checkpoints)}
     command = [sys.executable, "-c", PROGRAM.format(out=out)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    while process.poll() is None and len(list(checkpoints.glob("*.ckpt"))) < 2:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    kill(PROGRAM.format(out=out), checkpoints, 2, environment)
     assert not out.exists()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "epoch 1/18" not in done.stderr  # it went on where it was

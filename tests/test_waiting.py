@@ -1,0 +1,58 @@
+"""Tests wait for events: on a machine that does twenty other things, a time proves nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import ROOT
+from tests.waiting import until
+
+TIMED = (
+    r"\.(communicate|wait|join|result)\(timeout=",
+    r"\.(wait|join)\([1-9]",
+    r"time\.(monotonic|perf_counter|time)\(\) *(-|<|>)",
+    r"\bdeadline = ",
+)
+"""A limit on real time; processor time, ``time.process_time()``, may have one."""
+MEASURED = {"tests/runner/test_kills.py", "tests/bench.py", "tests/test_waiting.py"}
+"""How long parts of a run take tells at which moments to kill it, and nothing else."""
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
+
+
+@pytest.mark.parametrize("pattern", TIMED)
+def test_no_test_has_a_limit_on_real_time(pattern: str) -> None:
+    found = [
+        f"{file}:{number}: {line.strip()}"
+        for file in FILES
+        if file not in MEASURED
+        for number, line in enumerate((ROOT / file).read_text().splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+    assert not found, "wait with until() of tests/waiting.py"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p.communicate(timeout=3)",
+        "p.wait(30)",
+        "assert time.monotonic() - begin < 5",
+        "deadline = 1",
+    ],
+)
+def test_the_patterns_find_what_they_are_for(line: str) -> None:
+    assert any(re.search(pattern, line) for pattern in TIMED)
+
+
+def test_until_returns_when_it_happened(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def third() -> bool:
+        tries.append(1)
+        return len(tries) == 3
+
+    until(third)
+    assert len(tries) == 3
