@@ -121,6 +121,8 @@ class Interpreter:
     def compute(self, step: Compute, env: Env) -> None:
         op, out = self.operators[step.op], self.place(step.out, env)
         box = step.out.box(out.shape, env)
+        if not size_of(box):
+            return
         self.spoil(step)
         for block in self.blocks(box, step, env):
             acc = op.accumulate(self.graph.tensors, block, self.regions(op, step.ins, block, env))
@@ -155,6 +157,8 @@ class Interpreter:
         op = self.operators[step.op]
         acc, out = self.place(step.acc, env), self.place(step.out, env)
         box = step.out.box(out.shape, env)
+        if not size_of(box):
+            return
         extents = tuple(stop - start for start, stop in box)
         extra = self.constants(op, step.ins, env)
         times = unit_times(extents, step.unit, ())
@@ -164,8 +168,6 @@ class Interpreter:
 
     def blocks(self, box: Box, step: Compute, env: Env) -> list[Box]:
         """The blocks to compute one after the other; all at once where their order is nothing."""
-        if any(start == stop for start, stop in box):
-            return []
         op, out = self.operators[step.op], self.place(step.out, env)
         extents = tuple(stop - start for start, stop in box)
         beside = [self.place(source, env) for source in step.ins]

@@ -31,7 +31,8 @@ def value(index: Index, env: dict[str, int]) -> int:
 class Slice:
     """The box ``lo … lo + size`` of a buffer, clipped to its shape.
 
-    Of size 0, for a step that reads it, it says that nothing is there, as in padding.
+    A step that writes an empty one has nothing to do; a step that reads one of size 0 is told that
+    nothing is there, as in padding.
     ``copy`` (modulo the buffer's copies) says in which of its places.
     """
 

@@ -123,19 +123,21 @@ class _Verifier:
     def compute(self, event: Event, step: Compute) -> None:
         op, out = self.operators[step.op], self.place(event, step.out)
         self.expect(event, out, op.output, "accumulator" if step.partial else "activation")
-        box = self.some(event, step.out)
+        frame, box = self.frame(event), self.box(event, step.out)
+        if not size_of(box):
+            return
         terms = op.terms(self.graph.tensors)
         read = [operand for term in terms for operand in term.operands]
         read += () if step.partial else op.completion(self.graph.tensors)
         sources = self.sources(event, step.ins, read)
         times = self.times(event, box, step.unit, step.order)
-        available = {tensor: self.box(event, s) for tensor, s in sources.items()}
+        available = self.available(event, sources)
         reads = [
             self.operand(event, operand, box, times, sources, available)
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
-        written = elements(out, box, self.frame(event), times)
+        written = elements(out, box, frame, times)
         sums: IntArray | int = COMPLETE
         if step.partial:
             self.divisible(event, op)
@@ -154,21 +156,24 @@ class _Verifier:
         self.expect(event, acc, op.output, "accumulator")
         self.divisible(event, op)
         self.sums_fit(event, op, acc)
-        box = self.some(event, step.acc)
-        self.ledger.commit(event, [], elements(acc, box, self.frame(event)), 0)
+        frame, box = self.frame(event), self.box(event, step.acc)
+        if size_of(box):
+            self.ledger.commit(event, [], elements(acc, box, frame), 0)
 
     def finish(self, event: Event, step: Finish) -> None:
         op = self.operators[step.op]
         acc, out = self.place(event, step.acc), self.place(event, step.out)
         self.expect(event, acc, op.output, "accumulator")
         self.expect(event, out, op.output, "activation")
-        box = self.some(event, step.out)
+        frame, box = self.frame(event), self.box(event, step.out)
         if self.box(event, step.acc) != box:
             raise PlanError(f"{event} finishes other elements than it writes")
+        if not size_of(box):
+            return
         times = self.times(event, box, step.unit, ())
-        held = elements(acc, box, self.frame(event), times)
+        held = elements(acc, box, frame, times)
         sources = self.sources(event, step.ins, op.completion(self.graph.tensors))
-        available = {tensor: self.box(event, s) for tensor, s in sources.items()}
+        available = self.available(event, sources)
         reads = self.completion(event, op, box, times, sources, available)
         found = self.ledger.find(event, held)
         terms = op.terms(self.graph.tensors)
@@ -177,7 +182,7 @@ class _Verifier:
         if wrong.any():
             number = int(held.patch.numbers[tuple(np.argwhere(wrong)[0])])
             raise PlanError(f"{event} finds element {number} of {op.output} incomplete")
-        written = elements(out, box, self.frame(event), times)
+        written = elements(out, box, frame, times)
         self.ledger.commit(event, [*reads, held], written, COMPLETE)
         self.computed[op.name] += written.patch.size
 
@@ -185,10 +190,12 @@ class _Verifier:
         source, target = self.place(event, step.src), self.place(event, step.dst)
         if form(source) != form(target):
             raise PlanError(f"{event} turns {source.name} into {target.name}")
-        box = self.some(event, step.src)
+        frame, box = self.frame(event), self.box(event, step.src)
         if self.box(event, step.dst) != box:
             raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
-        frame = 0 if self.constant(source) else self.frame(event)
+        if not size_of(box):
+            return
+        frame = 0 if self.constant(source) else frame
         read = elements(source, box, frame)
         sums = self.ledger.find(event, read)
         self.ledger.commit(event, [read], elements(target, box, frame), sums)
@@ -199,18 +206,16 @@ class _Verifier:
         return self.plan.buffer[piece.buffer].at(value(piece.copy, event.env))
 
     def box(self, event: Event, piece: Slice) -> Box:
-        """The elements of a slice; a kernel begins at its first, so it may not lie outside."""
-        box = piece.box(self.plan.buffer[piece.buffer].shape, event.env)
-        if any(start == stop and size for (start, stop), size in zip(box, piece.size, strict=True)):
-            raise PlanError(f"{event}: its slice of {piece.buffer} lies outside of the tensor")
-        return box
+        return piece.box(self.plan.buffer[piece.buffer].shape, event.env)
 
-    def some(self, event: Event, piece: Slice) -> Box:
-        """The elements of a slice that a step is about: there has to be one."""
-        box = self.box(event, piece)
-        if any(start == stop for start, stop in box):
-            raise PlanError(f"{event} has nothing to do: its slice of {piece.buffer} is empty")
-        return box
+    def available(self, event: Event, sources: dict[str, Slice]) -> dict[str, Box]:
+        """What the slices hold, by tensor: a kernel begins at their first element, so none may lie
+        outside of its tensor."""
+        boxes = {tensor: self.box(event, piece) for tensor, piece in sources.items()}
+        for piece, box in zip(sources.values(), boxes.values(), strict=True):
+            if any(low == high and size for (low, high), size in zip(box, piece.size, strict=True)):
+                raise PlanError(f"{event}: its slice of {piece.buffer} lies outside of the tensor")
+        return boxes
 
     def sources(
         self, event: Event, ins: tuple[Slice, ...], read: Sequence[Operand]

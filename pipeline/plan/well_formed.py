@@ -157,8 +157,8 @@ def _scopes(
         if not isinstance(step, Loop):
             yield step, scope
             continue
-        if not step.var.isidentifier():
-            raise PlanError(f"{step.var!r} is no name of a loop variable")
+        if not step.var:
+            raise PlanError("a loop's variable has no name")
         if step.var in scope:
             raise PlanError(f"loop {step.var} is inside of another loop {step.var}")
         yield from _scopes(step.body, (*scope, step.var))

@@ -14,7 +14,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from pipeline import ihex
-from pipeline.plan import serialize
+from pipeline.plan import proof, serialize
 from pipeline.strategies.herringbone import Herringbone
 from tests.codegen.support import uno
 from tests.strategies.chains import Chain
@@ -29,7 +29,9 @@ def workspace(tmp_path: Path) -> Path:
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).dense("d", 2).graph()
     graph.save(tmp_path)
-    serialize.save(Herringbone("slots").plan(graph, uno()), tmp_path / "plan.json")
+    plan = Herringbone("slots").plan(graph, uno())
+    serialize.save(plan, tmp_path / "plan.json")
+    proof.save(tmp_path / "proof.json", proof.prove(plan, graph), plan, graph)
     return tmp_path
 
 

@@ -172,7 +172,8 @@ def stepped(plan: Plan, *steps: Any) -> Plan:
 def test_refuses_another_networks_plan_and_two_tracks() -> None:
     graph, plan = small()
     refused(graph, replace(plan, graph="other"), "the plan is for other, the graph is net")
-    refused(graph, replace(plan, tracks=plan.tracks * 2), "one track of steps")
+    tracks = (*plan.tracks, replace(plan.tracks[0], name="io"))
+    refused(graph, replace(plan, tracks=tracks), "one track of steps")
 
 
 def test_refuses_tables_and_nibbles() -> None:
@@ -195,8 +196,8 @@ def test_refuses_inputs_and_outputs_in_pieces() -> None:
 
 def test_refuses_memories_it_cannot_use() -> None:
     graph, plan = small()
-    more = replace(plan, memories=(*plan.memories, Memory("card", 512, "block", 512)))
-    refused(graph, changed(more, "conv0", memory="card"), "one arena in RAM.*card, sram")
+    more = replace(plan, memories=(*plan.memories, Memory("dtcm", 512)))
+    refused(graph, changed(more, "conv0", memory="dtcm"), "one arena in RAM.*dtcm, sram")
 
 
 def test_refuses_an_order_that_overwrites_its_input() -> None:
