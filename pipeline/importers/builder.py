@@ -257,6 +257,8 @@ class Builder:
         kept = [axis for axis in range(1, rank) if axis not in over]
         if not over or over[0] == 0:
             raise self.refuse(f"over axes {list(axes)[:8]} of {list(x.shape)}: not the batch's")
+        if x.shape[0] != 1:
+            raise self.refuse(f"of {list(x.shape)}: only where axis 0, the batch, is 1")
         shape = tuple(x.shape[axis] for axis in kept)
         if rank == 4 and set(over) <= {2, 3}:
             image = x

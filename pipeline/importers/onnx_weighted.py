@@ -130,6 +130,11 @@ def matmul(call: Call) -> Value:
 def batch_norm(call: Call) -> Value:
     """scale, bias, mean, variance."""
     scale, bias, mean, variance = (call.constant(index).floats for index in range(1, 5))
+    sizes = {each.shape for each in (scale, bias, mean, variance)}
+    if sizes != {call.x.shape[1:2]}:
+        raise call.refuse(
+            f"its constants are not one number for each channel of {list(call.x.shape)}"
+        )
     if (variance < 0).any():
         raise call.refuse("has negative variances")
     factor = scale / np.sqrt(variance + call.number("epsilon", 1e-5))

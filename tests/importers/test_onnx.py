@@ -111,6 +111,11 @@ def test_what_is_refused_is_one_line() -> None:
     assert "only zeros" in refused(one("Pad", IMAGE, opset=13, mode="reflect"))
     assert "axis 2 open" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])],
                                           (1, 3, "h", 8)))  # fmt: skip
+    turned = [onnx.helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2, 3]),
+              onnx.helper.make_node("ReduceMean", ["t"], ["y"], axes=[2])]  # fmt: skip
+    assert "only where axis 0, the batch, is 1" in refused(model(turned, IMAGE, opset=13))
+    three = [np.ones(n, np.float32) for n in (4, 3, 4, 4)]
+    assert "one number for each channel" in refused(one("BatchNormalization", IMAGE, *three))
     assert "batch of 8" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])], (8, 3)))
     assert "nothing before it makes" in refused(
         model([onnx.helper.make_node("Add", ["x", "z"], ["y"])], (1, 3))
