@@ -107,6 +107,8 @@ def bias_of(call: Call, index: int, steps: Constant) -> Constant | None:
         return None
     assert steps.steps is not None
     unit = quantization(call, 1, 2)[0].scale * steps.steps.reshape(-1)
+    if unit.size not in (1, found.values.size):
+        raise call.refuse(f"{found.values.size} biases for weights with {unit.size} scales")
     return Constant(found.floats.reshape(-1) * unit)
 
 

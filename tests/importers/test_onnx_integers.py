@@ -159,6 +159,9 @@ def test_what_is_refused_is_one_line(tmp_path: Path) -> None:
     pad = N("Pad", ["q", "pads", "v"], ["p"])
     said = refused(tmp_path, nodes=[pad], constants={"pads": PADS, "v": 7}, ends=HERE)
     assert "constant 135: only the zero point 119 (it stands for 0) is supported" in said
+    plain = N("QLinearConv", ["q", *CONV, "b"], ["p"])
+    three = {"b": np.zeros(3, np.int32)}
+    assert "3 biases for weights with 5 scales" in refused(tmp_path, nodes=[plain], constants=three)
     conv = N("QLinearConv", ["q", *CONV, "b"], ["a"], pads=[1, 1, 1, 1])
     joined = N("Concat", ["a", "q"], ["p"], axis=1)
     assert "have different scales or zero points" in refused(tmp_path, nodes=[conv, joined])
