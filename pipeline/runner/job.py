@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import home
-from pipeline.artifacts import write_json
+from pipeline.artifacts import read_json, write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import disk, own, replay, results, surroundings, workspace
+from pipeline.runner import disk, own, replay, results, surroundings, titles, workspace
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
 from pipeline.runner.screen import Screen, fail
 from pipeline.runner.stage import Outcome, Stages
+from pipeline.runner.sweep import ABOUT
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
 from pipeline.tracking.entry import Entry
@@ -52,24 +53,22 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
         code = code_version()
-        if self.config["tracking"] != "none":
-            tags = code | ({"replay_of": self.record.name} if self.record else {})
-            self._entry = spool.begin(self.folder, tags, os.environ.get(FOLDER, ""))
         with self._ending():
             lock = workspace.create(self.folder, self.config)
             try:
                 about = surroundings.surroundings() | code | {"typed": str(home.typed())}
                 write_json(self.folder / surroundings.FILE, about)
-                self._run_stages()
+                self._run_stages(code)
                 if self.record:
                     self.result |= replay.verdict(self.record, self.folder)
             finally:
                 lock.release()
         return self.result
 
-    def _run_stages(self) -> None:
+    def _run_stages(self, code: Mapping[str, str]) -> None:
         self.screen.header(self.config, self.folder)
         with Stages(self.folder, self._keep, self._remote()) as stages:
+            self._track(code)
             for name in self.stages:
                 self.screen.start(name)
                 flashing = name == "simulate" and self.config["target"]["name"] == "flash"
@@ -79,6 +78,18 @@ class Job:
                     break
         if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too
             shutil.rmtree(self._keep, ignore_errors=True)
+
+    def _track(self, code: Mapping[str, str]) -> None:
+        """Have it tracked from here on: a mistake that was found before is no failed run."""
+        if self.config["tracking"] != "none":
+            sweep, title = os.environ.get(FOLDER, ""), titles.of_run(self.config)
+            if sweep:
+                jobs = read_json(Path(sweep) / ABOUT)["jobs"]
+                title = titles.of_job(self.config, jobs, HydraConfig.get().job.num)
+            tags = {**code, **({"replay_of": self.record.name} if self.record else {})}
+            if named := HydraConfig.get().runtime.choices.get("experiment"):
+                tags["experiment"] = str(named)
+            self._entry = spool.begin(self.folder, title, tags, sweep)
 
     def _remote(self) -> Remote | None:
         """The cache that is shared with other machines; none for what is to be made anew."""
@@ -118,9 +129,15 @@ class Job:
                 self.result |= {"warnings": told}
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
                 write_json(self.folder / "result.json", self.result)
-                if self._entry is not None:
+                if self._entry is not None and self._began():
                     spool.end(self._entry, self.result)
                     self._spooled = True
+                elif self._entry is not None:
+                    spool.forget(self._entry)
+
+    def _began(self) -> bool:
+        """Whether its first stage has begun: one that ran has a log."""
+        return bool(self._took) or (self.folder / workspace.LOG / f"{self.stages[0]}.log").exists()
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""

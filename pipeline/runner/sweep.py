@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.artifacts import read_json, write_json
-from pipeline.runner import disk, progress, table
+from pipeline.runner import disk, progress, table, titles
 from pipeline.runner.progress import FOLDER, KILLED
 from pipeline.runner.relative import compared
 from pipeline.runner.screen import fail, json_line
@@ -41,7 +41,9 @@ def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> No
         "entry": None,
     }
     if about["tracking"] != "none":
-        about["entry"] = asdict(spool.begin(folder, code_version(), parent=True))
+        choices, typed = config.hydra.runtime.choices, config.hydra.overrides.task
+        title = titles.of_sweep(choices, typed, jobs)
+        about["entry"] = asdict(spool.begin(folder, title, code_version(), parent=True))
     write_json(folder / ABOUT, about)
     os.environ[FOLDER] = str(folder)
 

@@ -19,6 +19,7 @@ class Entry:
         result: what ``result.json`` holds.
         sweep: of a job, the folder of the sweep it belongs to; "" for a single run.
         parent: the entry ends the sweep whose folder is ``folder``.
+        title: what a person calls it.
         begin, end: seconds since 1970.
         tags: what else is known of it, such as the code's version when it began.
     """
@@ -28,6 +29,7 @@ class Entry:
     result: dict[str, Any]
     sweep: str = ""
     parent: bool = False
+    title: str = ""
     begin: float = 0.0
     end: float = field(default_factory=time.time)
     tags: dict[str, str] = field(default_factory=dict)

@@ -27,14 +27,17 @@ def folder() -> Path:
     return home.home() / "tracking"
 
 
-def begin(run: Path, tags: Mapping[str, str], sweep: str = "", parent: bool = False) -> Entry:
-    """Note that a run has begun: if its process is killed, that is what MLflow gets to know.
+def begin(
+    run: Path, title: str, tags: Mapping[str, str], sweep: str = "", parent: bool = False
+) -> Entry:
+    """Note that the run called ``title`` has begun: if its process is killed, that is what MLflow
+    gets to know.
 
     ``end`` replaces the note, in steps that a kill cannot part: no run is lost or counted twice.
     """
     name = f"{time.time_ns()}-{socket.gethostname()}-{os.getpid()}"
     result = {"status": "failed", "run_dir": str(run), "error": KILLED}
-    entry = Entry(name, str(run), result, sweep, parent, begin=time.time(), tags=dict(tags))
+    entry = Entry(name, str(run), result, sweep, parent, title, time.time(), tags=dict(tags))
     with contextlib.suppress(OSError):  # a full disk, a read-only cache: the stages say so
         write_json(_begun(entry), asdict(entry))
     return entry
@@ -44,6 +47,11 @@ def end(entry: Entry, result: Mapping[str, Any]) -> None:
     """Put ``entry`` into the spool with its ``result``."""
     write_json(_begun(entry), asdict(replace(entry, result=dict(result), end=time.time())))
     _spool(_begun(entry))
+
+
+def forget(entry: Entry) -> None:
+    """Take back that ``entry`` has begun: it was a mistake, and is no run."""
+    _begun(entry).unlink(missing_ok=True)
 
 
 def start_tracking(wait: bool = False) -> None:

@@ -19,35 +19,28 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
-from pipeline.metrics import METRICS
 from pipeline.tracking.checkout import patch
 from pipeline.tracking.entry import KILLED, Entry
+from pipeline.tracking.figures import curves, known, missing
+from pipeline.tracking.files import kept
+from pipeline.tracking.params import params
 
 EXPERIMENT = "thimble"
 DATABASE = "mlflow.db"
-ARTIFACTS = (
-    "params.yaml",
-    "versions.yaml",
-    "environment.json",
-    "dvc.yaml",
-    "dvc.lock",
-    "hashes.json",
-    "result.json",
-    "schedule.json",
-    "plan.json",
-    "generated",
-    "size.json",
-    "device.json",
-    "metrics.json",
-    "training.csv",
-    "report.html",
-    "multirun.yaml",
-    "table.csv",
-    "table.json",
-    "pareto.png",
+ABOUT = (
+    "Runs and sweeps of `python run.py`, explained in docs/tracking.md. They are listed under "
+    "*Model training*, top left: [all runs](#/experiments/{}/runs?workflowType=machine_learning)"
 )
+"""What the experiment says of itself: MLflow opens it on a page for chat bots, without a run."""
+
+OWN = ("tracking=", "output=")
+"""Overrides that make no other run."""
+
+LONGEST_TAG = 5000
+"""Characters that MLflow takes."""
+
 BATCH = 100
-"""Parameters that one call takes."""
+"""Parameters or metrics that one call takes."""
 
 ENDED = {"ok": "FINISHED", "infeasible": "FINISHED", "failed": "FAILED"}
 
@@ -71,6 +64,8 @@ class Store:
         self.client = MlflowClient(uri(folder))
         found = self.client.get_experiment_by_name(EXPERIMENT)
         self.experiment: str = found.experiment_id if found else _experiment(self.client, folder)
+        about = ABOUT.format(self.experiment)
+        self.client.set_experiment_tag(self.experiment, "mlflow.note.content", about)
 
     def log(self, entry: Entry) -> str:
         """Log ``entry`` as a run and return its id; a job's run is nested in its sweep's."""
@@ -79,20 +74,23 @@ class Store:
         if entry.sweep:
             extra["mlflow.parentRunId"] = self._run("sweep", entry.sweep, {}, entry.begin)
         run = self._run(*tag, extra, entry.begin)
-        tags = {"thimble.status": entry.result["status"], "thimble.run_dir": entry.folder}
-        named = [RunTag(*tag) for tag in (tags | entry.tags).items()]
-        self.client.log_batch(run, metrics=list(_metrics(entry)), tags=named)
-        params = list(_params(entry))
-        for first in range(0, len(params), BATCH):
-            self.client.log_batch(run, params=params[first : first + BATCH])
-        for name in ARTIFACTS:
-            path = Path(entry.folder) / name
+        if entry.title:
+            self.client.update_run(run, name=entry.title)
+        folder = Path(entry.folder)
+        config = load(path) if (path := folder / "params.yaml").is_file() else {}
+        tags = [RunTag(key, value[:LONGEST_TAG]) for key, value in _tags(entry, config).items()]
+        self.client.log_batch(run, tags=tags)
+        metrics, chosen = list(_metrics(entry)), _params(entry, config)
+        for first in range(0, max(len(metrics), len(chosen)), BATCH):
+            part = slice(first, first + BATCH)
+            self.client.log_batch(run, metrics=metrics[part], params=chosen[part])
+        for path in kept(folder):
             if path.is_dir():
-                self.client.log_artifacts(run, str(path), name)
-            elif path.exists():
+                self.client.log_artifacts(run, str(path), path.name)
+            else:
                 self.client.log_artifact(run, str(path))
         if entry.tags.get("code_dirty") == "true":
-            edits = patch(Path(entry.folder), entry.tags["code_version"])
+            edits = patch(folder, entry.tags["code_version"])
             self.client.log_text(run, edits, "code.patch")
         killed = entry.result.get("error") in ("interrupted", KILLED)
         ended = "KILLED" if killed else ENDED[entry.result["status"]]
@@ -132,29 +130,38 @@ def _experiment(client: MlflowClient, folder: Path) -> str:
     return client.create_experiment(EXPERIMENT, artifact_location=artifacts)
 
 
+def _tags(entry: Entry, config: Mapping[str, Any]) -> dict[str, str]:
+    """What became of the run, why metrics are missing, and what MLflow shows as its source."""
+    tags = {"thimble.status": str(entry.result["status"]), "thimble.run_dir": entry.folder}
+    tags["mlflow.source.name"] = "run.py"
+    if "code_version" in entry.tags:
+        tags["mlflow.source.git.commit"] = entry.tags["code_version"]
+    if error := entry.result.get("error"):
+        tags["error"] = str(error)
+    reasons = {} if entry.parent else missing(entry.result, config)
+    tags |= {f"missing.{name}": reason for name, reason in reasons.items()}
+    return tags | {"mlflow.note.content": _description(entry, reasons)} | entry.tags
+
+
+def _description(entry: Entry, reasons: Mapping[str, str]) -> str:
+    """The command that makes the run again, and what it lacks: MLflow cuts long tags off."""
+    words = [word for word in entry.result.get("overrides", ()) if not word.startswith(OWN)]
+    command = ["python run.py", *(["-m"] if entry.parent else []), *words]
+    lines = [f"- no {name}: {reason}" for name, reason in reasons.items()]
+    return "\n".join([f"`{' '.join(command)}`", "", *lines]).strip()
+
+
 def _metrics(entry: Entry) -> Iterator[Metric]:
-    for name in METRICS:
-        value = entry.result.get(name)
-        if isinstance(value, int | float):
-            yield Metric(name, float(value), round(entry.end * 1000), 0)
+    """The figures of the run's end, and the curves of its training."""
+    when = round(entry.end * 1000)
+    for name, value in known(entry.result).items():
+        yield Metric(name, value, when, 0)
+    for name, value, step in curves(Path(entry.folder)):
+        yield Metric(name, value, when, step)
 
 
-def _params(entry: Entry) -> Iterator[Param]:
-    """The resolved config, one parameter a key, and the tools' versions, ``versions.compiler``."""
-    path = Path(entry.folder) / "params.yaml"
-    if path.exists():
-        content = {k: v for k, v in load(path).items() if k not in ("code", "paper")}
-        if (versions := path.with_name("versions.yaml")).exists():  # the disk was not full
-            content["versions"] = load(versions)
-        if (environment := path.with_name("environment.json")).exists():
-            content["environment"] = load(environment)
-        for key, value in _flat(content):
-            yield Param(key, str(value)[:500])
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _params(entry: Entry, config: Mapping[str, Any]) -> list[Param]:
+    versions = Path(entry.folder) / "versions.yaml"
+    tools = load(versions) if versions.is_file() else {}  # the disk may have been full
+    found = params(config, tools, entry.result.get("overrides", ()))
+    return [Param(key, value) for key, value in found.items()] if config else []

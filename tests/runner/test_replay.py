@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
 
@@ -180,7 +181,8 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     (one,) = (run for run in found if run["params"].get("seed") == "1")
     (sweep,) = (run for run in found if not run["params"])
     assert {"environment.json", "hashes.json", "code.patch"} <= set(one["artifacts"])
-    assert one["params"]["environment.python"].startswith("3.")
+    kept = Path(urlparse(one["uri"]).path)
+    assert json.loads((kept / "environment.json").read_text())["python"].startswith("3.")
 
     edited = small.read_text()
     git(project, "checkout", "-q", ".")

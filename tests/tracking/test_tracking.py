@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 import yaml
 
+from pipeline.home import ROOT
 from tests.runner.project import Project, clean_environment
 from tests.waiting import until
 
@@ -32,8 +34,13 @@ print(json.dumps([
         "params": run.data.params,
         "metrics": run.data.metrics,
         "tags": run.data.tags,
+        "history": {
+            key: [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, key)]
+            for key in run.data.metrics
+        },
         "artifacts": [a.path for a in client.list_artifacts(run.info.run_id)],
         "uri": run.info.artifact_uri,
+        "experiment": experiment.tags,
     }
     for run in client.search_runs([experiment.experiment_id])
 ]))
@@ -41,10 +48,16 @@ print(json.dumps([
 
 
 def runs(project: Project) -> list[dict[str, Any]]:
-    """What MLflow knows, read in a process of its own: importing it here would be slow."""
+    """What MLflow knows of the runs of ``project``."""
+    return read_runs(project.root / ".thimble" / "tracking")
+
+
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """What the database in ``folder`` holds, read in a process of its own: importing MLflow here
+    would be slow."""
     done = subprocess.run(
-        [sys.executable, "-c", READ, str(project.root / ".thimble" / "tracking")],
-        cwd=project.root,
+        [sys.executable, "-c", READ, str(folder)],
+        cwd=ROOT,
         env=clean_environment(),
         capture_output=True,
         text=True,
@@ -72,7 +85,7 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert run["status"] == "FINISHED" and run["tags"]["thimble.status"] == "ok"
     assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5
     assert run["params"]["target.images"] == "5"
-    assert run["params"]["strategy._target_"] == "pipeline.strategies.small.Small"
+    assert run["params"]["strategy.name"] == "herringbone"
     assert {"params.yaml", "dvc.lock", "plan.json", "generated", "versions.yaml"} <= set(
         run["artifacts"]
     )
@@ -80,6 +93,78 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert run["uri"].startswith(f"file://{project.root}/.thimble/tracking/artifacts/")
     assert not spooled(project)
     assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
+
+
+def test_runs_are_called_by_what_was_chosen(project: Project) -> None:
+    """And say what they were told to do, where they are from, and what they lack."""
+    assert project.run("tracking=wait", "until=schedule", "hardware=big").code == 0
+    sweep = ("-m", "strategy=naive,herringbone", "target.images=1,2", "until=schedule")
+    assert project.run(*sweep, "tracking=wait").code == 0
+    found = {run["tags"]["mlflow.runName"]: run for run in runs(project)}
+    names = [f"mnist_2kb · arduino · {s} · target.images={n}" for s in STRATEGIES for n in (1, 2)]
+    swept = "strategy=naive,herringbone · target.images=1,2 · 4 jobs"
+    assert set(found) == {"mnist_2kb · big · herringbone", swept, *names}
+    one, parent = found["mnist_2kb · big · herringbone"], found[swept]
+    reason = "nothing executed: until=schedule"
+    assert one["tags"]["missing.energy_uj"] == one["tags"]["missing.accuracy_int"] == reason
+    assert one["tags"]["missing.sram_bytes"] == "nothing built: until=schedule"
+    assert "missing.pmu_bytes" not in one["tags"] and one["metrics"]["pmu_bytes"] == 400
+    command, *lacks = one["tags"]["mlflow.note.content"].splitlines()
+    assert command == "`python run.py until=schedule hardware=big`"
+    assert f"- no energy_uj: {reason}" in lacks
+    assert parent["tags"]["mlflow.note.content"].startswith("`python run.py -m strategy=naive,")
+    assert not [key for key in parent["tags"] if key.startswith("missing.")], "its jobs say it"
+    assert {run["tags"]["mlflow.source.name"] for run in found.values()} == {"run.py"}
+    page = "#/experiments/1/runs?workflowType=machine_learning"
+    assert page in one["experiment"]["mlflow.note.content"], "MLflow opens on another page"
+    naive = found["mnist_2kb · arduino · naive · target.images=1"]
+    reason = "does not fit: SRAM needs 3000 B of 2048 B"
+    assert naive["tags"]["missing.latency_us"] == reason
+
+
+STRATEGIES = ("naive", "herringbone")
+
+
+def test_a_boards_constants_are_an_artifact(project: Project) -> None:
+    """Parameters are what was chosen of it, or set; the others would fill the screen."""
+    override = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")
+    assert project.run("tracking=wait", "until=fetch", *override).code == 0
+    (run,) = runs(project)
+    board = {k: v for k, v in run["params"].items() if k.startswith("hardware.")}
+    assert board == {
+        "hardware.name": "arduino",
+        "hardware.clock_hz": "8",
+        "hardware.sram_bytes": "4096",
+        "hardware.flash_bytes": "32256",
+        "hardware.weights_in": "sram",
+        "hardware.activations_in": "sram",
+        "hardware.stack_reserve_bytes": "50",
+    }
+    noise = ("_target_", "code.", "files.", "environment.", "cache.", "tracking", "output")
+    assert not [key for key in run["params"] if key.startswith(noise) or "_target_" in key]
+    kept = yaml.safe_load((Path(urlparse(run["uri"]).path) / "params.yaml").read_text())
+    assert kept["hardware"]["power"]["source"] == "a data sheet"
+
+
+def test_a_mistake_before_the_first_stage_is_no_failed_run(project: Project) -> None:
+    """None in MLflow at all: a typo, a folder that cannot be, a cache that cannot be shared."""
+    mistakes = (
+        ("hardware=nonsense",),
+        ("target.images=-1",),
+        ("hydra.run.dir=.",),
+        ("cache.remote=nonsense://place",),
+    )
+    for mistake in mistakes:
+        failed = project.run("tracking=wait", *mistake)
+        assert failed.code == 1 and failed.err.count("\n") == 1, failed.err
+        assert not spooled(project) and not (project.root / ".thimble/tracking/mlflow.db").exists()
+    assert not list((project.root / ".thimble").glob("tracking/begun/*"))
+    project.env["FAKE_ACT"] = "fetch:fail"
+    assert project.run("tracking=wait").code == 1
+    (run,) = runs(project)
+    assert run["status"] == "FAILED" and run["tags"]["error"] == "the oven is cold: heat it"
+    reason = "the run failed: the oven is cold: heat it"
+    assert run["tags"]["missing.pmu_bytes"] == run["tags"]["missing.wear"] == reason
 
 
 @pytest.mark.ci

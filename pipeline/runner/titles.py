@@ -1,0 +1,48 @@
+"""What runs and sweeps are called in MLflow: by what was chosen, not by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SEPARATOR = " · "
+NAMED = ("model", "hardware", "strategy")
+"""The groups whose options are a run's name."""
+
+SAID = tuple(f"{word}=" for word in (*NAMED, "model.path", "model.factory"))
+"""Overrides that the name says already: a user's network is called what its file is."""
+
+LONGEST = 120
+"""Characters of what was swept."""
+
+
+def of_run(config: Mapping[str, Any]) -> str:
+    """``mnist_2kb · arduino · herringbone``."""
+    return SEPARATOR.join(str(config[group]["name"]) for group in NAMED)
+
+
+def of_job(config: Mapping[str, Any], jobs: Sequence[Sequence[str]], number: int) -> str:
+    """The name of job ``number`` of ``jobs``, each a list of overrides: its run's, and what else
+    tells it from the others."""
+    common = set.intersection(*(set(job) for job in jobs))
+    own = [word for word in jobs[number] if word not in common and not word.startswith(SAID)]
+    return SEPARATOR.join([of_run(config), *own])
+
+
+def of_sweep(
+    choices: Mapping[str, Any], typed: Sequence[str], jobs: Sequence[Sequence[str]]
+) -> str:
+    """The experiment's name, or what was swept: ``strategy=naive,herringbone · 2 jobs``.
+
+    Args:
+        choices: the option of each config group.
+        typed: the overrides on the command line.
+    """
+    values: dict[str, set[str]] = {}
+    for key, _, value in (word.partition("=") for job in jobs for word in job):
+        values.setdefault(key, set()).add(value)
+    swept = [word for word in typed if len(values.get(word.partition("=")[0], ())) > 1]
+    named = [str(choices[group]) for group in ("experiment", "sweep") if choices.get(group)]
+    title = SEPARATOR.join(named + swept) or "sweep"
+    title = title if len(title) <= LONGEST else f"{title[:LONGEST]}…"
+    return f"{title}{SEPARATOR}{len(jobs)} job{'s' if len(jobs) != 1 else ''}"

@@ -1,0 +1,113 @@
+"""The metrics of a run, why one of those that everybody asks for is missing, and its curves."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.home import STAGES
+from pipeline.metrics import METRICS
+
+ASKED = {
+    "accuracy_int": ("simulate", "measure"),
+    "pmu_bytes": ("schedule",),
+    "sram_bytes": ("build",),
+    "latency_us": ("simulate", "measure"),
+    "wear": ("simulate", "measure"),
+    "energy_uj": ("simulate", "measure"),
+}
+"""What each run has, or says why not; and the stages that it takes to know it."""
+
+UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed", "measure": "measured"}
+
+CURVES = {"training": "training.csv", "pruning": "pruning.csv"}
+"""Metrics with a value for each epoch, or for each layer, and where they are from."""
+
+
+def known(result: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics in ``result``, without accuracies that mean nothing."""
+    learnt = not result.get("random_weights")
+    found = {name: result.get(name) for name in METRICS}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, int | float) and (learnt or not name.startswith("accuracy"))
+    }
+
+
+def missing(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
+    """Why each metric that a run is asked for is missing, in a few words; none if all are there.
+
+    Args:
+        result: what ``result.json`` holds.
+        config: the resolved config, empty where it is not known.
+    """
+    there = known(result)
+    early = _early(result)
+    return {
+        name: early or _until(stages, config) or _why(name, result, config)
+        for name, stages in ASKED.items()
+        if name not in there
+    }
+
+
+def _early(result: Mapping[str, Any]) -> str:
+    """Of a run that ended before its last stage, what ended it; "" of another."""
+    if result["status"] == "infeasible":
+        needed, available = result.get("needed_bytes"), result.get("available_bytes")
+        return f"does not fit: {result.get('resource')} needs {needed} B of {available} B"
+    if result["status"] == "failed" and "images_host" not in result:
+        return f"the run failed: {result.get('error', 'no error was noted')}"
+    return ""
+
+
+def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
+    """That the run was not to get to all of ``stages``; "" if it was."""
+    until = str(config.get("until", STAGES[-1]))
+    beyond = [stage for stage in stages if STAGES.index(stage) > STAGES.index(until)]
+    return f"nothing {UNDONE[beyond[0]]}: until={until}" if beyond else ""
+
+
+def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Why a run that went through all stages lacks the metric ``name``."""
+    hardware, target = config.get("hardware", {}), config.get("target", {})
+    if name == "accuracy_int":
+        if result.get("random_weights"):
+            return "random weights, which have learnt nothing"
+        return f"no data: data={config.get('data', {}).get('name')} has no labels"
+    if "host" in (hardware.get("core"), target.get("name")):
+        return "a native program: a computer's memory, cycles and energy are not counted"
+    if target.get("dry_run"):
+        return "nothing executed: target.dry_run=true"
+    if target.get("images") == 0:
+        return "nothing executed on the board: target.images=0"
+    if name == "energy_uj" and not hardware.get("power", {}).get("active_ma"):
+        return f"no current known for {hardware.get('name')}: hardware.power.active_ma is 0"
+    if name == "energy_uj" and target.get("name") == "flash":
+        return "executed on the board, where no current is measured"
+    return "the board's simulator does not count it"
+
+
+def curves(folder: Path) -> Iterator[tuple[str, float, int]]:
+    """(metric, value, step) of the tables that training and pruning left in ``folder``.
+
+    The step is the epoch, or the row's number where there are no epochs. MLflow draws what has the
+    same word before a slash in one section.
+    """
+    for prefix, name in CURVES.items():
+        if (folder / name).is_file():
+            with (folder / name).open(newline="") as stream:
+                for number, row in enumerate(csv.DictReader(stream), 1):
+                    step = int(row.pop("epoch", number))
+                    for column, text in row.items():
+                        if (value := _number(text)) is not None:
+                            yield f"{prefix}/{column}", value, step
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

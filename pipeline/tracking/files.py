@@ -1,0 +1,56 @@
+"""Which files of a run's folder, or of a sweep's, MLflow gets: all but what LEFT_OUT says.
+
+What stages write is read from the run's dvc.yaml, so that a new output is an artifact by itself. A
+folder is not uploaded as it is: ``hydra.run.dir`` may be one that holds the user's own files, too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+WRITTEN = (
+    *("params.yaml", "versions.yaml", "environment.json", "dvc.yaml", "dvc.lock", "hashes.json"),
+    *("result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv", "table.json"),
+    *("rows.csv", "pareto.png", "profile.png", "figure.png"),
+)
+"""What run.py itself writes into a run's folder and into a sweep's."""
+
+_ARRAYS = "arrays: in the cache under the hashes of hashes.json, and replay=RUN makes them again"
+_CODE = "the project's code: its commit is the tag code_version, edits are code.patch"
+
+LEFT_OUT = {
+    "data": "the data set: the stage fetch brings it again and verifies its hash",
+    "weights.npz": _ARRAYS,
+    "pruned.npz": _ARRAYS,
+    "graph.npz": _ARRAYS,
+    "float_labels.npz": _ARRAYS,
+    "outputs.npz": _ARRAYS,
+    "build": "compiled programs: in the cache, and made again from generated/",
+    "pipeline": _CODE,
+    "stages": _CODE,
+    "firmware": _CODE,
+    ".dvc": "DVC's own settings and locks",
+    ".dvcignore": "DVC's own settings and locks",
+    ".hydra": "Hydra's copies of what params.yaml and result.json say",
+    ".jobs": "how far each job of a sweep was while it ran",
+}
+"""What no artifact is made of, each with the reason; a sweep's jobs are runs of their own."""
+
+
+def kept(folder: Path) -> list[Path]:
+    """The files and folders in ``folder`` that become artifacts, those that there are."""
+    names = [*WRITTEN, *_outputs(folder)]
+    left_out = {name for name in names if name.split("/")[0] in LEFT_OUT}
+    there = (folder / name for name in dict.fromkeys(names) if name not in left_out)
+    return [path for path in there if path.is_file() or (path.is_dir() and any(path.iterdir()))]
+
+
+def _outputs(folder: Path) -> list[str]:
+    """What the stages of the run in ``folder`` write; none for a sweep, which has no stages."""
+    pipeline = folder / "dvc.yaml"
+    if not pipeline.is_file():
+        return []
+    stages = yaml.load(pipeline.read_text(), yaml.CSafeLoader)["stages"]
+    return [str(out) for stage in stages.values() for out in stage["outs"]]

@@ -1,0 +1,125 @@
+"""MLflow gets everything that a run or a sweep writes; what it does not get has a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pytest
+import yaml
+
+from pipeline.home import ROOT
+from pipeline.runner.workspace import CODE, REPORTS
+from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
+from tests.runner.project import Project
+from tests.stages.conftest import Project as RealProject
+from tests.stages.conftest import small  # noqa: F401  a fixture
+from tests.tracking.test_tracking import project, read_runs, runs  # noqa: F401  a fixture
+
+TRAINING = """\
+from pathlib import Path
+
+from pipeline.fake import make
+from stages._main import run
+
+HEADER = "epoch,phase,loss,validation_accuracy"
+ROWS = (HEADER, "1,float,2.5,0.25", "2,float,1.5,0.5", "3,frozen,0.5,0.75")
+
+
+def main() -> None:
+    make()
+    Path("training.csv").write_text("\\n".join(ROWS))
+    Path("plan.html").write_text("<p>a page</p>")
+
+
+run(main)
+"""
+
+OUTS = [
+    out.split("/")[0]
+    for stage in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
+    for out in stage["outs"]
+]
+
+
+def written(folder: Path) -> set[str]:
+    """Every file in ``folder`` that has to be an artifact: not LEFT_OUT, not of a sweep's job."""
+    jobs = {place.name for place in folder.iterdir() if (place / "dvc.yaml").exists()}
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path) for path in found if path.parts[0] not in LEFT_OUT.keys() | jobs}
+
+
+def artifacts(run: dict[str, Any]) -> set[str]:
+    place = Path(urlparse(run["uri"]).path)
+    return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+
+
+def complete(found: list[dict[str, Any]]) -> int:
+    """Assert it of each run that MLflow has; returns how many there are."""
+    for run in found:
+        folder = Path(run["tags"]["thimble.run_dir"])
+        assert artifacts(run) == written(folder), run["tags"]["mlflow.runName"]
+        for name in artifacts(run):
+            kept_there = Path(urlparse(run["uri"]).path) / name
+            assert kept_there.read_bytes() == (folder / name).read_bytes()
+    return len(found)
+
+
+def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: F811
+    """A stage's new output, too: nobody has to remember a list."""
+    project.write("stages/train.py", TRAINING)
+    pipeline = yaml.safe_load((project.root / "dvc.yaml").read_text())
+    pipeline["stages"]["train"]["outs"].append("plan.html")
+    project.write("dvc.yaml", yaml.safe_dump(pipeline, sort_keys=False))
+    assert project.run("tracking=wait").code == 0
+    sweep = ("-m", "strategy=herringbone,naive", "+paper=[{metric: pmu_bytes, paper: 400}]")
+    assert project.run(*sweep, "target.images=1,2", "tracking=wait").code == 0
+    found = runs(project)
+    assert complete(found) == 6
+    (single, parent) = (run for run in found if "mlflow.parentRunId" not in run["tags"])
+    if "thimble.sweep" in single["tags"]:
+        single, parent = parent, single
+    assert {"plan.html", "training.csv", ".stages/train.log"} <= artifacts(single)
+    assert {"rows.csv", "table.csv", "sweep.json", "result.json"} <= artifacts(parent)
+    assert single["metrics"]["training/loss"] == 0.5, "the last of its curve"
+    assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
+
+
+def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
+    """All stages of the real project, and a sweep with published figures and pictures."""
+    small.run("tracking=wait")
+    small.run("experiment=memory_optimal", "tracking=wait")
+    found = read_runs(small.folder / "home" / "tracking")
+    assert complete(found) >= 6
+    (parent,) = (run for run in found if run["tags"].get("mlflow.runName", "")[:6] == "memory")
+    assert {"rows.csv", "profile.png", "pareto.png", "table.json"} <= artifacts(parent)
+    single = next(run for run in found if "mlflow.parentRunId" not in run["tags"] and run != parent)
+    for name in ("plan.html", "report.html", "pruning.csv", "training.csv", "generated/model.c"):
+        assert name in artifacts(single)
+    assert len(single["history"]["training/validation_accuracy"]) == 5
+
+
+def test_what_is_left_out_has_a_reason_and_exists() -> None:
+    names = {*OUTS, *CODE, ".dvc", ".dvcignore", ".hydra", ".jobs"}
+    assert all(len(reason) > 20 for reason in LEFT_OUT.values())
+    assert LEFT_OUT.keys() <= names and not LEFT_OUT.keys() & {*WRITTEN, *REPORTS}
+
+
+def test_a_folder_that_holds_more_is_not_uploaded_whole(tmp_path: Path) -> None:
+    """``hydra.run.dir`` may be any folder: what else is there is the user's."""
+    (tmp_path / "dvc.yaml").write_text("stages: {train: {outs: [training.csv, weights.npz]}}")
+    for name in ("params.yaml", "training.csv", "weights.npz", "tax_return.pdf", "figure.png"):
+        (tmp_path / name).write_text("content")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / ".stages").mkdir()
+    names = ["params.yaml", "dvc.yaml", "figure.png", "training.csv"]
+    assert [path.name for path in kept(tmp_path)] == names
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if not name.startswith(".")])
+def test_what_run_py_writes_is_named_in_its_code(name: str) -> None:
+    """A name in the list that nothing writes any longer would be noticed."""
+    runner = (path.read_text() for path in (ROOT / "pipeline" / "runner").glob("*.py"))
+    sources = "".join(runner)
+    assert f'"{name}"' in sources or name in ("params.yaml", "dvc.yaml", "dvc.lock")

@@ -1,0 +1,152 @@
+"""What a run's metrics are, and that each one that is missing says why, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.tracking.figures import ASKED, curves, known, missing
+
+ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
+ALL |= {"wear": 0, "energy_uj": 1790.0, "images_host": 10, "status": "ok"}
+CONFIG = {
+    "until": "measure",
+    "data": {"name": "mnist"},
+    "hardware": {"name": "arduino", "core": "avr", "power": {"active_ma": 10.4}},
+    "target": {"name": "simulate", "images": 100},
+}
+
+
+def without(*names: str, **more: Any) -> dict[str, Any]:
+    return {key: value for key, value in ALL.items() if key not in names} | more
+
+
+def changed(group: str, **values: Any) -> dict[str, Any]:
+    return {**CONFIG, group: {**CONFIG[group], **values}}  # type: ignore[dict-item]
+
+
+def test_a_whole_run_lacks_nothing() -> None:
+    assert missing(ALL, CONFIG) == {}
+    assert known(ALL) == {key: ALL[key] for key in known(ALL)} and set(ASKED) <= set(known(ALL))
+
+
+@pytest.mark.parametrize(
+    ("result", "config", "reasons"),
+    [
+        (
+            without("accuracy_int"),
+            changed("data", name="none"),
+            {"accuracy_int": "no data: data=none has no labels"},
+        ),
+        (
+            {**ALL, "random_weights": True},
+            CONFIG,
+            {"accuracy_int": "random weights, which have learnt nothing"},
+        ),
+        (
+            without("energy_uj"),
+            changed("hardware", name="nucleo_g0b1re", power={"active_ma": 0}),
+            {
+                "energy_uj": "no current known for nucleo_g0b1re: hardware.power.active_ma is 0",
+            },
+        ),
+        (
+            without("energy_uj", "latency_us"),
+            changed("target", images=0),
+            dict.fromkeys(
+                ("latency_us", "energy_uj"), "nothing executed on the board: target.images=0"
+            ),
+        ),
+        (
+            without("energy_uj", "latency_us", "sram_bytes"),
+            changed("hardware", core="host"),
+            dict.fromkeys(
+                ("sram_bytes", "latency_us", "energy_uj"),
+                "a native program: a computer's memory, cycles and energy are not counted",
+            ),
+        ),
+        (
+            without("energy_uj"),
+            changed("target", name="flash"),
+            {"energy_uj": "executed on the board, where no current is measured"},
+        ),
+        (
+            without("energy_uj", "latency_us"),
+            changed("target", name="flash", dry_run=True),
+            dict.fromkeys(("latency_us", "energy_uj"), "nothing executed: target.dry_run=true"),
+        ),
+        (
+            without("energy_uj", "latency_us"),
+            CONFIG,
+            dict.fromkeys(("latency_us", "energy_uj"), "the board's simulator does not count it"),
+        ),
+    ],
+)
+def test_why_a_finished_run_lacks_it(
+    result: dict[str, Any], config: dict[str, Any], reasons: dict[str, str]
+) -> None:
+    assert missing(result, config) == reasons
+
+
+@pytest.mark.parametrize(
+    ("until", "planned", "built", "other"),
+    [
+        ("train", "nothing planned", "nothing built", "nothing executed"),
+        ("schedule", "", "nothing built", "nothing executed"),
+        ("build", "", "", "nothing executed"),
+        ("simulate", "", "", "nothing measured"),
+    ],
+)
+def test_what_until_leaves_out(until: str, planned: str, built: str, other: str) -> None:
+    has = {"status": "ok"}
+    has |= {} if planned else {"pmu_bytes": 1}
+    has |= {} if built else {"sram_bytes": 1}
+    found = missing(has, {**CONFIG, "until": until})
+    assert found.get("pmu_bytes", "").removesuffix(f": until={until}") == planned
+    assert found.get("sram_bytes", "").removesuffix(f": until={until}") == built
+    assert found["energy_uj"] == found["accuracy_int"] == f"{other}: until={until}"
+
+
+def test_runs_that_ended_early_say_what_ended_them() -> None:
+    result = {"status": "infeasible", "pmu_bytes": 3000, "resource": "SRAM"}
+    result |= {"needed_bytes": 3000, "available_bytes": 2048}
+    found = missing(result, CONFIG)
+    assert set(found) == set(ASKED) - {"pmu_bytes"}
+    assert set(found.values()) == {"does not fit: SRAM needs 3000 B of 2048 B"}
+    found = missing({"status": "failed", "error": "the oven is cold: heat it"}, {})
+    assert found == dict.fromkeys(ASKED, "the run failed: the oven is cold: heat it")
+
+
+def test_a_run_that_was_measured_and_is_wrong_keeps_its_figures() -> None:
+    assert missing({**ALL, "status": "failed", "error": "3 images differ"}, CONFIG) == {}
+
+
+def test_an_accuracy_that_means_nothing_is_no_metric() -> None:
+    result = {**ALL, "accuracy_device": 0.1, "accuracy_float": 0.1, "random_weights": True}
+    assert not [name for name in known(result) if name.startswith("accuracy")]
+    assert known(result)["pmu_bytes"] == 430.5
+
+
+def test_curves_have_a_step_for_each_epoch_or_row(tmp_path: Path) -> None:
+    assert list(curves(tmp_path)) == []
+    text = (
+        "epoch,phase,loss,validation_accuracy\n1,float,2.3,0.1\n2,float,0.5,0.8\n5,frozen,nan,0.9\n"
+    )
+    (tmp_path / "training.csv").write_text(text)
+    text = "layer,channels_before,channels_after\nconv1,8,6\nconv2,12,9\n"
+    (tmp_path / "pruning.csv").write_text(text)
+    found = list(curves(tmp_path))
+    assert found[:4] == [
+        ("training/loss", 2.3, 1),
+        ("training/validation_accuracy", 0.1, 1),
+        ("training/loss", 0.5, 2),
+        ("training/validation_accuracy", 0.8, 2),
+    ]
+    assert [step for name, _, step in found if name == "training/loss"] == [1, 2, 5]
+    assert [(value, step) for name, value, step in found if name == "pruning/channels_after"] == [
+        (6, 1),
+        (9, 2),
+    ]
+    assert "training/phase" not in {name for name, _, _ in found}

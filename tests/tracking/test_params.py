@@ -1,0 +1,51 @@
+"""Parameters are what a person chooses; a board's constants are none until one is set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.home import ROOT
+from pipeline.runner import schema
+from pipeline.runner.job import resolved
+from pipeline.tracking.params import BOARD, LONGEST, params
+
+BOARDS = sorted(path.stem for path in Path(ROOT / "conf" / "hardware").glob("*.yaml"))
+
+
+def config(*overrides: str) -> dict[str, Any]:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return resolved(compose("config", overrides=list(overrides)))
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_no_board_fills_the_screen(board: str) -> None:
+    found = params(config(f"hardware={board}"), {"torch": "2"}, [])
+    chosen = {key.removeprefix("hardware.") for key in found if key.startswith("hardware.")}
+    assert chosen <= set(BOARD) and {"name", "sram_bytes", "weights_in"} <= chosen
+    assert len(found) < 50 and found["hardware.name"] == board
+
+
+def test_a_constant_that_was_set_is_one() -> None:
+    words = ["hardware.power.active_ma=7", "++hardware.card.bytes=5"]
+    found = params(config(*words), {}, words)
+    assert found["hardware.power.active_ma"] == "7.0" and found["hardware.card.bytes"] == "5"
+    assert "hardware.power.idle_ma" not in found
+
+
+def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:
+    content = config("output=json", "tracking=wait")
+    found = params({**content, "code": {"model": "x.py"}, "paper": [{"metric": "wear"}]}, {}, [])
+    assert not [key for key in found if key.split(".")[0] in ("code", "paper", "output", "cache")]
+    assert not [key for key in found if key.endswith("_target_")] and "" not in found.values()
+    assert found["strategy.name"] == "herringbone" and found["seed"] == "1"
+
+
+def test_versions_are_whole_and_long_values_are_cut() -> None:
+    found = params({"model": {"blocks": "x" * 900}}, {"host": "gcc 12", "simulator": ""}, [])
+    assert found["versions.host"] == "gcc 12" and found["versions.simulator"] == ""
+    assert len(found["model.blocks"]) == LONGEST
