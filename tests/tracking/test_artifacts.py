@@ -66,6 +66,7 @@ def complete(found: list[dict[str, Any]]) -> int:
     return len(found)
 
 
+@pytest.mark.ci
 def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: F811
     """A stage's new output, too: nobody has to remember a list."""
     project.write("stages/train.py", TRAINING)
@@ -86,6 +87,7 @@ def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: 
     assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
 
 
+@pytest.mark.ci
 def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
     """All stages of the real project, and a sweep with published figures and pictures."""
     small.run("tracking=wait")

@@ -95,6 +95,7 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
 
 
+@pytest.mark.ci
 def test_runs_are_called_by_what_was_chosen(project: Project) -> None:
     """And say what they were told to do, where they are from, and what they lack."""
     assert project.run("tracking=wait", "until=schedule", "hardware=big").code == 0
@@ -146,6 +147,7 @@ def test_a_boards_constants_are_an_artifact(project: Project) -> None:
     assert kept["hardware"]["power"]["source"] == "a data sheet"
 
 
+@pytest.mark.ci
 def test_a_mistake_before_the_first_stage_is_no_failed_run(project: Project) -> None:
     """None in MLflow at all: a typo, a folder that cannot be, a cache that cannot be shared."""
     mistakes = (
