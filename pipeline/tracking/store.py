@@ -89,7 +89,9 @@ class Store:
                 self.client.log_artifacts(run, str(path), path.name)
             else:
                 self.client.log_artifact(run, str(path))
-        if entry.tags.get("code_dirty") == "true":
+        if (
+            entry.tags.get("code_dirty") == "true" and not entry.parent
+        ):  # a sweep's jobs have copies
             edits = patch(folder, entry.tags["code_version"])
             self.client.log_text(run, edits, "code.patch")
         killed = entry.result.get("error") in ("interrupted", KILLED)

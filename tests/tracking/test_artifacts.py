@@ -51,8 +51,10 @@ def written(folder: Path) -> set[str]:
 
 
 def artifacts(run: dict[str, Any]) -> set[str]:
+    """Every artifact of ``run`` but the edits to the code, which are no file of its folder."""
     place = Path(urlparse(run["uri"]).path)
-    return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    found = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    return found - {"code.patch"}
 
 
 def complete(found: list[dict[str, Any]]) -> int:

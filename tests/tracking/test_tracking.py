@@ -210,6 +210,8 @@ def test_the_code_of_a_run_is_tracked(project: Project) -> None:
     assert {run["tags"]["code_version"] for run in found} == {git("rev-parse", "HEAD")}
     dirty = {run["params"].get("seed", "sweep"): run["tags"]["code_dirty"] for run in found}
     assert dirty == {"1": "false", "2": "true", "3": "true", "sweep": "true"}
+    patched = {run["params"].get("seed") for run in found if "code.patch" in run["artifacts"]}
+    assert patched == {"2", "3"}, "a sweep's own folder has no copy of the code to compare"
 
 
 @pytest.mark.ci
