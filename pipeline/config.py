@@ -50,7 +50,7 @@ def instantiate(node: Mapping[str, Any], **extra: Any) -> Any:
 def own_target(node: Mapping[str, Any]) -> str:
     """``node["_target_"]``, refused when it is none of the project's own classes."""
     target = str(node.get("_target_", ""))
-    if not target.startswith(PACKAGE):
+    if not target.startswith(PACKAGE) or not all(map(str.isidentifier, target.split("."))):
         raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
     return target
 

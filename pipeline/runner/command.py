@@ -9,7 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline.runner import clusters, disk, launchers, messages, replay, results, schema, sweep
+from pipeline.runner import (
+    allowed,
+    clusters,
+    disk,
+    launchers,
+    messages,
+    replay,
+    results,
+    schema,
+    sweep,
+)
 from pipeline.runner.job import STOPPED
 from pipeline.runner.progress import FOLDER
 from pipeline.runner.screen import fail, json_line
@@ -48,6 +58,7 @@ def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
         schema.register()
         launchers.register(PLUGINS)
         sys.argv[1:] = replay.arguments(sys.argv[1:])
+        allowed.guard(sys.argv[1:])
         main()
     except KeyboardInterrupt:  # a sweep, or before a run has a folder
         fail(STOPPED)

@@ -23,7 +23,7 @@ from pipeline import home
 from pipeline.artifacts import read_json
 from pipeline.errors import ThimbleError
 from pipeline.home import STAGES
-from pipeline.runner import surroundings
+from pipeline.runner import allowed, surroundings
 from pipeline.runner.schema import Config
 from pipeline.runner.stage import HASHES
 from pipeline.runner.workspace import CODE, VERSIONS
@@ -71,6 +71,7 @@ class Record:
             raise ThimbleError(f"this version cannot repeat that run: {said}{self.hint}") from None
         plain = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
         assert isinstance(plain, dict)
+        allowed.hardware(plain["hardware"])
         return {str(k): v for k, v in plain.items()} | {key: composed[key] for key in HERE}
 
     @property

@@ -54,6 +54,12 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     """
     if folder.resolve() == home.ROOT:
         raise ThimbleError("hydra.run.dir is the project itself: choose a folder for the run")
+    others = [name for name in CODE if (folder / name).exists()]
+    if others and not (folder / ".dvc" / "run.lock").exists():
+        raise ThimbleError(
+            f"hydra.run.dir={folder} is no run's folder and has {others[0]!r} of its own, "
+            "which a run would remove: choose another folder"
+        )
     (folder / ".dvc").mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".dvc" / "run.lock", blocking=False)
     try:

@@ -77,7 +77,7 @@ def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
         *SWEEP, "hydra/launcher=slurm", "hydra.launcher.slurm_partition=cpu", "threads=3"
     )
     assert run.code == 1 and "no such part" in run.json["error"] and "Traceback" not in run.err
-    assert [job["error"] for job in run.json["jobs"]] == [NOT_STARTED] * 3
+    assert [job["status"] for job in run.json["jobs"]] == [NOT_STARTED] * 3
     (script,) = (path for path in tmp_path.iterdir() if path.suffix == ".sh")
     asked = script.read_text()
     for option in (
