@@ -198,7 +198,9 @@ class Interpreter:
             held = source.box(buffer.shape, env)
             grid = read_indices(operand, box, held)
             last = read_times(operand, box, times, grid, last=True)
-            inside = np.ix_(*(index - start for index, (start, _) in zip(grid, held, strict=True)))
+            inside = np.ix_(
+                *(np.asarray(index) - start for index, (start, _) in zip(grid, held, strict=True))
+            )
             first = np.broadcast_to(buffer.addresses(held), [b - a for a, b in held])[inside]
             cells = first[..., None] + np.arange(buffer.nibbles)
             hit = (cells >= low) & (cells < high)

@@ -1,13 +1,15 @@
 """Elements of a buffer, looked up in arrays that say something about every cell of a memory.
 
 A cell is ``grain`` nibbles: one, or two where nothing in the memory is smaller than a byte. Where
-the elements are evenly spaced they are a strided view of such an array, which costs no addresses.
+the elements are evenly spaced, at least in parts, those are strided views of such an array, which
+cost no addresses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -15,10 +17,47 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.reads import Axis
 from pipeline.plan.vocabulary import Affine, Buffer
 
-Axis = range | IntArray
-"""Indices along one axis, ascending."""
+MOST_PARTS = 64
+"""Of a patch: more are not worth the trouble."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a patch's grid whose elements are evenly spaced.
+
+    Attributes:
+        within: which of the patch's elements, a slice for each axis.
+        base: nibble of the first.
+        strides: nibbles from one to the next along each axis.
+    """
+
+    within: tuple[slice, ...]
+    base: int
+    strides: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(one.stop - one.start for one in self.within)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The lowest and the highest first nibble of an element."""
+        reaches = [n * (count - 1) for n, count in zip(self.strides, self.shape, strict=True)]
+        low = self.base + sum(min(0, reach) for reach in reaches)
+        return low, self.base + sum(max(0, reach) for reach in reaches)
+
+    def runs(self, nibbles: int) -> tuple[IntArray, int]:
+        """Elements of so many nibbles that lie side by side as one: where each such run starts, and
+        how long all are."""
+        axes, length = list(zip(self.strides, self.shape, strict=True)), nibbles
+        while axes and (axes[-1][1] == 1 or axes[-1][0] == length):
+            length *= axes.pop()[1]
+        ranges = [range(count) for _, count in axes]
+        starts = _outer(ranges, [stride for stride, _ in axes], self.base, np.int64)
+        return starts.reshape(-1), length
 
 
 @dataclass(frozen=True)
@@ -67,12 +106,10 @@ class Patch:
     @cached_property
     def extent(self) -> tuple[int, int]:
         """No element lies below the first or at or above the second nibble."""
-        if self.even is None:
+        if self.parts is None:
             return self.buffer.extent
-        base, strides = self.even
-        reaches = [n * (len(axis) - 1) for n, axis in zip(strides, self.axes, strict=True)]
-        low = base + sum(min(0, reach) for reach in reaches)
-        return low, base + sum(max(0, reach) for reach in reaches) + self.buffer.nibbles
+        ends = [part.extent for part in self.parts]
+        return min(low for low, _ in ends), max(high for _, high in ends) + self.buffer.nibbles
 
     def meets(self, other: Patch) -> bool:
         """Whether the extents overlap; the cells in between may still be different ones."""
@@ -80,32 +117,48 @@ class Patch:
         return self.buffer.memory == other.buffer.memory and low < stop and start < high
 
     @cached_property
-    def even(self) -> tuple[int, tuple[int, ...]] | None:
-        """The nibble of the first element and the stride of every axis, if all are even."""
-        if not isinstance(self.buffer.map, Affine) or not all(map(len, self.axes)):
+    def parts(self) -> tuple[Part, ...] | None:
+        """The grid cut where it goes round a ring: each part is evenly spaced. None if none is."""
+        place = self.buffer.map
+        if not isinstance(place, Affine) or not self.size:
             return None
-        base, strides = self.buffer.map.base, list[int]()
-        parts = zip(self.axes, self.buffer.map.strides, self.buffer.wrap, strict=True)
-        for axis, stride, ring in parts:
-            if not isinstance(axis, range):
-                return None
-            first = axis.start % ring if ring else axis.start
-            if ring and first + axis.step * (len(axis) - 1) >= ring:
-                return None
-            base += stride * first
-            strides.append(stride * axis.step)
-        return base, tuple(strides)
+        ranges = [axis for axis in self.axes if isinstance(axis, range)]
+        if len(ranges) < len(self.axes):
+            return None
+        cuts = [_segments(axis, ring) for axis, ring in zip(ranges, self.buffer.wrap, strict=True)]
+        if prod(map(len, cuts)) > MOST_PARTS:
+            return None
+        strides = tuple(n * axis.step for n, axis in zip(place.strides, ranges, strict=True))
+        return tuple(
+            Part(
+                tuple(within for within, _ in chosen),
+                place.base + sum(n * at for n, (_, at) in zip(place.strides, chosen, strict=True)),
+                strides,
+            )
+            for chosen in product(*cuts)
+        )
 
     @cached_property
     def apart(self) -> bool:
         """No two elements share a cell. False where that is not plain to see."""
-        if self.even is None:
+        if self.parts is None:
             return False
+        assert isinstance(self.buffer.map, Affine)
+        reaches, around = list[tuple[int, int]](), len(self.parts) > 1
+        rings = zip(self.axes, self.buffer.map.strides, self.buffer.wrap, strict=True)
+        for axis, stride, ring in rings:
+            step = axis.step if isinstance(axis, range) else 1
+            if ring and around:  # what went round lies among the others: all the ring is taken
+                if step * (len(axis) - 1) >= ring:
+                    return False
+                reaches.append((abs(stride), ring))
+            elif len(axis) > 1:
+                reaches.append((abs(stride * step), len(axis)))
         room = self.buffer.nibbles
-        for stride, count in sorted(zip(map(abs, self.even[1]), self.shape, strict=True)):
-            if count > 1 and stride < room:
+        for stride, count in sorted(reaches):
+            if stride < room:
                 return False
-            room = max(room, stride * (count - 1) + room)
+            room += stride * (count - 1)
         return True
 
     def take(self, array: npt.NDArray[Any], grain: int, origin: int = 0) -> npt.NDArray[Any]:
@@ -113,45 +166,74 @@ class Patch:
 
         ``array`` begins at nibble ``origin``.
         """
-        if self.even is None:
+        if self.parts is None:
             return np.asarray(array[self._places(grain, origin)])
-        return self._view(array, grain, origin)
+        if len(self.parts) == 1:
+            return self._view(self.parts[0], array, grain, origin)
+        found = np.empty((*self.shape, max(1, self.buffer.nibbles // grain)), array.dtype)
+        for part in self.parts:
+            found[part.within] = self._view(part, array, grain, origin)
+        return found
 
     def put(
         self, array: npt.NDArray[Any], grain: int, values: npt.ArrayLike, origin: int = 0
     ) -> None:
         """Set every cell; ``values`` broadcast to (*shape, cells of an element)."""
-        if self.even is None:
+        if self.parts is None:
             array[self._places(grain, origin)] = values
+            return
+        if len(self.parts) == 1 or not np.ndim(values):
+            for part in self.parts:
+                self._view(part, array, grain, origin)[...] = values
+            return
+        cells = max(1, self.buffer.nibbles // grain)
+        every = np.broadcast_to(np.asarray(values), (*self.shape, cells))
+        for part in self.parts:
+            self._view(part, array, grain, origin)[...] = every[part.within]
+
+    def granules(self, granule: int) -> IntArray:
+        """The numbers of the granules, of so many nibbles, that elements lie in; ascending."""
+        if self.parts is None:
+            starts, length = self.addresses.reshape(-1), self.buffer.nibbles
+            runs = [(starts, length)]
         else:
-            self._view(array, grain, origin)[...] = values
+            runs = [part.runs(self.buffer.nibbles) for part in self.parts]
+        first, stop = self.extent[0] // granule, (self.extent[1] - 1) // granule + 1
+        edges = np.zeros(stop - first + 1, dtype=np.int64)
+        for starts, length in runs:
+            edges += np.bincount(starts // granule - first, minlength=len(edges))
+            edges -= np.bincount((starts + length - 1) // granule + 1 - first, minlength=len(edges))
+        return np.flatnonzero(np.cumsum(edges)) + first
 
     def _places(self, grain: int, origin: int) -> IntArray:
         parts = np.arange(max(1, self.buffer.nibbles // grain))
         return np.asarray((self.addresses[..., None] - origin) // grain + parts)
 
-    def _view(self, array: npt.NDArray[Any], grain: int, origin: int) -> npt.NDArray[Any]:
+    def _view(
+        self, part: Part, array: npt.NDArray[Any], grain: int, origin: int
+    ) -> npt.NDArray[Any]:
         """As a view, which numpy refuses to make beyond the ends of ``array``."""
-        assert self.even is not None
-        base, strides = self.even
         item = array.itemsize
         return np.ndarray(
-            (*self.shape, max(1, self.buffer.nibbles // grain)),
+            (*part.shape, max(1, self.buffer.nibbles // grain)),
             array.dtype,
             array.data,
-            (base - origin) // grain * item,
-            (*(stride // grain * item for stride in strides), item),
+            (part.base - origin) // grain * item,
+            (*(stride // grain * item for stride in part.strides), item),
         )
 
 
-def progression(index: IntArray) -> Axis:
-    """``index`` (ascending) as a range if it is evenly spaced."""
-    if len(index) < 2:
-        return range(int(index[0]), int(index[0]) + 1) if len(index) else range(0)
-    step = int(index[1] - index[0])
-    if len(index) * step != int(index[-1]) - int(index[0]) + step or (np.diff(index) != step).any():
-        return index
-    return range(int(index[0]), int(index[-1]) + 1, step)
+def _segments(axis: range, ring: int) -> list[tuple[slice, int]]:
+    """``axis`` cut where it passes the end of the ring: what of it, and where that begins."""
+    if not ring:
+        return [(slice(0, len(axis)), axis.start)]
+    found, done = list[tuple[slice, int]](), 0
+    while done < len(axis) and len(found) <= MOST_PARTS:
+        place = axis[done] % ring
+        count = min(len(axis) - done, (ring - 1 - place) // axis.step + 1)
+        found.append((slice(done, done + count), place))
+        done += count
+    return found
 
 
 def _outer(axes: Any, strides: Any, base: int, kind: Any) -> IntArray:

@@ -47,10 +47,9 @@ class Races:
     def touch(self, event: Event, patch: Patch, writes: bool) -> None:
         if len(self.plan.tracks) > 1 and patch.size:
             granule, (low, high) = self.granule[patch.buffer.memory], patch.extent
-            first, stop = low // granule, (high - 1) // granule + 1
-            blocks: slice | IntArray = slice(first, stop)
+            blocks: slice | IntArray = slice(low // granule, (high - 1) // granule + 1)
             if not patch.apart or patch.size * patch.buffer.nibbles < high - low:  # with gaps
-                blocks = _granules(patch, granule, first, stop)
+                blocks = patch.granules(granule)
             self._touch(event, patch.buffer.memory, blocks, writes)
 
     def reserve(self, event: Event, memory: str) -> None:
@@ -72,12 +71,3 @@ class Races:
                     f"ordered after step {latest} of {self.plan.tracks[other].name}"
                 )
         (self.writes if writes else self.reads)[memory][event.track, blocks] = mine[event.track]
-
-
-def _granules(patch: Patch, granule: int, first: int, stop: int) -> IntArray:
-    """The numbers of the granules that ``patch`` lies in, all from ``first`` to before ``stop``."""
-    bytes_ = patch.buffer.nibbles == 2 and granule % 2 == 0 and patch.buffer.starts_on_bytes
-    cells = patch.addresses if bytes_ else patch.cells  # no byte lies in two granules
-    found = np.zeros(stop - first, dtype=bool)
-    found[(cells // granule - first).reshape(-1)] = True
-    return np.flatnonzero(found) + first

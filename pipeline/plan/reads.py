@@ -27,13 +27,37 @@ def positions(window: Window, out: Box) -> IntArray:
     return np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
 
 
-def read_indices(operand: Operand, out: Box, available: Box) -> list[IntArray]:
+Axis = range | IntArray
+"""Indices along one axis, ascending."""
+
+
+def read_indices(operand: Operand, out: Box, available: Box) -> list[Axis]:
     """The indices along each axis of ``operand`` that outputs ``out`` read from ``available``."""
-    result = []
-    for window, (low, high) in zip(operand.windows, available, strict=True):
-        index = np.unique(positions(window, out))
-        result.append(index[(index >= low) & (index < high)])
-    return result
+    return [
+        _indices(window, out, low, high)
+        for window, (low, high) in zip(operand.windows, available, strict=True)
+    ]
+
+
+def _indices(window: Window, out: Box, low: int, high: int) -> Axis:
+    start, stop = (0, 1) if window.axis is None else out[window.axis]
+    moves = stop - start > 1
+    dense = window.dilation == 1 or window.count == 1
+    if dense and window.divide == 1 and (not moves or window.stride <= window.count):
+        first, last = window.span(start, stop)  # the windows leave nothing out
+        return range(max(low, first), max(low, first, min(high, last)))
+    index = np.unique(positions(window, out))
+    return progression(index[(index >= low) & (index < high)])
+
+
+def progression(index: IntArray) -> Axis:
+    """``index`` (ascending) as a range if it is evenly spaced."""
+    if len(index) < 2:
+        return range(int(index[0]), int(index[0]) + 1) if len(index) else range(0)
+    step = int(index[1] - index[0])
+    if len(index) * step != int(index[-1]) - int(index[0]) + step or (np.diff(index) != step).any():
+        return index
+    return range(int(index[0]), int(index[-1]) + 1, step)
 
 
 def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
@@ -48,7 +72,7 @@ def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
 
 
 def read_times(
-    operand: Operand, out: Box, times: IntArray, indices: Sequence[IntArray], last: bool
+    operand: Operand, out: Box, times: IntArray, indices: Sequence[Axis], last: bool
 ) -> IntArray:
     """When each element of the grid ``indices`` is read: latest (or earliest) time over ``out``.
 
@@ -63,7 +87,7 @@ def read_times(
     unused = tuple(axis for axis in range(len(out)) if axis not in used)
     grid = extremum.reduce(times, axis=unused) if unused else times
     axes = [axis for axis in range(len(out)) if axis in used]
-    for window, index in zip(operand.windows, indices, strict=True):
+    for window, index in zip(operand.windows, map(np.asarray, indices), strict=True):
         if window.axis is None:
             grid = np.broadcast_to(grid[..., None], (*grid.shape, len(index)))
             continue

@@ -21,7 +21,7 @@ from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan import matches
 from pipeline.plan.contributions import Masks, contributed
 from pipeline.plan.ledger import Access, Ledger, elements
-from pipeline.plan.patch import Patch, progression
+from pipeline.plan.patch import Patch
 from pipeline.plan.reads import check_units, read_indices, read_times, reads_all, unit_times
 from pipeline.plan.tokens import COMPLETE, form
 from pipeline.plan.vocabulary import (
@@ -281,7 +281,7 @@ class _Verifier:
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
         grid = read_indices(operand, box, available[operand.tensor])
         frame = 0 if self.constant(buffer) else self.frame(event)
-        patch = Patch(buffer, tuple(progression(index) for index in grid), frame)
+        patch = Patch(buffer, tuple(grid), frame)
         access = Access(patch, lambda last: read_times(operand, box, times(), grid, last))
         self.ledger.find(event, access)
         return access

@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.graph.access import Operand, Window
-from pipeline.plan.patch import Patch, progression
-from pipeline.plan.reads import NEVER, check_units, read_indices, read_times, reads_all, unit_times
+from pipeline.plan.patch import Patch
+from pipeline.plan.reads import (
+    NEVER,
+    check_units,
+    progression,
+    read_indices,
+    read_times,
+    reads_all,
+    unit_times,
+)
 from pipeline.plan.vocabulary import Affine, Buffer, PlanError, Table, packed
 
 Place = tuple[int, ...]
@@ -64,7 +72,7 @@ def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) ->
     last = read_times(operand, box, times, grid, last=True)
     first = read_times(operand, box, times, grid, last=False)
     found = {}
-    for n, element in enumerate(product(*(index.tolist() for index in grid))):
+    for n, element in enumerate(product(*(list(index) for index in grid))):
         if last.flat[n] != NEVER:
             found[element] = (int(first.flat[n]), int(last.flat[n]))
     assert found == {element: (min(t), max(t)) for element, t in when.items()}
@@ -96,7 +104,7 @@ def buffers(draw: st.DrawFn) -> Buffer:
     return Buffer("x", "x", "sram", shape, bits, Affine(200, strides, wrap))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=500, deadline=None, derandomize=True)
 @given(buffers(), st.integers(0, 99))
 def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -120,6 +128,9 @@ def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
     assert buffer.starts_on_bytes == (not (buffer.addresses(buffer.box) % 2).any())
     if patch.apart:
         assert len(set(patch.cells.reshape(-1).tolist())) == patch.cells.size
+    for granule in (1, 2, 3, 1024):
+        touched = np.unique(patch.cells // granule)
+        assert patch.granules(granule).tolist() == touched.tolist()
     if (start := buffer.run(buffer.box)) is not None:
         count = everything.size
         assert everything.reshape(-1).tolist() == list(range(start, start + count))
