@@ -10,6 +10,7 @@ from pipeline.codegen.generate import generate as nibbles
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.plan import matches
 from pipeline.plan.vocabulary import Plan
 
 Generator = Callable[[Graph, Plan, Hardware, Mapping[str, str]], dict[str, str]]
@@ -23,10 +24,13 @@ def generate(
 ) -> dict[str, str]:
     """Text by file name, self-contained, and a function of the arguments alone.
 
+    The plan has to be proved (``plan/proof.py``): C does whatever a wrong one says.
+
     Raises:
-        ThimbleError: for a core without a generator, and for a plan, an operator or a type that
-            its generator cannot express.
+        ThimbleError: for a plan of another graph, a core without a generator, and for a plan, an
+            operator or a type that its generator cannot express.
     """
+    matches.check(plan, graph)
     if hardware.core not in GENERATORS:
         raise ThimbleError(
             f"no code generator for core {hardware.core} ({hardware.name}); have "

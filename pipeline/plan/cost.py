@@ -83,11 +83,12 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
             first.setdefault(name, len(labels))
             last[name] = len(labels)
         labels.append(_label(plan, event.step))
-    for name in plan.resident:
-        first[name] = 0
-    last[plan.output] = len(labels) - 1
+    end = len(labels) - 1
+    first.setdefault(plan.output, end)  # written through another buffer
+    first |= dict.fromkeys(plan.resident, 0)
+    last[plan.output] = end
     if dict(plan.notes).get(KEPT):
-        last[plan.resident[0]] = len(labels) - 1
+        last[plan.resident[0]] = end
     held = {
         buffer.name: intervals(buffer)
         for buffer in plan.buffers

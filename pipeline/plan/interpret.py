@@ -94,7 +94,8 @@ class Interpreter:
             PlanError: what only an unproved plan can ask for, such as values no table has.
         """
         try:
-            self.carry_out(event)
+            with np.errstate(divide="raise", invalid="raise"):
+                self.carry_out(event)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise PlanError(f"{event} cannot be carried out: {error}") from error
 

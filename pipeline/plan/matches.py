@@ -28,12 +28,18 @@ def check(plan: Plan, graph: Graph) -> None:
         memory = plan.memory[plan.buffer[name].memory]
         if memory.kind == "stream" and tensor != graph.input:
             raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
+        if memory.kind == "rom" and tensor == graph.input:
+            raise PlanError(f"the input is in {memory.name}, where nothing can be written")
         if tensor != graph.input and tensor not in graph.constants:
             raise PlanError(f"{name} is resident, but {tensor} has to be computed")
         _whole(plan, plan.buffer[name], graph)
+    if [plan.buffer[name].tensor for name in plan.resident].count(graph.input) > 1:
+        raise PlanError(f"the input {graph.input} arrives in two buffers")
     output = plan.buffer[plan.output]
     if output.tensor != graph.output or output.role != "activation":
         raise PlanError(f"the plan's output is {output.tensor}, not {graph.output}")
+    if plan.memory[output.memory].kind not in ("ram", "block"):
+        raise PlanError(f"the output is in {output.memory}, where nothing can be written")
     _whole(plan, output, graph)
 
 

@@ -7,6 +7,7 @@ cost no addresses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -236,10 +237,16 @@ def _segments(axis: range, ring: int) -> list[tuple[slice, int]]:
     return found
 
 
-def _outer(axes: Any, strides: Any, base: int, kind: Any) -> IntArray:
+def _outer(axes: Sequence[Axis], strides: Sequence[int], base: int, kind: Any) -> IntArray:
     """``base + Σ strides[d] * axes[d]`` for every place of the grid."""
     total = np.full((1,) * len(axes), base, dtype=kind)
     for d, (axis, stride) in enumerate(zip(axes, strides, strict=True)):
-        line = np.asarray(axis, dtype=kind) * kind(stride)
+        if isinstance(axis, range):
+            first, last = axis.start * stride, axis.stop * stride
+            line = np.arange(first, last, axis.step * stride, dtype=kind) if stride else None
+        else:
+            line = axis.astype(kind) * kind(stride)
+        if line is None:
+            line = np.zeros(len(axis), dtype=kind)
         total = total + line.reshape([-1 if e == d else 1 for e in range(len(axes))])
-    return np.asarray(np.broadcast_to(total, [len(axis) for axis in axes]))
+    return np.asarray(total)

@@ -18,6 +18,8 @@ def profile(plan: Plan) -> list[tuple[str, float]]:
     moments = timeline(plan)
     begins = [moment.step for moment in moments]
     found: dict[str, float] = {}
+    if not moments:
+        return []
     for number, event in enumerate(walk(plan)):
         if isinstance(event.step, Compute | Finish):
             live = moments[bisect_right(begins, number) - 1].live_bytes

@@ -137,7 +137,8 @@ def unit_times(
         PlanError: as ``check_units`` does.
     """
     check_units(extents, unit, order)
-    block = unit or (1,) * len(extents)
+    unit = unit or (1,) * len(extents)
+    block = [min(step, extent) for step, extent in zip(unit, extents, strict=True)]
     grid = tuple(-(-extent // step) for extent, step in zip(extents, block, strict=True))
     number = np.arange(prod(grid)).reshape(grid)
     for n, origin in enumerate(order):

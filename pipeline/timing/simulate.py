@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.plan import matches
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.timing.tasks import Costs, Task
@@ -71,8 +72,9 @@ def simulate(
             ``hardware.cycles_per_mac``.
 
     Raises:
-        PlanError: when every track that is not at its end waits.
+        PlanError: when every track that is not at its end waits, or the plan is another graph's.
     """
+    matches.check(plan, graph)
     costs = Costs(plan, graph, Rates.of(hardware), measured or {})
     tracks = unrolled(plan, costs.visit)
     costs.close()
