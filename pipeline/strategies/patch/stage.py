@@ -69,6 +69,20 @@ class Stage:
         )
         return rows, columns
 
+    def reads(self, graph: Graph) -> bool:
+        """Whether each patch of each operator reads something: none lies wholly in the padding,
+        where a plan has no place to begin."""
+        pairs = ((op, name) for op in self.operators for name in op.inputs)
+        return not any(
+            made.clipped(patch, graph.tensors[op.output].shape[axis])
+            and not read.clipped(patch, graph.tensors[name].shape[axis])
+            for op, name in pairs
+            for axis, (made, read) in enumerate(
+                zip(self.tiles[op.output], self.tiles[name], strict=True)
+            )
+            for patch in range(self.grid[axis])
+        )
+
     def macs(self, graph: Graph) -> int:
         """Multiply-accumulates of all patches, those done again included."""
         total = 0
@@ -99,7 +113,8 @@ def stages(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) 
         stage = _stage(graph, start, inside, grid)
         if stage is None:
             break  # what cannot be tiled is part of every longer stage, too
-        found.append(stage)
+        if stage.reads(graph):
+            found.append(stage)
     return found
 
 

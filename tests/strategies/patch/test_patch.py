@@ -157,3 +157,17 @@ def test_a_stream_cannot_be_read_again() -> None:
     net.head(net.conv(net.maximum("input"), 4, 3), 2)
     with pytest.raises(ThimbleError, match="streams in"):
         Patch().plan(net.graph(), streaming)
+
+
+def test_no_patch_lies_wholly_in_the_padding() -> None:
+    """Of 8 rows padded to 12, the last of 4 patches would read none: the stage ends elsewhere."""
+    net = RandomNet((8, 8, 2))
+    net.pad(((0, 4), (0, 0), (0, 0)))
+    padded = net.conv(3, (1, 1))
+    net.conv(2, stride=(2, 2))
+    graph = net.graph()
+    ends = [stage.end for stage in stages(graph, graph.input, graph.operators, (4, 4))]
+    assert padded not in ends and ends == [graph.output]
+    plan = Patch().plan(graph, BOARD)
+    verify(plan, graph)
+    assert exact(plan, graph)
