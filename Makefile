@@ -55,6 +55,17 @@ deps: setup
 
 setup: packages .venv/ready
 
+# A fresh Ubuntu updates itself for some minutes, and holds apt's locks meanwhile. apt-get waits for
+# that of dpkg alone (DPkg::Lock::Timeout), and fails at once for those of its lists and archives.
+APT = apt() { \
+  for round in $$(seq 120); do \
+    said="$$($(SUDO) env LC_ALL=C DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq -o DPkg::Lock::Timeout=600 "$$@" 2>&1)" && return; \
+    case "$$said" in *"get lock"*) ;; *) break;; esac; \
+    [ "$$round" -gt 1 ] || echo "Waiting up to 10 minutes for apt, which another program uses"; \
+    sleep 5; \
+  done; echo "$$said" >&2; return 1; }
+
 # System packages: compilers and simulators. Installed if that needs no password.
 packages:
 	@missing=""; for p in $(PACKAGES); do \
@@ -69,10 +80,9 @@ packages:
 	  [ -z "$$missing" ] || echo "Installing system packages (about 300 MB):$$missing"; \
 	  [ -z "$$arm" ] || \
 	    echo "Installing the Arm compiler and QEMU (download 110 MB, on disk 920 MB):$$arm"; \
-	  install="$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq"; \
-	  $(SUDO) apt-get update -qq && \
-	  { [ -z "$$missing" ] || $$install $$missing >/dev/null; } && \
-	  { [ -z "$$arm" ] || $$install --no-install-recommends $$arm >/dev/null; }; \
+	  $(APT); apt update && \
+	  { [ -z "$$missing" ] || apt install -y $$missing; } && \
+	  { [ -z "$$arm" ] || apt install -y --no-install-recommends $$arm; }; \
 	else \
 	  [ -z "$$missing" ] || echo "Please run: sudo apt-get install$$missing"; \
 	  [ -z "$$arm" ] || \

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import home
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
-from pipeline.runner import allowed, disk
+from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import PATHS
 
 FILES = ("model.path", "model.state_dict")
@@ -21,7 +21,8 @@ FLOAT_TRAINING = "pipeline.training.float_only.FloatOnly"
 
 def check(config: Mapping[str, Any]) -> None:
     """Raises ThimbleError for numbers without a meaning, files that are not there, and options
-    that a stage after training would refuse; when there is nowhere to keep results."""
+    that a stage after training would refuse; when there is nowhere to keep results, or
+    a compiler or a simulator is missing."""
     allowed.hardware(config["hardware"])
     disk.make_home()
     for key in ("sram_bytes", "flash_bytes"):
@@ -35,6 +36,7 @@ def check(config: Mapping[str, Any]) -> None:
     _data(config["data"])
     _prunes(config)
     _trains(config)
+    needs.check(config)
 
 
 def _images(target: Mapping[str, Any]) -> None:

@@ -1,0 +1,69 @@
+"""``make packages`` on a machine whose apt is busy, as on every fresh Ubuntu: with stand-ins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import ROOT
+
+BUSY = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (unattended-upgr)"
+APT = """\
+#!/bin/sh
+echo "$@" >> {folder}/asked
+rest=$(cat {folder}/busy)
+[ "$rest" -gt 0 ] || exit {code}
+echo $((rest - 1)) > {folder}/busy
+echo "{said}" >&2
+exit 100
+"""
+
+
+def make(folder: Path, busy: int, said: str = BUSY, code: int = 0) -> tuple[int, str, list[str]]:
+    """Exit code, what is printed, and what apt-get was asked, if it fails ``busy`` times."""
+    tools = folder / "tools"
+    tools.mkdir()
+    (folder / "busy").write_text(str(busy))
+    for name, text in {
+        "apt-get": APT.format(folder=folder, said=said, code=code),
+        "dpkg": "#!/bin/sh\nexit 1\n",  # nothing is installed
+        "sudo": '#!/bin/sh\n[ "$1" = -n ] && shift\nexec "$@"\n',
+        "sleep": f"#!/bin/sh\necho $1 >> {folder}/slept\n",
+    }.items():
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    command = ["make", "-C", str(ROOT), "--no-print-directory", "packages", "PYTHON=python3"]
+    path = f"{tools}:{os.environ['PATH']}"
+    done = subprocess.run(
+        command, env={"PATH": path}, capture_output=True, text=True, timeout=300, check=False
+    )
+    return done.returncode, done.stdout + done.stderr, (folder / "asked").read_text().splitlines()
+
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+
+
+def test_a_lock_that_another_program_holds_is_waited_for(tmp_path: Path) -> None:
+    code, said, asked = make(tmp_path, busy=3)
+    assert code == 0 and said.count("Waiting up to 10 minutes for apt") == 1 and "E:" not in said
+    assert (tmp_path / "slept").read_text().split() == ["5"] * 3
+    asked = [line.removeprefix("-qq -o DPkg::Lock::Timeout=600 ") for line in asked]
+    assert asked[:4] == ["update"] * 4
+    assert asked[4].startswith("install -y gcc ")
+    assert asked[5].startswith("install -y --no-install-recommends gcc-arm-none-eabi ")
+    assert len(asked) == 6
+
+
+def test_other_errors_are_said_at_once(tmp_path: Path) -> None:
+    code, said, asked = make(tmp_path, busy=9, said="E: Unable to locate package gcc-avr")
+    assert code and "E: Unable to locate package gcc-avr" in said and len(asked) == 1
+    assert not (tmp_path / "slept").exists()
+
+
+def test_it_does_not_wait_for_ever(tmp_path: Path) -> None:
+    code, said, asked = make(tmp_path, busy=1000)
+    assert code and BUSY in said and len(asked) == 120
