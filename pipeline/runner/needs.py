@@ -5,6 +5,7 @@ The stages that need them look for them, too; this says so earlier, of those tha
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,7 +13,6 @@ from typing import Any
 
 from pipeline.errors import ThimbleError
 from pipeline.home import STAGES
-from pipeline.targets import tools
 
 HEADERS = {"avr": "avr/io.h", "cortex_m": "string.h", "host": "string.h"}
 """By ``hardware.core``: what the C library's package has and the compiler's has not."""
@@ -32,14 +32,14 @@ Need = tuple[str, str, str]
 def check(config: Mapping[str, Any]) -> None:
     """Raise ThimbleError for the first tool that a stage of this run would miss."""
     for (program, packages, purpose), header, without in _needs(config):
-        try:
-            tools.require(program, packages, purpose)
-            if header and not _includes(program, header):
-                raise ThimbleError(
-                    f"{program} does not find {header} ({purpose}): sudo apt-get install {packages}"
-                )
-        except ThimbleError as error:
-            raise ThimbleError(f"{error}; {without} does without") from None
+        if not shutil.which(program):
+            missing = f"{program} is not installed"
+        elif header and not _includes(program, header):
+            missing = f"{program} does not find {header}"
+        else:
+            continue
+        install = f"sudo apt-get install {packages}"
+        raise ThimbleError(f"{missing} ({purpose}): {install}; {without} does without")
 
 
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Need, str, str]]:
