@@ -35,6 +35,9 @@ class Masks:
     def __getitem__(self, number: int) -> int:
         return self._masks[number]
 
+    def __len__(self) -> int:
+        return len(self._masks)
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -77,17 +80,32 @@ def contributed(
             or [np.zeros((out[axis][1] - out[axis][0], 0), dtype=bool)],
             axis=1,
         )
-        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        first, each = _alike(rows)
         firsts.append(first)
-        classes.append(inverse.reshape(-1))
+        classes.append(each)
     result = []
     for available in availables:
         ids = np.zeros([len(first) for first in firsts], dtype=np.int64)
         for place in product(*(range(len(first)) for first in firsts)):
-            chosen = tuple(int(first[n]) for first, n in zip(firsts, place, strict=True))
+            chosen = tuple(first[n] for first, n in zip(firsts, place, strict=True))
             ids[place] = masks.intern(_mask(terms, out, available, chosen))
         result.append(Shares(ids, tuple(classes)))
     return result
+
+
+def _alike(rows: Bits) -> tuple[list[int], IntArray]:
+    """Which of ``rows`` (n, k) are the first of their kind, and of which kind each is."""
+    changes = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
+    kinds: dict[bytes, int] = {}
+    firsts, numbers = list[int](), list[int]()
+    for start in starts:
+        number = kinds.setdefault(rows[start].tobytes(), len(kinds))
+        if number == len(firsts):
+            firsts.append(start)
+        numbers.append(number)
+    lengths = np.diff([*starts, len(rows)])
+    return firsts, np.repeat(np.array(numbers, dtype=np.int64), lengths)
 
 
 def _inside(operand: Operand, d: int, out: Box, available: Mapping[str, Box]) -> Bits:

@@ -15,7 +15,7 @@ from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import Box, DType, IntArray, Tensor
 from pipeline.hardware import Memory
 from pipeline.plan import matches
-from pipeline.plan.reads import read_indices, read_times, unit_times
+from pipeline.plan.reads import array, read_indices, read_times, unit_times
 from pipeline.plan.storage import Storage, Stream
 from pipeline.plan.vocabulary import (
     Buffer,
@@ -82,6 +82,8 @@ class Interpreter:
         return storage.read_run(start, prod(shape), dtype).reshape(shape)
 
     def write(self, buffer: Buffer, box: Box, values: IntArray) -> None:
+        if not values.size:
+            return
         storage, dtype, start = self.storage[buffer.memory], self.dtype(buffer), buffer.run(box)
         if start is None or start % 2 or dtype.bits < 8:
             storage.write(buffer.addresses(box), values, dtype)
@@ -200,7 +202,7 @@ class Interpreter:
             grid = read_indices(operand, box, held)
             last = read_times(operand, box, times, grid, last=True)
             inside = np.ix_(
-                *(np.asarray(index) - start for index, (start, _) in zip(grid, held, strict=True))
+                *(array(index) - start for index, (start, _) in zip(grid, held, strict=True))
             )
             first = np.broadcast_to(buffer.addresses(held), [b - a for a, b in held])[inside]
             cells = first[..., None] + np.arange(buffer.nibbles)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.graph.tensor import Box, IntArray
-from pipeline.plan.reads import Axis
+from pipeline.plan.reads import Axis, array
 from pipeline.plan.vocabulary import Affine, Buffer
 
 MOST_PARTS = 64
@@ -94,7 +94,7 @@ class Patch:
         address = self.buffer.map
         if not isinstance(address, Affine):
             table = self.buffer.addresses(self.buffer.box)
-            return np.asarray(table[np.ix_(*(np.asarray(a, dtype=np.int64) for a in self.axes))])
+            return np.asarray(table[np.ix_(*(array(axis) for axis in self.axes))])
         rings = zip(self.axes, self.buffer.wrap, strict=True)
         wrapped = [np.asarray(axis) % ring if ring else axis for axis, ring in rings]
         return _outer(wrapped, address.strides, address.base, np.int64)

@@ -31,6 +31,10 @@ Axis = range | IntArray
 """Indices along one axis, ascending."""
 
 
+def array(axis: Axis) -> IntArray:
+    return np.asarray(axis, dtype=np.int64)  # of none, too
+
+
 def read_indices(operand: Operand, out: Box, available: Box) -> list[Axis]:
     """The indices along each axis of ``operand`` that outputs ``out`` read from ``available``."""
     return [
@@ -87,7 +91,7 @@ def read_times(
     unused = tuple(axis for axis in range(len(out)) if axis not in used)
     grid = extremum.reduce(times, axis=unused) if unused else times
     axes = [axis for axis in range(len(out)) if axis in used]
-    for window, index in zip(operand.windows, map(np.asarray, indices), strict=True):
+    for window, index in zip(operand.windows, map(array, indices), strict=True):
         if window.axis is None:
             grid = np.broadcast_to(grid[..., None], (*grid.shape, len(index)))
             continue

@@ -357,11 +357,11 @@ class _Verifier:
             self.macs[op.name] += int(count) * share * one
         held = np.asarray(self.ledger.find(event, acc))
         added = some.each()
-        pairs, inverse = np.unique(
-            np.stack([held.reshape(-1), added.reshape(-1)]), axis=1, return_inverse=True
-        )
-        result = np.zeros(pairs.shape[1], dtype=np.int64)
-        for n, (before, new) in enumerate(pairs.T.tolist()):
+        kinds = len(self.masks)
+        pairs, inverse = np.unique(held * kinds + added, return_inverse=True)
+        result = np.zeros(len(pairs), dtype=np.int64)
+        for n, pair in enumerate(pairs.tolist()):
+            before, new = divmod(pair, kinds)
             if self.masks[before] & self.masks[new]:
                 raise PlanError(f"{event} adds a contribution to {acc.buffer.tensor} twice")
             result[n] = self.masks.intern(self.masks[before] | self.masks[new])
