@@ -61,12 +61,22 @@ def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **{key: arrays[key] for key in sorted(arrays)})  # type: ignore[arg-type]
+            _save(stream, arrays)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _save(stream: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """What ``np.savez`` writes, which takes no arrays called ``file`` or ``allow_pickle``."""
+    with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+        for key in sorted(arrays):
+            if "\0" in key:  # a zip file's name would end there
+                raise ThimbleError(f"a tensor is called {key!r}: give it a name without a NUL")
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(arrays[key]), allow_pickle=False)
 
 
 def read_npz(path: Path) -> Arrays:

@@ -60,3 +60,24 @@ def test_damage_is_one_line(tmp_path: Path, damage: str) -> None:
             read()
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "b.npz").exists()
+
+
+def test_arrays_of_any_name_are_kept(tmp_path: Path) -> None:
+    """Tensors are called what a file says; ``np.savez`` has arguments of its own."""
+    path = tmp_path / "a.npz"
+    names = ("file", "allow_pickle", "args", "a/b", "../a", "\u2603", " ", "x" * 300)
+    arrays = {name: np.arange(n) for n, name in enumerate(names)}
+    write_npz(path, arrays)
+    found = read_npz(path)
+    assert found.keys() == arrays.keys()
+    assert all((found[name] == arrays[name]).all() for name in names)
+    with pytest.raises(ThimbleError, match=r"a tensor is called 'a\\x00b': give it a name"):
+        write_npz(path, {"a\0b": np.arange(2)})
+    assert read_npz(path).keys() == arrays.keys(), "the old file is whole"
+
+
+def test_bytes_are_those_of_numpy(tmp_path: Path) -> None:
+    arrays = {"b": np.arange(6).reshape(2, 3), "a": np.float32(1.5) * np.ones(2)}
+    write_npz(tmp_path / "a.npz", arrays)
+    np.savez(tmp_path / "b.npz", **{key: arrays[key] for key in sorted(arrays)})
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()

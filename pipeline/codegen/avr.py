@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.codegen.kernel import WindowKernel
 from pipeline.codegen.multiples import TapCode, tap_code
-from pipeline.codegen.program import identifier
+from pipeline.codegen.names import identifier
 
 MAX_LANES = 11
 """Sums that fit r2…r25 beside the sum of activations."""

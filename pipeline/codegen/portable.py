@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipeline.codegen.kernel import Window, WindowKernel
+from pipeline.codegen.names import comment, identifier
 from pipeline.codegen.packing import pack_bytes, pack_nibbles
-from pipeline.codegen.program import Array, Program, c_bits, identifier
+from pipeline.codegen.program import Array, Program, c_bits
 from pipeline.graph.tensor import Tensor
 
 
@@ -29,7 +30,8 @@ class Portable:
         self.half_even = requant.rounding == "half_even"
         self.right_shift, self.zero_point = requant.right_shift, target.zero_point
         self._clip(kernel)
-        self.title, self.formula = _describe(window)
+        title, self.formula = _describe(window)
+        self.title = comment(title)
         self.avr_step = self.avr_jump = ""
         self.twin_only: tuple[str, ...] = ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -128,8 +127,3 @@ def c_bits(values: Iterable[int], signed: bool = False) -> int:
     types = [DType(bits, signed) for bits in (8, 16, 32)]
     held = list(values) or [0]
     return next(t.bits for t in types if t.minimum <= min(held) and max(held) <= t.maximum)
-
-
-def identifier(name: str) -> str:
-    """A C identifier from the name of an operator or tensor."""
-    return re.sub(r"\W", "_", name)

@@ -9,6 +9,8 @@ from typing import Any
 
 import jinja2
 
+from pipeline.codegen.names import comment
+
 KERNELS = Path(__file__).resolve().parents[2] / "firmware" / "kernels"
 WIDTH = 100
 
@@ -58,5 +60,5 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"rows": rows, "asm": asm}
+    environment.filters |= {"rows": rows, "asm": asm, "comment": comment}
     return environment

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pipeline.codegen import avr
 from pipeline.codegen.kernel import Call, Window, WindowKernel
 from pipeline.codegen.lines import Line, Pixel, are_disjoint, compress, pixels
+from pipeline.codegen.names import identifier
 from pipeline.codegen.portable import Portable
-from pipeline.codegen.program import Program, identifier
+from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.codegen.views import View, grid
 from pipeline.errors import ThimbleError
@@ -91,7 +92,7 @@ def _kernel(program: Program, window: Window, in_view: View, out_view: View) -> 
     key = f"{window.op.name}/{in_view.kind}/{out_view.kind}"
     if key not in program.kernels:
         known = sum(other.startswith(f"{window.op.name}/") for other in program.kernels)
-        name = f"run_{identifier(window.op.name)}" + (f"_{known + 1}" if known else "")
+        name = f"run_{identifier(window.op.name)}" + (f"__{known + 1}" if known else "")
         in_flash = program.constants_in_flash(window.op)
         program.kernels[key] = WindowKernel(name, window, in_view.kind, out_view.kind, in_flash)
     return program.kernels[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ STYLE: Any = {
     "svg.hashsalt": "thimble",
     "font.family": "sans-serif",
     "font.size": 10,
+    "text.parse_math": False,  # names are text, whatever dollars are in them
     "text.color": INK,
     "axes.labelcolor": INK,
     "xtick.color": INK,
@@ -56,7 +58,7 @@ def memory_over_time(timeline: Sequence[Moment]) -> str:
             color=PEAK,
         )
         few = len(timeline) <= 24
-        labels = [moment.label for moment in timeline]
+        labels = [_printable(moment.label) for moment in timeline]
         turns = [n for n in places if n == 0 or labels[n] != labels[n - 1]]
         shown = list(places) if few else turns[:: max(1, len(turns) // 24)]
         axes.set_xticks(shown, [labels[n] for n in shown], rotation=35 if len(shown) > 8 else 0)
@@ -80,9 +82,15 @@ def gantt_chart(intervals: Sequence[Interval], unit: str) -> str:
         return _svg(figure)
 
 
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+
+
 def _svg(figure: Figure) -> str:
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
+    with warnings.catch_warnings():  # the browser's fonts have what ours have not
+        warnings.filterwarnings("ignore", "Glyph")
+        figure.savefig(stream, format="svg", metadata={"Date": None})
     drawing = stream.getvalue()
     drawing = drawing[drawing.index("<svg") :]
     return re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)

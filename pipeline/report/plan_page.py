@@ -72,7 +72,7 @@ def packed(charts: Sequence[Bars], layers: Sequence[str], makespan_us: float) ->
     """The bars as JSON for the page's script, times in whole microseconds."""
     tracks = [each.content() for each in charts]
     content = {"tracks": tracks, "layers": list(layers), "end": round(makespan_us)}
-    return json.dumps(content, separators=(",", ":")).replace("</", "<\\/")
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def si(value: float, unit: str = "B") -> str:

@@ -31,10 +31,9 @@ class Screen:
 
     def header(self, config: Mapping[str, Any], folder: Path) -> None:
         title = config["hardware"].get("title") or config["hardware"]["name"]
-        self.console.print(
-            f"[bold]Thimble[/bold]  {config['model']['name']} on {title}, "
-            f"strategy {config['strategy']['name']}, in {shown(folder)}"
-        )
+        model, strategy = config["model"]["name"], config["strategy"]["name"]
+        about = f"  {model} on {title}, strategy {strategy}, in {shown(folder)}"
+        self.console.print(Text("Thimble", "bold"), Text(plain(about)), sep="")
 
     def start(self, stage: str) -> None:
         if self.console.is_terminal:
@@ -212,13 +211,18 @@ def infeasible(result: Mapping[str, Any]) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """``text`` without characters that tell a terminal what to do: names come from files."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def json_line(content: Mapping[str, Any]) -> None:
     print(json.dumps(content, sort_keys=True), flush=True)
 
 
 def fail(message: str) -> None:
     """One line on standard error."""
-    print(message, file=sys.stderr, flush=True)
+    print(plain(message), file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

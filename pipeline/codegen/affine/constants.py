@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pipeline.codegen.names import comment
 from pipeline.codegen.render import rows
 from pipeline.graph.tensor import IntArray
 
@@ -108,12 +109,6 @@ class Constants:
             flat = np.asarray(values).reshape(-1)
             self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align)
         return found
-
-
-def comment(text: str) -> str:
-    """``text`` as it may stand in a C comment."""
-    printable = "".join(c if c.isprintable() else "?" for c in text)
-    return printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
 
 
 def narrowest(values: IntArray) -> str:

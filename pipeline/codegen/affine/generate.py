@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from math import ceil, prod
 
 from pipeline.codegen.affine import nest
-from pipeline.codegen.affine.constants import comment
 from pipeline.codegen.affine.job import Job, arena_view
 from pipeline.codegen.affine.program import Program
 from pipeline.codegen.affine.values import whole
@@ -53,7 +52,6 @@ def generate(
     emit(program, steps)
     statements = [line() for line in program.lines]
     kernels = [kernel.code() for kernel in program.kernels.values()]
-    name = comment(graph.name)
     weights_in_ram = sum(
         ceil(prod(buffer.shape) * buffer.nibbles / 2)
         for buffer in plan.buffers
@@ -61,7 +59,7 @@ def generate(
     )
     source = render(
         "portable/int8/model.c.j2",
-        name=name,
+        name=graph.name,
         tables=list(program.constants.tables.values()),
         kernels=kernels,
         statements=statements,
@@ -72,12 +70,11 @@ def generate(
     )
     header = render(
         "portable/int8/model.h.j2",
-        name=name,
+        name=graph.name,
         provenance=sorted(provenance.items()),
         input=graph.tensors[graph.input],
         output=graph.tensors[graph.output],
         kept=_input_kept(graph, plan, steps),
-        comment=comment,
         hardware=hardware,
         arena_bytes=arena_bytes,
         ram_bytes=next((m.bytes for m in hardware.memories if m.name == arena), 0),

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from pipeline.codegen.affine import values
-from pipeline.codegen.affine.constants import Constants, Names, comment, variable
+from pipeline.codegen.affine.constants import Constants, Names, variable
 from pipeline.codegen.affine.kernel import Call, Kernel
 from pipeline.codegen.affine.values import Span, Value
 from pipeline.codegen.affine.views import View, extent_bytes
+from pipeline.codegen.names import comment
 from pipeline.codegen.render import static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph

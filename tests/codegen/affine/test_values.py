@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.codegen.affine import nest, values
-from pipeline.codegen.affine.constants import Names, comment, variable
+from pipeline.codegen.affine.constants import Names, variable
 from pipeline.codegen.affine.values import Value, greatest, least, span
+from pipeline.codegen.names import comment
 from pipeline.plan.vocabulary import Lin, Slice
 
 LOOPS = {"a": ("a", 4), "b": ("b", 3)}

@@ -5,6 +5,10 @@
  *
  * Use: nn_init(); nn_feed() until NN_INPUT_BYTES bytes are in; nn_invoke(); nn_output().
  * The input is not kept: computing destroys it, and every frame has to be fed anew.
+ *
+ * One network, one state: it is not reentrant. Call its functions from one context, a task or an interrupt.
+ * Interrupts may come meanwhile; their handlers call none of these functions. All of them run on the caller's
+ * stack, which has to hold what the build reports as their deepest path, and the handlers' own on top.
  */
 #ifndef NN_MODEL_H
 #define NN_MODEL_H

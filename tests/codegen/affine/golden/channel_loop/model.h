@@ -5,6 +5,10 @@
  *
  * Use: nn_init(); fill nn_input(), or nn_feed() the input as it comes; nn_invoke(); read nn_output().
  * The input is not kept: computing overwrites it, and every frame has to be given anew.
+ *
+ * One network, one state: it is not reentrant. Call its functions from one context, a task or an interrupt.
+ * Interrupts may come meanwhile; their handlers call none of these functions. All of them run on the caller's
+ * stack, which has to hold what the build reports as their deepest path, and the handlers' own on top.
  */
 #ifndef NN_MODEL_H
 #define NN_MODEL_H

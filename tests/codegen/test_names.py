@@ -1,0 +1,189 @@
+"""Names that would end a comment, begin a directive or clash: what the commands make of them
+compiles with the boards' own options, ``-Werror`` among them, and computes the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from pipeline import board
+from pipeline.artifacts import write_npz
+from pipeline.codegen.names import comment, identifier
+from pipeline.graph.graph import Graph
+from pipeline.home import ROOT
+from pipeline.plan.cost import cost
+from pipeline.report import html
+from pipeline.runner.screen import Screen, fail
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.affine import support as affine
+from tests.codegen.support import Native, agrees, uno
+from tests.strategies.chains import Chain
+
+NAMES = (
+    "*/ int evil = 1; /*", "/**/*/*/", "a\nb", "a\r\n#error b", "back\\", "??/", "*??/\n/", 'a"b',
+    "\N{MICRO SIGN}\N{RIGHT-TO-LEFT OVERRIDE}\N{SNOWMAN}", "x" * 300, "x" * 301, "int", "while",
+    "a b", "a_b", "a/b", "A_B", "init", "arena", "feed", "input", "output", "invoke", "fed", "line",
+    "conv", "conv_line", "conv_pixel", "conv_2", "conv__2", "conv_", "%s%n", "{{ 7 * 7 }}",
+    "</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>", "$x$",
+    "$", "\1", "file", "allow_pickle", "&lt;", "' onload='alert(1)", "", " ", "1", "_",
+)  # fmt: skip
+TITLE = 'Evil */ #error "no" \\\n??/ <script>alert(1)</script> [/bold] \x1b[31m'
+BOARDS = {"avr": "arduino", "cortex_m": "nucleo_l4r5zi", "host": "host"}
+
+
+def graph(signed: bool) -> Graph:
+    """A chain whose operators and tensors have these names."""
+    wide = "int8" if signed else "uint4"
+    chain = Chain((3, 3, 1), "int8" if signed else "uint8")
+    if not signed:
+        chain = chain.average("first", shift=4)
+    for name in NAMES:
+        chain = chain.conv(name or "\t", 1, 1, dtype=wide)
+    made = chain.dense("</script> */", 2).graph()
+    return Graph(
+        "*/ evil \\\n", made.tensors, made.operators, made.constants, made.input, made.output
+    )
+
+
+def stage(name: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"stages.{name}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of a page, and what would be fetched."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+
+@pytest.mark.parametrize("core", BOARDS)
+def test_whole_commands(tmp_path: Path, core: str) -> None:
+    """Stages schedule, generate and build, as a run calls them."""
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{BOARDS[core]}.yaml")
+    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
+    resolved["hardware"]["title"] = TITLE
+    strategy = "herringbone.Herringbone" if core == "avr" else "ordinary.Ordinary"
+    params = {
+        **resolved,
+        "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
+        "study": [],
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    graph(signed=core != "avr").save(tmp_path)
+    (tmp_path / "data").mkdir()
+    write_npz(tmp_path / "data" / "dataset.npz", {})
+    for name in ("schedule", "generate", "build"):
+        stage(name, tmp_path)
+    assert (tmp_path / "build" / "host").is_file()
+    for file in ("model.h", "model.c"):
+        text = (tmp_path / "generated" / file).read_text()
+        assert text.isascii() and "49 " not in text
+        outside = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        assert "evil" not in outside.replace("_evil", "") and "#error" not in outside
+    page = Tags((tmp_path / "plan.html").read_text())
+    assert page.tags.count("script") <= 2 and "img" not in page.tags
+    assert not {name for name in page.attributes if name.startswith("on")}
+
+
+def test_what_is_computed_is_the_same(tmp_path: Path) -> None:
+    """Two kernels or two tables of one name would be one."""
+    small = graph(signed=False)
+    assert agrees(
+        Native(tmp_path / "nibbles", small, Herringbone("slots").plan(small, uno()), uno())
+    )
+    large = graph(signed=True)
+    plan = Ordinary().plan(large, affine.host())
+    assert affine.agrees(affine.Native(tmp_path / "affine", large, plan))
+
+
+def test_the_report(tmp_path: Path) -> None:
+    network = graph(signed=False)
+    plan = Herringbone("slots").plan(network, uno())
+    layers = [{"layer": op.name, "macs": 1, "cycles": 2} for op in network.operators]
+    metrics = {"status": "ok", "pmu_bytes": 1, "cycles": 9, "layers": layers}
+    origin = {"hardware": TITLE, "model": network.name}
+    html.write(tmp_path / "r.html", network, plan, cost(plan, network, uno()), metrics, origin)
+    text = (tmp_path / "r.html").read_text()
+    page, plain = Tags(text), Tags(ordinary_report(tmp_path))
+    assert set(page.tags) == set(plain.tags) and "script" not in page.tags
+    assert set(page.attributes) == set(plain.attributes)
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def ordinary_report(folder: Path) -> str:
+    """What a report with ordinary names has for tags."""
+    network = Chain((3, 3, 1), "uint8").average("p", shift=4).conv("c", 1, 1).dense("d", 2).graph()
+    plan = Herringbone("slots").plan(network, uno())
+    layers = [{"layer": op.name, "macs": 1, "cycles": 2} for op in network.operators]
+    metrics = {"status": "ok", "pmu_bytes": 1, "cycles": 9, "layers": layers}
+    html.write(folder / "o.html", network, plan, cost(plan, network, uno()), metrics, {"a": "b"})
+    return (folder / "o.html").read_text()
+
+
+def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"hardware": {"title": TITLE}, "model": {"name": "[red]"}, "strategy": {"name": "x"}}
+    Screen(as_json=False).header(config, Path("there"))
+    fail(TITLE)
+    said = capsys.readouterr()
+    assert "[red] on Evil" in said.out and "[/bold] ?[31m" in said.out
+    assert "\x1b" not in said.out + said.err and said.err.count("\n") == 1
+
+
+@given(st.text())
+def test_no_comment_ends_early(text: str) -> None:
+    made = comment(text)
+    assert made.isascii() and made.isprintable() and len(made) < 300
+    for sequence in ("*/", "/*", "\\", "??"):
+        assert sequence not in made
+
+
+@given(st.lists(st.text() | st.sampled_from(NAMES), unique=True, max_size=20))
+def test_identifiers_are_apart(names: list[str]) -> None:
+    made = [identifier(name) for name in names]
+    assert len(set(made)) == len(names)
+    suffixes = ("", "_line", "_pixel", "__2", "__2_line", "__3_pixel")
+    every = [f"run_{word}{suffix}" for word in made for suffix in suffixes]
+    assert len(set(every)) == len(every)
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,70}", word) for word in every)
+
+
+def test_ordinary_names_stay() -> None:
+    for name in ("conv1", "conv_2", "block_1_expand", "logits"):
+        assert identifier(name) == name
+    title = "NUCLEO-L4R5ZI (STM32L4R5ZI, Cortex-M4F, 120 MHz)"
+    assert comment(title) == title
+    assert comment("a*/b") == "a* /b" and comment("für") == "f<U+00FC>r"
+    assert identifier("a b").startswith("a_b_") and identifier("a b") != identifier("a/b")
+
+
+def test_a_board_is_what_the_stages_read() -> None:
+    """``TITLE`` is a string to them, nothing else."""
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
+    node.title = TITLE
+    assert board.hardware(OmegaConf.to_container(node)).title == TITLE  # type: ignore[arg-type]
