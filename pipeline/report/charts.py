@@ -18,6 +18,7 @@ from pipeline.plan.cost import Moment
 from pipeline.plan.draw import Interval
 
 INK, ACCENT, QUIET, PEAK = "#22303c", "#2a7f9e", "#c9d6dd", "#c8553d"
+LONGEST = 30
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "thimble",
@@ -58,7 +59,7 @@ def memory_over_time(timeline: Sequence[Moment]) -> str:
             color=PEAK,
         )
         few = len(timeline) <= 24
-        labels = [_printable(moment.label) for moment in timeline]
+        labels = [_shown(moment.label) for moment in timeline]
         turns = [n for n in places if n == 0 or labels[n] != labels[n - 1]]
         shown = list(places) if few else turns[:: max(1, len(turns) // 24)]
         axes.set_xticks(shown, [labels[n] for n in shown], rotation=35 if len(shown) > 8 else 0)
@@ -82,8 +83,10 @@ def gantt_chart(intervals: Sequence[Interval], unit: str) -> str:
         return _svg(figure)
 
 
-def _printable(name: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+def _shown(name: str) -> str:
+    """``name`` as it may stand below an axis: names come from files, of any length."""
+    cut = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
 
 
 def _svg(figure: Figure) -> str:
