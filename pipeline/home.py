@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,11 @@ def home() -> Path:
 def typed() -> Path:
     """The folder that the command was typed in; stages are told, they run elsewhere."""
     return Path(os.environ.get("THIMBLE_TYPED") or Path.cwd()).absolute()
+
+
+def close_to_others() -> None:
+    """From now on others cannot write to what this process makes, or one that it starts."""
+    os.umask(os.umask(0o022) | stat.S_IWOTH)
 
 
 def lock_file(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipeline import home
 from pipeline.runner import (
     allowed,
     clusters,
@@ -37,6 +38,7 @@ PLUGINS = {
 
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
+    home.close_to_others()
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
     as_json = "output=json" in sys.argv[1:]
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"

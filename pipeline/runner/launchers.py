@@ -53,6 +53,7 @@ class Call:
 
 def run(call: Call) -> None:
     """Run a job in this process. It keeps its result in its folder; a bug's error is noted."""
+    home.close_to_others()  # on a cluster nothing of run.py's has been inherited
     os.environ.update(call.environment)
     os.chdir(call.folder)
     setup_globals()

@@ -78,17 +78,27 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     write_text(folder / ".dvcignore", (home.ROOT / ".dvcignore").read_text())
     for name in CODE:
         shutil.rmtree(folder / name, ignore_errors=True)
-        shutil.copytree(
-            home.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        _copy(home.ROOT / name, folder / name)
     write_text(folder / "dvc.yaml", pipeline_text(folder))
     shutil.rmtree(folder / LOG, ignore_errors=True)
     (folder / LOG).mkdir()
+    shutil.rmtree(folder / ".dvc" / "site", ignore_errors=True)
+    (folder / ".dvc" / "site" / "repo").mkdir(parents=True)  # DVC's own is everybody's to write to
     config_text = DVC_CONFIG.format(
         cache=keep(folder, config) / "cache", site=folder.absolute() / ".dvc" / "site"
     )
     write_text(folder / ".dvc" / "config", config_text)
     return lock
+
+
+def _copy(source: Path, target: Path) -> None:
+    """The code below ``source``, which others may be able to write to; not so the copy."""
+    target.mkdir()
+    for path in sorted(source.iterdir()):
+        if path.is_file():
+            shutil.copyfile(path, target / path.name)
+        elif path.is_dir() and path.name != "__pycache__":
+            _copy(path, target / path.name)
 
 
 def keep(folder: Path, config: Mapping[str, Any]) -> Path:
