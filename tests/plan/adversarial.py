@@ -1,0 +1,170 @@
+"""What hand-written attacks are made of: small sound plans to spoil, and a budget to answer in.
+
+An attack is a function that returns ``(plan, graph)``; its docstring says what a reader would do
+wrong that believed the plan. Those of ``adversarial_*.py`` register themselves with ``attack``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Index,
+    Plan,
+    Slice,
+    Step,
+    Track,
+    packed,
+    whole,
+)
+from tests.plan.fixtures import U8, Builder, constants
+
+Subject = tuple[Plan, Graph]
+ATTACKS: dict[str, Callable[[], Subject]] = {}
+
+MEMORIES = (
+    Memory("sram", 128),
+    Memory("flash", 256, "rom"),
+    Memory("stream", 8, "stream"),
+    Memory("card", 256, "block", 16),
+)
+
+
+def attack(function: Callable[[], Subject]) -> Callable[[], Subject]:
+    assert function.__doc__, f"{function.__name__} does not say what it attacks"
+    assert function.__name__ not in ATTACKS, f"two attacks are called {function.__name__}"
+    ATTACKS[function.__name__] = function
+    return function
+
+
+class OverBudget(BaseException):
+    """More calls than a plan of a few steps is worth."""
+
+
+@contextmanager
+def budget(calls: int) -> Iterator[None]:
+    """Raise ``OverBudget`` once Python has entered more than ``calls`` functions: a measure of work
+    that is the same on every machine under any load."""
+    left = calls
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal left
+        left -= event == "call"
+        if left < 0:
+            sys.setprofile(None)
+            raise OverBudget(f"more than {calls} calls")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def activation(name: str, tensor: str, shape: tuple[int, ...], bits: int, byte: int) -> Buffer:
+    return Buffer(name, tensor, "sram", shape, bits, packed(shape, bits, 2 * byte))
+
+
+def sums(name: str, bits: int, byte: int, step: int = 1) -> Buffer:
+    """Accumulators of the layer ``y``."""
+    return Buffer(name, "y", "sram", (3,), bits, packed((3,), bits, 2 * byte), "accumulator", step)
+
+
+def scratch(byte: int, size: int = 4, memory: str = "sram", tensor: str = "") -> Buffer:
+    shape = (size,)
+    return Buffer("scratch", tensor, memory, shape, 8, packed(shape, 8, 2 * byte), "scratch")
+
+
+def layer(weights: tuple[int, ...] = ()) -> Subject:
+    """``y = W x + b``: 4 bytes at byte 0 of sram to three 16-bit numbers at byte 8, W and b in flash.
+
+    ``weights``: all of them, (3, 4), in place of random ones.
+    """
+    b = Builder(np.random.default_rng(0))
+    b.tensor("x", (4,), U8)
+    b.dense("y", "x", 3)
+    if weights:
+        b.constants["y.weight"] = np.array(weights, dtype=np.int64).reshape(3, 4)
+    graph = b.graph("x")
+    x, y = activation("x", "x", (4,), 8, 0), activation("y", "y", (3,), 16, 8)
+    fixed = constants(graph)
+    step = Compute("y", whole(y), (whole(x), *map(whole, fixed)))
+    return plan_of((x, y, *fixed), step), graph
+
+
+def plan_of(buffers: tuple[Buffer, ...], *steps: Step) -> Plan:
+    """One track; ``x``, the weights and the bias are there from the beginning."""
+    resident = ("x", "y.weight", "y.bias")
+    return Plan("fixture", "by hand", MEMORIES, buffers, (Track("cpu", steps),), resident, "y")
+
+
+def halves(first: Buffer | None = None, second: Buffer | None = None, *between: Step) -> Subject:
+    """The layer in two halves of its sums, with ``between`` between them.
+
+    ``first`` is cleared and added to, then ``second`` is added to and finished; by default both
+    are 32-bit sums at byte 16.
+    """
+    plan, graph = layer()
+    first = first or sums("acc", 32, 16)
+    second = second or first
+    steps = (
+        Clear("y", whole(first)),
+        part(first, 0),
+        *between,
+        part(second, 2),
+        Finish("y", whole(second), whole(plan.buffer["y"]), (whole(plan.buffer["y.bias"]),)),
+    )
+    return plan_of((*plan.buffers, *dict.fromkeys((first, second))), *steps), graph
+
+
+def part(acc: Buffer, low: Index) -> Compute:
+    """Two of the four products of each sum."""
+    ins = (Slice("x", (low,), (2,)), Slice("y.weight", (0, low), (3, 2)))
+    return Compute("y", whole(acc), ins, partial=True)
+
+
+def with_buffers(plan: Plan, *more: Buffer) -> Plan:
+    """``plan`` with ``more`` in place of the buffers of their names, or added."""
+    found = {buffer.name: buffer for buffer in (*plan.buffers, *more)}
+    return replace(plan, buffers=tuple(found.values()))
+
+
+def with_steps(plan: Plan, *steps: Step) -> Plan:
+    return replace(plan, tracks=(Track("cpu", steps),))
+
+
+def step_of(plan: Plan) -> Compute:
+    """The only step of ``layer``."""
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute)
+    return step
+
+
+def changed(plan: Plan, **fields: object) -> Plan:
+    """``layer``'s plan with its only step changed."""
+    return with_steps(plan, replace(step_of(plan), **fields))  # type: ignore[arg-type]
+
+
+def rebuffered(plan: Plan, name: str, **fields: object) -> Plan:
+    return with_buffers(plan, replace(plan.buffer[name], **fields))  # type: ignore[arg-type]
+
+
+def moved(plan: Plan, name: str, byte: object) -> Plan:
+    """``name`` begins at ``byte``, whatever that is."""
+    map_ = plan.buffer[name].map
+    assert isinstance(map_, Affine)
+    return rebuffered(plan, name, map=replace(map_, base=2 * byte))  # type: ignore[operator]

@@ -1,0 +1,353 @@
+"""Attacks by amount: loops that never end, nests that are too deep, steps beyond every tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pipeline.plan.vocabulary import (
+    Compute,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Signal,
+    Slice,
+    Step,
+    Track,
+    Wait,
+    packed,
+    whole,
+)
+from tests.plan.adversarial import (
+    Subject,
+    activation,
+    attack,
+    changed,
+    halves,
+    layer,
+    part,
+    step_of,
+    with_buffers,
+    with_steps,
+)
+
+
+def beside(*steps: Step) -> Subject:
+    """The layer, and ``steps`` after it."""
+    plan, graph = layer()
+    return with_steps(plan, step_of(plan), *steps), graph
+
+
+def nested(depth: int, body: tuple[Step, ...], count: int = 1) -> tuple[Step, ...]:
+    for level in range(depth):
+        body = (Loop(f"v{level}", count, body),)
+    return body
+
+
+@attack
+def loop_without_a_body() -> Subject:
+    """Nothing, 10**12 times."""
+    return beside(Loop("k", 10**12, ()))
+
+
+@attack
+def loop_of_empty_loops() -> Subject:
+    """Nothing, 10**6 times 10**6 times."""
+    return beside(Loop("k", 10**6, (Loop("l", 10**6, ()),)))
+
+
+@attack
+def loop_of_loops_that_do_not_turn() -> Subject:
+    """A loop of no turns, 10**12 times."""
+    return beside(Loop("k", 10**12, (Loop("l", 0, (Signal("s"),)),)))
+
+
+@attack
+def loop_that_only_signals() -> Subject:
+    """Nobody waits for 10**12 signals."""
+    return beside(Loop("k", 10**12, (Signal("s"),)))
+
+
+@attack
+def loop_that_only_waits() -> Subject:
+    """A wait that is always met, 10**12 times."""
+    return beside(Loop("k", 10**12, (Wait("s", 0),)))
+
+
+@attack
+def loop_that_computes_for_ever() -> Subject:
+    """The same layer, 10**12 times."""
+    plan, graph = layer()
+    return with_steps(plan, Loop("k", 10**12, (step_of(plan),))), graph
+
+
+@attack
+def loop_of_empty_slices() -> Subject:
+    """10**12 moves of nothing."""
+    nothing = Slice("x", (0,), (0,))
+    return beside(Loop("k", 10**12, (Move(nothing, nothing),)))
+
+
+@attack
+def loop_of_2_to_the_70_turns() -> Subject:
+    """A count that no machine's integer holds."""
+    return beside(Loop("k", 1 << 70, (Signal("s"),)))
+
+
+@attack
+def loops_that_multiply() -> Subject:
+    """Ten turns, thirty deep: 10**30 signals in little text."""
+    return beside(*nested(30, (Signal("s"),), count=10))
+
+
+@attack
+def loops_too_deep() -> Subject:
+    """3,000 loops of one turn in one another."""
+    return beside(*nested(3000, (Signal("s"),)))
+
+
+@attack
+def empty_loops_too_deep() -> Subject:
+    """3,000 loops in one another around nothing."""
+    return beside(*nested(3000, ()))
+
+
+@attack
+def loops_too_deep_for_c() -> Subject:
+    """300 loops: within Python's stack, but a C compiler need not take more than 127 levels."""
+    return beside(*nested(300, (Signal("s"),)))
+
+
+@attack
+def tracks_without_end() -> Subject:
+    """200,000 engines that have nothing to do: clocks of all of them against all."""
+    plan, graph = layer()
+    idle = tuple(Track(f"t{n}", ()) for n in range(200_000))
+    return replace(plan, tracks=(*plan.tracks, *idle)), graph
+
+
+@attack
+def negative_number_of_turns() -> Subject:
+    """-1 turns."""
+    return beside(Loop("k", -1, (Signal("s"),)))
+
+
+@attack
+def two_loops_of_one_variable() -> Subject:
+    """Which k does the inner slice mean?"""
+    plan, graph = halves()
+    clear, _, _, finish = plan.tracks[0].steps
+    turn = part(plan.buffer["acc"], Lin(0, (("k", 2),)))
+    return with_steps(plan, clear, Loop("k", 1, (Loop("k", 2, (turn,)),)), finish), graph
+
+
+@attack
+def variable_without_a_name() -> Subject:
+    """A loop over the empty name."""
+    plan, graph = halves()
+    clear, _, _, finish = plan.tracks[0].steps
+    turn = part(plan.buffer["acc"], Lin(0, (("", 2),)))
+    return with_steps(plan, clear, Loop("", 2, (turn,)), finish), graph
+
+
+@attack
+def variable_of_another_loop() -> Subject:
+    """After the loop over k, k is used once more."""
+    plan, graph = halves()
+    clear, _, _, finish = plan.tracks[0].steps
+    turn = part(plan.buffer["acc"], Lin(0, (("k", 2),)))
+    return with_steps(plan, clear, Loop("k", 1, (turn,)), turn, finish), graph
+
+
+def unknown(change: Callable[[Plan, Lin], Plan]) -> Subject:
+    plan, graph = layer()
+    return change(plan, Lin(0, (("nobody", 1),))), graph
+
+
+@attack
+def unknown_variable_in_a_slice() -> Subject:
+    """``lo`` depends on a loop that is not there."""
+    return unknown(lambda plan, n: changed(plan, out=Slice("y", (n,), (3,))))
+
+
+@attack
+def unknown_variable_in_an_empty_slice() -> Subject:
+    """Nothing is computed, but from where?"""
+    return unknown(
+        lambda plan, n: with_steps(
+            plan, step_of(plan), Move(Slice("x", (n,), (0,)), Slice("x", (n,), (0,)))
+        )
+    )
+
+
+@attack
+def unknown_variable_of_a_copy() -> Subject:
+    """``copy`` depends on a loop that is not there."""
+    return unknown(lambda plan, n: changed(plan, out=replace(whole(plan.buffer["y"]), copy=n)))
+
+
+@attack
+def unknown_variable_of_a_frame() -> Subject:
+    """``frame`` depends on a loop that is not there."""
+    return unknown(lambda plan, n: changed(plan, frame=n))
+
+
+@attack
+def unknown_variable_of_a_wait() -> Subject:
+    """``at_least`` depends on a loop that is not there."""
+    return unknown(lambda plan, n: with_steps(plan, step_of(plan), Wait("s", n)))
+
+
+@attack
+def unknown_variable_times_zero() -> Subject:
+    """Zero times a variable that is not there."""
+    plan, graph = layer()
+    return changed(plan, out=Slice("y", (Lin(0, (("nobody", 0),)),), (3,))), graph
+
+
+@attack
+def unknown_variable_in_a_loop_that_never_turns() -> Subject:
+    """No step is walked, but generated code would name the variable."""
+    empty = Slice("x", (Lin(0, (("nobody", 1),)),), (1,))
+    return beside(Loop("k", 0, (Move(empty, empty),)))
+
+
+@attack
+def computes_past_the_end() -> Subject:
+    """Outputs 3 … 5 of three."""
+    plan, graph = layer()
+    past = replace(step_of(plan), out=Slice("y", (3,), (3,)))
+    return with_steps(plan, step_of(plan), past), graph
+
+
+@attack
+def computes_far_past_the_end() -> Subject:
+    """Outputs from 2**70 on."""
+    plan, graph = layer()
+    past = replace(step_of(plan), out=Slice("y", (1 << 70,), (3,)))
+    return with_steps(plan, step_of(plan), past), graph
+
+
+@attack
+def computes_before_the_beginning() -> Subject:
+    """Outputs -3 … -1."""
+    plan, graph = layer()
+    before = replace(step_of(plan), out=Slice("y", (-3,), (3,)))
+    return with_steps(plan, step_of(plan), before), graph
+
+
+@attack
+def computes_a_negative_number() -> Subject:
+    """-1 outputs."""
+    plan, graph = layer()
+    return with_steps(
+        plan, step_of(plan), replace(step_of(plan), out=Slice("y", (1,), (-1,)))
+    ), graph
+
+
+@attack
+def moves_past_the_end() -> Subject:
+    """Elements 4 … 7 of four."""
+    plan, graph = layer()
+    copy = activation("copy", "x", (4,), 8, 64)
+    plan = with_buffers(plan, copy)
+    move = Move(Slice("x", (4,), (4,)), Slice("copy", (4,), (4,)))
+    return with_steps(plan, step_of(plan), move), graph
+
+
+@attack
+def a_loop_moves_past_the_end() -> Subject:
+    """Element by element, and two more than there are."""
+    plan, graph = layer()
+    copy = activation("copy", "x", (4,), 8, 64)
+    plan, k = with_buffers(plan, copy), Lin(0, (("k", 1),))
+    move = Move(Slice("x", (k,), (1,)), Slice("copy", (k,), (1,)))
+    return with_steps(plan, step_of(plan), Loop("k", 6, (move,))), graph
+
+
+@attack
+def reads_past_the_end() -> Subject:
+    """The whole layer, its input's slice beyond the input."""
+    plan, graph = layer()
+    _, *fixed = step_of(plan).ins
+    return changed(plan, ins=(Slice("x", (4,), (4,)), *fixed)), graph
+
+
+@attack
+def order_of_a_million_units() -> Subject:
+    """A list of origins for three outputs that goes on and on."""
+    plan, graph = layer()
+    return changed(plan, order=((0,), (1,), (2,)) * 400_000), graph
+
+
+@attack
+def unit_of_2_to_the_70() -> Subject:
+    """A block larger than any integer of a machine."""
+    plan, graph = layer()
+    y = replace(plan.buffer["y"], map=packed((3,), 16, 0))
+    return changed(with_buffers(plan, y), unit=(1 << 70,)), graph
+
+
+@attack
+def slice_of_2_to_the_70() -> Subject:
+    """An extent larger than any integer of a machine, though it is clipped."""
+    plan, graph = layer()
+    return changed(plan, out=Slice("y", (0,), (1 << 70,))), graph
+
+
+@attack
+def one_step_many_times() -> Subject:
+    """No loop: one step object, listed three million times."""
+    plan, graph = layer()
+    return with_steps(plan, step_of(plan), *(Signal("s"),) * 3_000_000), graph
+
+
+@attack
+def nested_tracks() -> Subject:
+    """A track where a step belongs."""
+    return beside(Track("inner", (Signal("s"),)))  # type: ignore[arg-type]
+
+
+@attack
+def a_plan_as_a_step() -> Subject:
+    """The plan's own copy where a step belongs."""
+    return beside(layer()[0])  # type: ignore[arg-type]
+
+
+@attack
+def a_step_that_is_its_own_body() -> Subject:
+    """A loop inside itself cannot be written down, but it can be made."""
+    loop = Loop("k", 1, ())
+    object.__setattr__(loop, "body", (loop,))
+    return beside(loop)
+
+
+@attack
+def compute_without_inputs() -> Subject:
+    """The layer from nothing."""
+    plan, graph = layer()
+    return changed(plan, ins=()), graph
+
+
+@attack
+def no_steps() -> Subject:
+    """The output is never made."""
+    plan, graph = layer()
+    return with_steps(plan), graph
+
+
+@attack
+def no_tracks() -> Subject:
+    """Nobody does anything."""
+    plan, graph = layer()
+    return replace(plan, tracks=()), graph
+
+
+@attack
+def part_of_the_output() -> Subject:
+    """Two of three outputs."""
+    plan, graph = layer()
+    step = step_of(plan)
+    assert isinstance(step, Compute)
+    return changed(plan, out=Slice("y", (0,), (2,))), graph
