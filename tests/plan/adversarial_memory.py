@@ -1,0 +1,576 @@
+"""Attacks on memory: two things in one place, places that are read-only, streams out of order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Compute,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Slice,
+    Table,
+    packed,
+    whole,
+)
+from tests.plan.adversarial import (
+    Subject,
+    activation,
+    attack,
+    changed,
+    halves,
+    layer,
+    moved,
+    rebuffered,
+    step_of,
+    with_buffers,
+    with_steps,
+)
+
+
+def reading(plan: Plan, old: str, new: Buffer) -> Plan:
+    """The layer reads ``new`` in place of ``old``."""
+    step = step_of(plan)
+    ins = tuple(whole(new) if piece.buffer == old else piece for piece in step.ins)
+    return changed(with_buffers(plan, new), ins=ins)
+
+
+def streamed(plan: Plan) -> Plan:
+    """The input arrives through the stream, and is moved to where it was."""
+    arriving = Buffer("arriving", "x", "stream", (4,), 8, packed((4,), 8))
+    resident = ("arriving", *plan.resident[1:])
+    return replace(with_buffers(plan, arriving), resident=resident)
+
+
+def four_moves(*indices: int) -> Subject:
+    """The stream's elements, one move for each of ``indices``, then the layer."""
+    plan, graph = layer()
+    plan = streamed(plan)
+    moves = [Move(Slice("arriving", (n,), (1,)), Slice("x", (n,), (1,))) for n in indices]
+    return with_steps(plan, *moves, step_of(plan)), graph
+
+
+# --- two things in one place
+
+
+@attack
+def residents_that_overlap() -> Subject:
+    """The bias begins within the input."""
+    plan, graph = layer()
+    bias = replace(plan.buffer["y.bias"], memory="sram", map=packed((3,), 8, 6))
+    return with_buffers(plan, bias), graph
+
+
+@attack
+def constants_that_overlap() -> Subject:
+    """The bias begins within the weights, in rom."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.bias", map=packed((3,), 8, 22)), graph
+
+
+@attack
+def constants_that_overlap_in_half_a_byte() -> Subject:
+    """The bias begins in the upper half of the weights' last byte."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.bias", map=packed((3,), 8, 23)), graph
+
+
+@attack
+def constants_in_one_place() -> Subject:
+    """Both constants from the first byte of flash on."""
+    plan, graph = layer()
+    return moved(plan, "y.bias", 0), graph
+
+
+@attack
+def one_constant_twice_in_one_place() -> Subject:
+    """The weights under two names and in two orders, in the same bytes."""
+    plan, graph = layer()
+    turned = replace(plan.buffer["y.weight"], name="turned", map=Affine(0, (2, 6)))
+    plan = reading(plan, "y.weight", turned)
+    return replace(plan, resident=(*plan.resident, "turned")), graph
+
+
+@attack
+def kept_constants_between_each_other() -> Subject:
+    """The bias in the gaps between weights, one of which is not where it seems to be."""
+    plan, graph = layer()
+    weight = rebuffered(plan, "y.weight", map=Affine(0, (16, 4)))
+    return rebuffered(weight, "y.bias", map=Affine(2, (18,))), graph
+
+
+@attack
+def table_that_names_a_place_twice() -> Subject:
+    """Outputs 1 and 2 in the same bytes."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", map=Table((16, 20, 20))), graph
+
+
+@attack
+def table_of_elements_that_overlap() -> Subject:
+    """Each output lies half on the one before."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", map=Table((16, 18, 20))), graph
+
+
+@attack
+def table_of_constants_that_overlap() -> Subject:
+    """Biases 1 and 2 are one byte."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.bias", map=Table((24, 26, 26))), graph
+
+
+@attack
+def resident_in_a_ring() -> Subject:
+    """Four inputs in a ring of three."""
+    plan, graph = layer()
+    return rebuffered(plan, "x", map=Affine(0, (2,), (3,))), graph
+
+
+@attack
+def constant_in_a_ring() -> Subject:
+    """Three rows of weights in a ring of two."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.weight", map=Affine(0, (8, 2), (2, 0))), graph
+
+
+@attack
+def ring_of_one() -> Subject:
+    """All outputs in the first one's place."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", map=Affine(16, (4,), (1,))), graph
+
+
+@attack
+def ring_that_is_written_too_far_ahead() -> Subject:
+    """Four weights of a row arrive in a ring of two rows before the first one is used."""
+    plan, graph = layer()
+    ring = Buffer("ring", "y.weight", "sram", (3, 4), 8, Affine(2 * 64, (8, 2), (2, 0)))
+    step, row = step_of(plan), Lin(0, (("r", 1),))
+    source, target = (Slice(name, (row, 0), (1, 4)) for name in ("y.weight", "ring"))
+    use = replace(step, ins=(step.ins[0], whole(ring), step.ins[2]))
+    plan = with_buffers(plan, ring)
+    return with_steps(plan, Loop("r", 3, (Move(source, target),)), use), graph
+
+
+@attack
+def stride_of_nothing() -> Subject:
+    """All outputs in one place, for there is no way on."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", map=Affine(16, (0,))), graph
+
+
+@attack
+def stride_of_nothing_in_a_constant() -> Subject:
+    """All rows of weights are one row."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.weight", map=Affine(0, (0, 2))), graph
+
+
+@attack
+def stride_of_half_an_element() -> Subject:
+    """16-bit outputs a byte apart."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", map=Affine(16, (2,))), graph
+
+
+@attack
+def stride_of_half_a_byte() -> Subject:
+    """8-bit inputs from the middle of bytes on."""
+    plan, graph = layer()
+    return rebuffered(plan, "x", map=Affine(0, (3,))), graph
+
+
+@attack
+def output_over_the_input() -> Subject:
+    """Six bytes of output over four of input, from low to high: output 0 kills inputs 0 and 1
+    before output 1 has read them."""
+    plan, graph = layer()
+    return moved(plan, "y", 0), graph
+
+
+@attack
+def output_over_the_weights() -> Subject:
+    """The weights lie in SRAM, and the last of them is overwritten by the first output."""
+    plan, graph = layer()
+    weight = replace(plan.buffer["y.weight"], memory="sram", map=packed((3, 4), 8, 2 * 64))
+    return moved(with_buffers(plan, weight), "y", 74), graph
+
+
+@attack
+def output_over_a_constant_that_has_been_read() -> Subject:
+    """In one unit all weights are read before they are overwritten: the next frame misses them."""
+    plan, graph = layer()
+    weight = replace(plan.buffer["y.weight"], memory="sram", map=packed((3, 4), 8, 2 * 64))
+    return changed(moved(with_buffers(plan, weight), "y", 64), unit=(3,)), graph
+
+
+@attack
+def output_over_a_constant_of_role_activation() -> Subject:
+    """The same with a constant that may be written."""
+    plan, graph = layer()
+    weight = replace(
+        plan.buffer["y.weight"], memory="sram", role="activation",
+        map=packed((3, 4), 8, 2 * 64),
+    )  # fmt: skip
+    return changed(moved(with_buffers(plan, weight), "y", 64), unit=(3,)), graph
+
+
+@attack
+def two_buffers_of_one_name() -> Subject:
+    """Which one is meant?"""
+    plan, graph = layer()
+    return replace(plan, buffers=(*plan.buffers, plan.buffer["y"])), graph
+
+
+@attack
+def two_memories_of_one_name() -> Subject:
+    """sram is rom, and again it is not."""
+    plan, graph = layer()
+    return replace(plan, memories=(Memory("sram", 128, "rom"), *plan.memories)), graph
+
+
+@attack
+def one_resident_twice() -> Subject:
+    """The input arrives twice."""
+    plan, graph = layer()
+    return replace(plan, resident=(*plan.resident, "x")), graph
+
+
+@attack
+def one_constant_twice() -> Subject:
+    """The weights are named twice."""
+    plan, graph = layer()
+    return replace(plan, resident=(*plan.resident, "y.weight")), graph
+
+
+# --- copies
+
+
+@attack
+def copies_over_each_other() -> Subject:
+    """Two copies of the output, the second a byte after the first."""
+    plan, graph = layer()
+    two = rebuffered(rebuffered(plan, "y", copies=2, copy_stride=2), "x", copies=2, copy_stride=32)
+    step = step_of(two)
+    steps = [
+        replace(step, frame=frame, out=replace(step.out, copy=frame),
+                ins=(replace(step.ins[0], copy=frame), *step.ins[1:]))
+        for frame in (0, 1)
+    ]  # fmt: skip
+    return replace(with_steps(two, *steps), frames=2), graph
+
+
+@attack
+def copies_in_one_place() -> Subject:
+    """Two copies of the input with nothing between them."""
+    plan, graph = layer()
+    two = rebuffered(rebuffered(plan, "x", copies=2), "y", copies=2, copy_stride=32)
+    step = step_of(two)
+    steps = [
+        replace(step, frame=frame, out=replace(step.out, copy=frame),
+                ins=(replace(step.ins[0], copy=frame), *step.ins[1:]))
+        for frame in (0, 1)
+    ]  # fmt: skip
+    return replace(with_steps(two, *steps), frames=2), graph
+
+
+@attack
+def copies_that_leave_the_memory() -> Subject:
+    """The second copy lies beyond the end."""
+    plan, graph = layer()
+    ring = Buffer("ring", "x", "sram", (4,), 8, packed((4,), 8, 64), copies=2, copy_stride=256)
+    return with_buffers(plan, ring), graph
+
+
+@attack
+def copies_below_the_memory() -> Subject:
+    """The second copy lies below byte 0."""
+    plan, graph = layer()
+    ring = Buffer("ring", "x", "sram", (4,), 8, packed((4,), 8, 64), copies=2, copy_stride=-66)
+    return with_buffers(plan, ring), graph
+
+
+@attack
+def copies_of_a_constant() -> Subject:
+    """A constant is of no frame."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.bias", copies=2, copy_stride=8), graph
+
+
+@attack
+def copies_of_what_is_there_once() -> Subject:
+    """Two copies of the output of one frame."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", copies=2, copy_stride=32), graph
+
+
+@attack
+def copies_between_bytes() -> Subject:
+    """The second copy begins in the middle of a byte."""
+    plan, graph = layer()
+    ring = Buffer("ring", "x", "sram", (4,), 8, packed((4,), 8, 64), copies=2, copy_stride=9)
+    return with_buffers(plan, ring), graph
+
+
+@attack
+def no_copies() -> Subject:
+    """0 places."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", copies=0), graph
+
+
+@attack
+def another_copy_than_was_written() -> Subject:
+    """Written to copy 0, read from copy 1."""
+    plan, graph = layer()
+    ring = Buffer("ring", "x", "sram", (4,), 8, packed((4,), 8, 128), copies=2, copy_stride=16)
+    step = step_of(plan)
+    use = replace(step, ins=(replace(whole(ring), copy=1), *step.ins[1:]))
+    plan = with_buffers(plan, ring)
+    return with_steps(plan, Move(whole(plan.buffer["x"]), whole(ring)), use), graph
+
+
+# --- read-only, and out of order
+
+
+@attack
+def output_in_rom() -> Subject:
+    """The result is burnt into flash."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", memory="flash", map=packed((3,), 16, 64)), graph
+
+
+@attack
+def output_in_a_stream() -> Subject:
+    """The result goes where only input comes from."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", memory="stream", map=packed((3,), 16, 0)), graph
+
+
+@attack
+def sums_in_rom() -> Subject:
+    """Sums are added up in flash."""
+    plan, graph = halves()
+    return rebuffered(plan, "acc", memory="flash", map=packed((3,), 32, 64)), graph
+
+
+@attack
+def move_into_rom() -> Subject:
+    """A copy of the input in flash."""
+    plan, graph = layer()
+    copy = replace(activation("copy", "x", (4,), 8, 64), memory="flash")
+    plan = with_buffers(plan, copy)
+    return with_steps(plan, Move(whole(plan.buffer["x"]), whole(copy)), step_of(plan)), graph
+
+
+@attack
+def move_into_a_constant() -> Subject:
+    """The weights are copied onto themselves: the same bytes, but a write."""
+    plan, graph = layer()
+    weight = replace(plan.buffer["y.weight"], memory="sram", map=packed((3, 4), 8, 128))
+    plan = with_buffers(plan, weight)
+    return with_steps(plan, Move(whole(weight), whole(weight)), step_of(plan)), graph
+
+
+@attack
+def output_is_a_constant() -> Subject:
+    """The result is written to a buffer that says it is never written."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", role="constant"), graph
+
+
+@attack
+def output_is_the_input() -> Subject:
+    """The plan answers with what it was asked."""
+    plan, graph = layer()
+    return replace(plan, output="x"), graph
+
+
+@attack
+def output_is_a_bias() -> Subject:
+    """The plan answers with a constant."""
+    plan, graph = layer()
+    return replace(plan, output="y.bias"), graph
+
+
+@attack
+def output_that_does_not_exist() -> Subject:
+    """The plan answers with nothing."""
+    plan, graph = layer()
+    return replace(plan, output="z"), graph
+
+
+@attack
+def output_that_is_resident() -> Subject:
+    """The result is there before anything is computed."""
+    plan, graph = layer()
+    return replace(with_steps(plan), resident=(*plan.resident, "y")), graph
+
+
+@attack
+def resident_that_does_not_exist() -> Subject:
+    """A name without a buffer."""
+    plan, graph = layer()
+    return replace(plan, resident=(*plan.resident, "z")), graph
+
+
+@attack
+def input_that_never_arrives() -> Subject:
+    """The layer reads garbage."""
+    plan, graph = layer()
+    return replace(plan, resident=plan.resident[1:]), graph
+
+
+@attack
+def weights_that_never_arrive() -> Subject:
+    """The layer multiplies with garbage."""
+    plan, graph = layer()
+    return replace(plan, resident=(plan.resident[0], plan.resident[2])), graph
+
+
+@attack
+def buffer_in_no_memory() -> Subject:
+    """A memory that the plan does not have."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", memory="dram"), graph
+
+
+@attack
+def buffer_of_no_tensor() -> Subject:
+    """A tensor that the graph does not have."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", tensor="z"), graph
+
+
+@attack
+def buffer_of_another_width() -> Subject:
+    """Outputs of 16 bits in 8."""
+    plan, graph = layer()
+    return rebuffered(plan, "y", bits=8, map=packed((3,), 8, 16)), graph
+
+
+@attack
+def weights_of_another_width() -> Subject:
+    """Weights of 8 bits read as 4."""
+    plan, graph = layer()
+    return rebuffered(plan, "y.weight", bits=4, map=packed((3, 4), 4, 0)), graph
+
+
+@attack
+def stream_read_twice() -> Subject:
+    """Element 0 is gone when it is wanted again."""
+    return four_moves(0, 0, 1, 2, 3)
+
+
+@attack
+def stream_read_backwards() -> Subject:
+    """The last element first."""
+    return four_moves(3, 2, 1, 0)
+
+
+@attack
+def stream_read_with_a_gap() -> Subject:
+    """Element 1 passes unread, and comes from where the input used to be."""
+    return four_moves(0, 2, 3)
+
+
+@attack
+def stream_read_by_a_kernel() -> Subject:
+    """Every output needs every input, but each comes only once."""
+    plan, graph = layer()
+    plan = streamed(plan)
+    step = step_of(plan)
+    return changed(plan, ins=(Slice("arriving", (0,), (4,)), *step.ins[1:])), graph
+
+
+@attack
+def stream_in_another_order() -> Subject:
+    """What arrives first is element 3."""
+    plan, graph = layer()
+    plan = rebuffered(streamed(plan), "arriving", map=Affine(6, (-2,)))
+    move = Move(Slice("arriving", (0,), (4,)), Slice("x", (0,), (4,)))
+    return with_steps(plan, Loop("k", 2, (move,)), step_of(plan)), graph
+
+
+@attack
+def stream_that_begins_late() -> Subject:
+    """Four bytes pass before the first element."""
+    plan, graph = four_moves(0, 1, 2, 3)
+    return moved(plan, "arriving", 4), graph
+
+
+@attack
+def constant_in_a_stream() -> Subject:
+    """The bias arrives with the first frame only: whoever wants the second answer waits for ever."""
+    plan, graph = layer()
+    arriving = Buffer("arriving", "y.bias", "stream", (3,), 8, packed((3,), 8))
+    kept = replace(
+        plan.buffer["y.bias"], memory="sram", role="activation", map=packed((3,), 8, 128)
+    )
+    plan = with_buffers(plan, arriving, kept)
+    step = step_of(plan)
+    steps = (Move(whole(arriving), whole(kept)), step)
+    return replace(with_steps(plan, *steps), resident=("x", "y.weight", "arriving")), graph
+
+
+@attack
+def input_kept_that_is_not() -> Subject:
+    """The plan promises to leave its input as it was, and computes over it."""
+    plan, graph = layer()
+    plan = moved(changed(plan, unit=(3,)), "y", 0)
+    return replace(plan, notes=(("input_kept", True),)), graph
+
+
+@attack
+def move_of_other_elements() -> Subject:
+    """Inputs 0 and 1 become inputs 2 and 3."""
+    plan, graph = layer()
+    move = Move(Slice("x", (0,), (2,)), Slice("x", (2,), (2,)))
+    return with_steps(plan, move, step_of(plan)), graph
+
+
+@attack
+def move_of_another_tensor() -> Subject:
+    """The input's bytes under the bias's name."""
+    plan, graph = layer()
+    bias = replace(plan.buffer["y.bias"], name="false", memory="sram", role="activation",
+                   map=packed((3,), 8, 128))  # fmt: skip
+    plan = reading(plan, "y.bias", bias)
+    move = Move(Slice("x", (0,), (3,)), whole(bias))
+    return with_steps(plan, move, step_of(plan)), graph
+
+
+@attack
+def move_of_garbage() -> Subject:
+    """What is copied was never there."""
+    plan, graph = layer()
+    a, b = activation("a", "x", (4,), 8, 64), activation("b", "x", (4,), 8, 72)
+    plan = with_buffers(plan, a, b)
+    return with_steps(plan, step_of(plan), Move(whole(a), whole(b))), graph
+
+
+@attack
+def one_tensor_through_two_slices() -> Subject:
+    """Half of the input from one place, half from another."""
+    plan, graph = layer()
+    copy = activation("copy", "x", (4,), 8, 64)
+    plan = with_buffers(plan, copy)
+    step = step_of(plan)
+    both = (Slice("x", (0,), (2,)), Slice("copy", (2,), (2,)), *step.ins[1:])
+    move = Move(whole(plan.buffer["x"]), whole(copy))
+    return with_steps(plan, move, replace(step, ins=both)), graph
+
+
+@attack
+def input_as_an_output() -> Subject:
+    """The layer's name with the input's buffer as its output."""
+    plan, graph = layer()
+    step = step_of(plan)
+    assert isinstance(step, Compute)
+    return changed(plan, out=Slice("x", (0,), (3,))), graph
