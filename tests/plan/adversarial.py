@@ -6,6 +6,7 @@ wrong that believed the plan. Those of ``adversarial_*.py`` register themselves 
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from dataclasses import replace
 from types import FrameType
 
 import numpy as np
+import psutil
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
@@ -50,29 +52,39 @@ def attack(function: Callable[[], Subject]) -> Callable[[], Subject]:
     return function
 
 
-class OverBudget(BaseException):
+class OverBudgetError(BaseException):
     """More calls than a plan of a few steps is worth."""
 
 
+MOST_CALLS = 2_000_000
+"""Of Python functions, to judge a plan of a few steps."""
+
+MOST_BYTES = 4 << 30
+"""Of memory, beside what was there before."""
+
+
 @contextmanager
-def budget(calls: int) -> Iterator[None]:
-    """Raise ``OverBudget`` once Python has entered more than ``calls`` functions: a measure of work
-    that is the same on every machine under any load."""
-    left = calls
+def bounded() -> Iterator[None]:
+    """Ends what has no end: ``OverBudgetError`` after ``MOST_CALLS`` calls, a measure of work that
+    is the same on every machine under any load, and ``MemoryError`` beyond ``MOST_BYTES``."""
+    left = MOST_CALLS
 
     def count(_: FrameType, event: str, __: object) -> None:
         nonlocal left
         left -= event == "call"
         if left < 0:
             sys.setprofile(None)
-            raise OverBudget(f"more than {calls} calls")
+            raise OverBudgetError(f"more than {MOST_CALLS} calls")
 
-    before = sys.getprofile()
+    limits, before = resource.getrlimit(resource.RLIMIT_AS), sys.getprofile()
+    used = psutil.Process().memory_info().vms
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, limits[1]))
     sys.setprofile(count)
     try:
         yield
     finally:
         sys.setprofile(before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def activation(name: str, tensor: str, shape: tuple[int, ...], bits: int, byte: int) -> Buffer:
@@ -90,7 +102,7 @@ def scratch(byte: int, size: int = 4, memory: str = "sram", tensor: str = "") ->
 
 
 def layer(weights: tuple[int, ...] = ()) -> Subject:
-    """``y = W x + b``: 4 bytes at byte 0 of sram to three 16-bit numbers at byte 8, W and b in flash.
+    """``y = W x + b``: 4 bytes at byte 0 of sram to three 16-bit numbers at byte 8; W, b in flash.
 
     ``weights``: all of them, (3, 4), in place of random ones.
     """
