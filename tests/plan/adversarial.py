@@ -77,8 +77,9 @@ def bounded() -> Iterator[None]:
             raise OverBudgetError(f"more than {MOST_CALLS} calls")
 
     limits, before = resource.getrlimit(resource.RLIMIT_AS), sys.getprofile()
-    used = psutil.Process().memory_info().vms
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, limits[1]))
+    most = psutil.Process().memory_info().vms + MOST_BYTES
+    if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
+        resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
     sys.setprofile(count)
     try:
         yield

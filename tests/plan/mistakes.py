@@ -24,16 +24,21 @@ Path = tuple[str | int, ...]
 Steps = tuple[Step, ...]
 
 
-def instances(root: Any, cls: type, path: Path = ()) -> Iterator[Path]:
+def instances(root: Any, cls: type) -> list[Path]:
     """Where in a tree of dataclasses and tuples there are instances of ``cls``."""
-    if isinstance(root, cls):
-        yield path
+    return [path for path, node in nodes(root) if isinstance(node, cls)]
+
+
+def nodes(root: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The dataclasses in a tree of them and tuples, and where they are."""
     if is_dataclass(root):
-        for each in fields(root):
-            yield from instances(getattr(root, each.name), cls, (*path, each.name))
-    elif isinstance(root, tuple):
-        for n, item in enumerate(root):
-            yield from instances(item, cls, (*path, n))
+        yield path, root
+        parts: Any = ((each.name, getattr(root, each.name)) for each in fields(root))
+    else:
+        parts = enumerate(root)
+    for name, part in parts:
+        if is_dataclass(part) or type(part) is tuple:
+            yield from nodes(part, (*path, name))
 
 
 def at(root: Any, path: Path) -> Any:
@@ -55,8 +60,10 @@ def rebuilt(root: Any, path: Path, value: Any) -> Any:
 def a_field(rng: Rng, plan: Plan, graph: Graph) -> tuple[str, Callable[[], Plan]]:
     """What is changed, and how to make the plan: a likely mistake in one field of one object, or
     seldom what no field holds."""
-    found = {cls: list(instances(plan, cls)) for cls in CHANGES}
-    names = [(cls, name) for cls, paths in found.items() if paths for name in CHANGES[cls]]
+    found: dict[type, list[Path]] = {}
+    for path, node in nodes(plan):
+        found.setdefault(type(node), []).append(path)
+    names = [(cls, name) for cls in CHANGES if cls in found for name in CHANGES[cls]]
     cls, name = names[int(rng.integers(len(names)))]
     path = found[cls][int(rng.integers(len(found[cls])))]
     site = Site(rng, plan, graph, at(plan, path))
@@ -135,9 +142,10 @@ def a_scratch_more(rng: Rng, plan: Plan) -> Plan:
     top = max((b.extent[1] // 2 for b in plan.buffers if b.memory == memory.name), default=0)
     place = packed((2,), 8, 2 * int(rng.integers(max(1, min(memory.bytes, top + 4) - 1))))
     new = Buffer("new", "", memory.name, (2,), 8, place, "scratch")
-    computes = list(instances(plan.tracks, Compute))
-    path = (*computes[int(rng.integers(len(computes)))], "scratch")
-    tracks = rebuilt(plan.tracks, path, (*at(plan.tracks, path), "new"))
+    tracks, computes = plan.tracks, instances(plan.tracks, Compute)
+    if computes:
+        path = (*computes[int(rng.integers(len(computes)))], "scratch")
+        tracks = rebuilt(tracks, path, (*at(tracks, path), "new"))
     return replace(plan, buffers=(*plan.buffers, new), tracks=tracks)
 
 

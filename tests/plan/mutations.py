@@ -1,9 +1,9 @@
 """Plans with one mistake, or two, and what becomes of them.
 
-``python -m tests.plan.mutations [number]`` makes that many mutants and prints for each subject how
-many there were; how many of them cannot even be made; how many change an output under some timing,
-or are undefined, and how many of those are accepted; how many are harmless, and which share of
-those is refused all the same; and how many end in an exception of another kind.
+``python -m tests.plan.mutations [number]`` makes that many plans and prints for each subject how
+many mistakes that took; how many of these made no plan at all; how many change an output under some
+timing, or are undefined, and how many of those are accepted; how many are harmless, and which share
+of those is refused all the same; and how many end in an exception of another kind.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def mutant(rng: Rng, plan: Plan, graph: Graph) -> tuple[Mutant, str]:
 
 
 def trial(subject: Subject, seed: int, number: int) -> Tally:
-    """Of one subject ``number`` mutants; what equals the subject is none."""
-    rng = np.random.default_rng(seed)
+    """Of one subject ``number`` mutants, and as many as are refused when they are made."""
+    rng = np.random.default_rng([seed, *subject.name.encode()])
     right = wanted(subject.plan, subject.graph, subject.inputs)
     tally = Tally()
-    while tally.mutants < number:
+    while tally.mutants - tally.unmade < number:
         made, raw = mutant(rng, subject.plan, subject.graph)
         plan = made.plan
         if plan and tried(lambda plan=plan: repr(plan))[0] == repr(subject.plan):

@@ -8,7 +8,7 @@ machine defines is the outcome ``STUCK``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from math import prod
 
@@ -29,9 +29,9 @@ State = tuple[tuple[bytes, int], ...]
 
 MOST_EVENTS = 20_000
 MOST_BYTES = 1 << 20
-MOST_STATES = 600
-"""Of one frame; where there are more, timings are drawn instead: ``DRAWN`` beside the extremes."""
-DRAWN = 4
+MOST_STATES = 200
+"""That the search for timings looks at in one run; where there are more, others are drawn."""
+DRAWN = 3
 
 
 class UndefinedError(Exception):
@@ -94,9 +94,12 @@ class Machine(Interpreter):
                 storage.next_nibble = place
 
     def inside(self, buffer: Buffer, box: Box, writes: bool) -> None:
-        memory, cells = self.plan.memory[buffer.memory], buffer.addresses(box)
-        if cells.size and not 0 <= cells.min() <= cells.max() <= 2 * memory.bytes - buffer.nibbles:
-            raise UndefinedError(f"{buffer.name} leaves {memory.name}")
+        memory = self.plan.memory[buffer.memory]
+        low, high = buffer.extent
+        if low < 0 or high > 2 * memory.bytes:
+            cells = buffer.cells(box)
+            if (cells < 0).any() or (cells >= 2 * memory.bytes).any():
+                raise UndefinedError(f"{buffer.name} leaves {memory.name}")
         if writes and self.loaded and memory.kind in ("rom", "stream"):
             raise UndefinedError(f"{memory.name} is read-only")
 
@@ -137,8 +140,9 @@ def unit(acc: Buffer) -> int:
     return 2 * acc.step - 1
 
 
-def outcomes(plan: Plan, graph: Graph, inputs: IntArray, garbage: int = 0xA5) -> set[bytes]:
-    """What a run may give: the outputs of ``inputs`` (runs, frames of the plan, *input's shape).
+def outcomes(plan: Plan, graph: Graph, inputs: IntArray, garbage: int = 0xA5) -> Iterator[bytes]:
+    """What a run may give, one after the other: the outputs of ``inputs``, which have shape (runs,
+    frames of the plan, *input's shape).
 
     All timings of the tracks, by a search over distinct states; those of a plan with too many of
     them are drawn.
@@ -146,20 +150,24 @@ def outcomes(plan: Plan, graph: Graph, inputs: IntArray, garbage: int = 0xA5) ->
     try:
         machine = Machine(plan, graph, inputs[0], garbage)
         tracks = [events(track.steps) for track in plan.tracks]
-        found = {(machine.state, b"")}
-        for number, frames in enumerate(inputs):
-            after: set[tuple[State, bytes]] = set()
-            for state, said in found:
-                machine.state = state
-                if number:
-                    machine.load(frames, {graph.input})
-                for end in ends(machine, tracks):
-                    machine.state = end
-                    after.add((end, said + machine.outputs()))
-            found = after
+        yield from runs(machine, tracks, inputs, b"")
     except Exception:
-        return {STUCK}
-    return {said for _, said in found}
+        yield STUCK
+
+
+def runs(machine: Machine, tracks: list[Timed], inputs: IntArray, said: bytes) -> Iterator[bytes]:
+    """From what the memories hold now; ``said`` is what was given before."""
+    if not len(inputs):
+        yield said
+        return
+    machine.load(inputs[0], {machine.graph.input})
+    found = set()
+    for end in ends(machine, tracks):
+        if end in found:
+            continue
+        found.add(end)
+        machine.state = end
+        yield from runs(machine, tracks, inputs[1:], said + machine.outputs())
 
 
 def events(steps: tuple[Step, ...]) -> Timed:
@@ -169,87 +177,109 @@ def events(steps: tuple[Step, ...]) -> Timed:
     return found
 
 
-def ends(machine: Machine, tracks: list[Timed]) -> set[State]:
+def ends(machine: Machine, tracks: list[Timed]) -> Iterator[State]:
     """What the memories may hold at the end, from what they hold now.
 
     Raises:
         UndefinedError: a timing is stuck.
     """
-    begin = machine.state
-    if len(tracks) > 1:
-        found = searched(machine, tracks)
-        if found is not None:
-            return found
-    drawn = np.random.default_rng(0)
-    policies = [min, max, *[lambda able: able[int(drawn.integers(len(able)))]] * DRAWN]
-    found = set()
-    for choose in policies[: None if len(tracks) > 1 else 1]:
-        machine.state, places = begin, [0] * len(tracks)
-        while able := ready(tracks, places):
-            track = choose(able)
-            machine.step(Event(track, *tracks[track][places[track]]))
-            places[track] += 1
-        finished(tracks, places)
-        found.add(machine.state)
-    return found
+    begin, drawn = machine.state, np.random.default_rng(0)
+    if len(tracks) == 1:
+        yield played(machine, tracks, min)
+        return
+    if (yield from searched(machine, tracks)):
+        return
+    for choose in (min, max, *[lambda able: able[int(drawn.integers(len(able)))]] * DRAWN):
+        machine.state = begin
+        yield played(machine, tracks, choose)
 
 
-def searched(machine: Machine, tracks: list[Timed]) -> set[State] | None:
-    """Under all timings; None where there are more than ``MOST_STATES`` states on the way."""
-    pending, seen, found = [((0,) * len(tracks), machine.state)], set(), set()
-    while pending:
+def played(machine: Machine, tracks: list[Timed], choose: Callable[[list[int]], int]) -> State:
+    """The end under one timing."""
+    places = [0] * len(tracks)
+    while able := ready(tracks, places):
+        track = choose(able)
+        machine.step(Event(track, *tracks[track][places[track]]))
+        places[track] += 1
+    finished(tracks, places)
+    return machine.state
+
+
+def searched(machine: Machine, tracks: list[Timed]) -> Generator[State, None, bool]:
+    """The ends under all timings, or those found within ``MOST_STATES`` states: then False."""
+    pending, seen = [(advanced(tracks, [0] * len(tracks)), machine.state)], set()
+    while pending and len(seen) < MOST_STATES:
         places, state = pending.pop()
         if (places, state) in seen:
             continue
         seen.add((places, state))
-        if len(seen) > MOST_STATES:
-            return None
         able = ready(tracks, places)
         if not able:
             finished(tracks, places)
-            found.add(state)
+            yield state
         for track in able:
             machine.state = state
             machine.step(Event(track, *tracks[track][places[track]]))
             after = (*places[:track], places[track] + 1, *places[track + 1 :])
-            pending.append((after, machine.state))
-    return found
+            pending.append((advanced(tracks, after), machine.state))
+    return not pending
 
 
-def ready(tracks: list[Timed], places: list[int] | tuple[int, ...]) -> list[int]:
+def advanced(tracks: list[Timed], places: Sequence[int]) -> tuple[int, ...]:
+    """Past signals, and waits that are met: nothing more can happen while they are put off."""
+    places = list(places)
+    while True:
+        able = [
+            n for n in ready(tracks, places) if isinstance(at(tracks, places, n), Signal | Wait)
+        ]
+        if not able:
+            return tuple(places)
+        for n in able:
+            places[n] += 1
+
+
+def at(tracks: list[Timed], places: Sequence[int], track: int) -> Step:
+    return tracks[track][places[track]][0]
+
+
+def ready(tracks: list[Timed], places: Sequence[int]) -> list[int]:
     """The tracks that can go on."""
-    counters = Counter(
+    waiting = [
+        (n, *track[place])
+        for n, (track, place) in enumerate(zip(tracks, places, strict=True))
+        if place < len(track)
+    ]
+    if not any(isinstance(step, Wait) for _, step, _ in waiting):
+        return [n for n, _, _ in waiting]
+    signals = Counter(
         step.counter
         for track, place in zip(tracks, places, strict=True)
         for step, _ in track[:place]
         if isinstance(step, Signal)
     )
-
-    def able(track: Timed, place: int) -> bool:
-        if place == len(track):
-            return False
-        step, env = track[place]
-        return not isinstance(step, Wait) or counters[step.counter] >= value(step.at_least, env)
-
-    return [n for n, place in enumerate(places) if able(tracks[n], place)]
+    return [
+        n
+        for n, step, env in waiting
+        if not isinstance(step, Wait) or signals[step.counter] >= value(step.at_least, env)
+    ]
 
 
-def finished(tracks: list[Timed], places: list[int] | tuple[int, ...]) -> None:
+def finished(tracks: list[Timed], places: Sequence[int]) -> None:
     if any(place < len(track) for track, place in zip(tracks, places, strict=True)):
         raise UndefinedError("every track waits")
 
 
-def differs(plan: Plan, graph: Graph, inputs: IntArray, right: tuple[bytes, bytes]) -> bool:
+def differs(plan: Plan, graph: Graph, inputs: IntArray, right: tuple[bytes, ...]) -> bool:
     """Whether any timing of ``plan`` gives anything else than ``wanted`` did."""
-    runs = zip(orders(inputs), right, strict=True)
-    return any(outcomes(plan, graph, *run) != {each} for run, each in runs)
+    each = zip(orders(inputs), right, strict=True)
+    return any(said != good for run, good in each for said in outcomes(plan, graph, *run))
 
 
-def wanted(plan: Plan, graph: Graph, inputs: IntArray) -> tuple[bytes, bytes]:
+def wanted(plan: Plan, graph: Graph, inputs: IntArray) -> tuple[bytes, ...]:
     """What a sound plan gives."""
-    first, second = (outcomes(plan, graph, *run) for run in orders(inputs))
-    assert len(first) == len(second) == 1 and STUCK not in first | second, "the plan is not sound"
-    return first.pop(), second.pop()
+    found = [set(outcomes(plan, graph, *run)) for run in orders(inputs)]
+    assert all(len(said) == 1 and STUCK not in said for said in found), "the plan is not sound"
+    return tuple(said.pop() for said in found)
 
 
 def orders(inputs: IntArray) -> Iterator[tuple[IntArray, int]]:
