@@ -10,7 +10,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import numpy as np
@@ -33,9 +33,26 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from tests.plan.fixtures import U8, Builder, constants
+from tests.plan.outcomes import orders
 
 Subject = tuple[Plan, Graph]
-ATTACKS: dict[str, Callable[[], Subject]] = {}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``make`` gives the plan, unless making it is refused; the refusal contains ``message``.
+
+    Without a message the plan may be accepted, as long as it computes what it should.
+    """
+
+    make: Callable[[], Subject]
+    message: str | None
+
+
+ATTACKS: dict[str, Attack] = {}
+
+INPUTS = np.array([[[1, 2, 3, 4]], [[250, 7, 0, 99]]])
+"""Two frames for ``layer`` and what is made of it."""
 
 MEMORIES = (
     Memory("sram", 128),
@@ -45,11 +62,14 @@ MEMORIES = (
 )
 
 
-def attack(function: Callable[[], Subject]) -> Callable[[], Subject]:
-    assert function.__doc__, f"{function.__name__} does not say what it attacks"
-    assert function.__name__ not in ATTACKS, f"two attacks are called {function.__name__}"
-    ATTACKS[function.__name__] = function
-    return function
+def attack(message: str | None) -> Callable[[Callable[[], Subject]], Callable[[], Subject]]:
+    def register(make: Callable[[], Subject]) -> Callable[[], Subject]:
+        assert make.__doc__, f"{make.__name__} does not say what it attacks"
+        assert make.__name__ not in ATTACKS, f"two attacks are called {make.__name__}"
+        ATTACKS[make.__name__] = Attack(make, message)
+        return make
+
+    return register
 
 
 class OverBudgetError(BaseException):
@@ -119,9 +139,12 @@ def layer(weights: tuple[int, ...] = ()) -> Subject:
     return plan_of((x, y, *fixed), step), graph
 
 
-def plan_of(buffers: tuple[Buffer, ...], *steps: Step) -> Plan:
-    """One track; ``x``, the weights and the bias are there from the beginning."""
-    resident = ("x", "y.weight", "y.bias")
+def plan_of(
+    buffers: tuple[Buffer, ...],
+    *steps: Step,
+    resident: tuple[str, ...] = ("x", "y.weight", "y.bias"),
+) -> Plan:
+    """One track, whose output is ``y``."""
     return Plan("fixture", "by hand", MEMORIES, buffers, (Track("cpu", steps),), resident, "y")
 
 
@@ -150,10 +173,16 @@ def part(acc: Buffer, low: Index) -> Compute:
     return Compute("y", whole(acc), ins, partial=True)
 
 
+def edited(plan: Plan, *steps: Step, buffers: tuple[Buffer, ...] = ()) -> Plan:
+    """``plan`` with other steps, if any are given, and with ``buffers`` in place of those of their
+    names, or added. All at once: there is no plan in between that could be refused."""
+    held = {buffer.name: buffer for buffer in (*plan.buffers, *buffers)}
+    tracks = (Track("cpu", steps),) if steps else plan.tracks
+    return replace(plan, buffers=tuple(held.values()), tracks=tracks)
+
+
 def with_buffers(plan: Plan, *more: Buffer) -> Plan:
-    """``plan`` with ``more`` in place of the buffers of their names, or added."""
-    found = {buffer.name: buffer for buffer in (*plan.buffers, *more)}
-    return replace(plan, buffers=tuple(found.values()))
+    return edited(plan, buffers=more)
 
 
 def with_steps(plan: Plan, *steps: Step) -> Plan:
@@ -181,3 +210,8 @@ def moved(plan: Plan, name: str, byte: object) -> Plan:
     map_ = plan.buffer[name].map
     assert isinstance(map_, Affine)
     return rebuffered(plan, name, map=replace(map_, base=2 * byte))  # type: ignore[operator]
+
+
+def right(graph: Graph) -> tuple[bytes, ...]:
+    """What the graph alone makes of ``INPUTS``, as ``outcomes.differs`` wants to know it."""
+    return tuple(graph.outputs(inputs[:, 0]).tobytes() for inputs, _ in orders(INPUTS))

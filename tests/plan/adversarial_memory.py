@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from pipeline.graph.operators.lookup import Lookup
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
@@ -13,6 +16,7 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Plan,
+    Signal,
     Slice,
     Table,
     packed,
@@ -26,11 +30,13 @@ from tests.plan.adversarial import (
     halves,
     layer,
     moved,
+    plan_of,
     rebuffered,
     step_of,
     with_buffers,
     with_steps,
 )
+from tests.plan.fixtures import U8, Builder
 
 
 def reading(plan: Plan, old: str, new: Buffer) -> Plan:
@@ -58,7 +64,7 @@ def four_moves(*indices: int) -> Subject:
 # --- two things in one place
 
 
-@attack
+@attack("overlaps another one")
 def residents_that_overlap() -> Subject:
     """The bias begins within the input."""
     plan, graph = layer()
@@ -66,28 +72,28 @@ def residents_that_overlap() -> Subject:
     return with_buffers(plan, bias), graph
 
 
-@attack
+@attack("overlaps another one")
 def constants_that_overlap() -> Subject:
     """The bias begins within the weights, in rom."""
     plan, graph = layer()
     return rebuffered(plan, "y.bias", map=packed((3,), 8, 22)), graph
 
 
-@attack
+@attack("off a byte")
 def constants_that_overlap_in_half_a_byte() -> Subject:
     """The bias begins in the upper half of the weights' last byte."""
     plan, graph = layer()
     return rebuffered(plan, "y.bias", map=packed((3,), 8, 23)), graph
 
 
-@attack
+@attack("overlaps another one")
 def constants_in_one_place() -> Subject:
     """Both constants from the first byte of flash on."""
     plan, graph = layer()
     return moved(plan, "y.bias", 0), graph
 
 
-@attack
+@attack("overlaps another one")
 def one_constant_twice_in_one_place() -> Subject:
     """The weights under two names and in two orders, in the same bytes."""
     plan, graph = layer()
@@ -96,7 +102,7 @@ def one_constant_twice_in_one_place() -> Subject:
     return replace(plan, resident=(*plan.resident, "turned")), graph
 
 
-@attack
+@attack("overlaps another one")
 def kept_constants_between_each_other() -> Subject:
     """The bias in the gaps between weights, one of which is not where it seems to be."""
     plan, graph = layer()
@@ -104,49 +110,49 @@ def kept_constants_between_each_other() -> Subject:
     return rebuffered(weight, "y.bias", map=Affine(2, (18,))), graph
 
 
-@attack
+@attack("writes two elements of y into one cell")
 def table_that_names_a_place_twice() -> Subject:
     """Outputs 1 and 2 in the same bytes."""
     plan, graph = layer()
     return rebuffered(plan, "y", map=Table((16, 20, 20))), graph
 
 
-@attack
+@attack("writes two elements of y into one cell")
 def table_of_elements_that_overlap() -> Subject:
     """Each output lies half on the one before."""
     plan, graph = layer()
     return rebuffered(plan, "y", map=Table((16, 18, 20))), graph
 
 
-@attack
+@attack("has two elements in one cell")
 def table_of_constants_that_overlap() -> Subject:
     """Biases 1 and 2 are one byte."""
     plan, graph = layer()
     return rebuffered(plan, "y.bias", map=Table((24, 26, 26))), graph
 
 
-@attack
+@attack("has two elements in one cell")
 def resident_in_a_ring() -> Subject:
     """Four inputs in a ring of three."""
     plan, graph = layer()
     return rebuffered(plan, "x", map=Affine(0, (2,), (3,))), graph
 
 
-@attack
+@attack("has two elements in one cell")
 def constant_in_a_ring() -> Subject:
     """Three rows of weights in a ring of two."""
     plan, graph = layer()
     return rebuffered(plan, "y.weight", map=Affine(0, (8, 2), (2, 0))), graph
 
 
-@attack
+@attack("writes two elements of y into one cell")
 def ring_of_one() -> Subject:
     """All outputs in the first one's place."""
     plan, graph = layer()
     return rebuffered(plan, "y", map=Affine(16, (4,), (1,))), graph
 
 
-@attack
+@attack("finds 8-bit element of y.weight number 8")
 def ring_that_is_written_too_far_ahead() -> Subject:
     """Four weights of a row arrive in a ring of two rows before the first one is used."""
     plan, graph = layer()
@@ -158,35 +164,35 @@ def ring_that_is_written_too_far_ahead() -> Subject:
     return with_steps(plan, Loop("r", 3, (Move(source, target),)), use), graph
 
 
-@attack
+@attack("writes two elements of y into one cell")
 def stride_of_nothing() -> Subject:
     """All outputs in one place, for there is no way on."""
     plan, graph = layer()
     return rebuffered(plan, "y", map=Affine(16, (0,))), graph
 
 
-@attack
+@attack("has two elements in one cell")
 def stride_of_nothing_in_a_constant() -> Subject:
     """All rows of weights are one row."""
     plan, graph = layer()
     return rebuffered(plan, "y.weight", map=Affine(0, (0, 2))), graph
 
 
-@attack
+@attack("writes two elements of y into one cell")
 def stride_of_half_an_element() -> Subject:
     """16-bit outputs a byte apart."""
     plan, graph = layer()
     return rebuffered(plan, "y", map=Affine(16, (2,))), graph
 
 
-@attack
+@attack("off a byte")
 def stride_of_half_a_byte() -> Subject:
     """8-bit inputs from the middle of bytes on."""
     plan, graph = layer()
     return rebuffered(plan, "x", map=Affine(0, (3,))), graph
 
 
-@attack
+@attack("overwrites element 0 of x before")
 def output_over_the_input() -> Subject:
     """Six bytes of output over four of input, from low to high: output 0 kills inputs 0 and 1
     before output 1 has read them."""
@@ -194,7 +200,7 @@ def output_over_the_input() -> Subject:
     return moved(plan, "y", 0), graph
 
 
-@attack
+@attack("overwrites element 10 of y.weight before")
 def output_over_the_weights() -> Subject:
     """The weights lie in SRAM, and the last of them is overwritten by the first output."""
     plan, graph = layer()
@@ -202,7 +208,7 @@ def output_over_the_weights() -> Subject:
     return moved(with_buffers(plan, weight), "y", 74), graph
 
 
-@attack
+@attack("finds 16-bit element of y number 0")
 def output_over_a_constant_that_has_been_read() -> Subject:
     """In one unit all weights are read before they are overwritten: the next frame misses them."""
     plan, graph = layer()
@@ -210,7 +216,7 @@ def output_over_a_constant_that_has_been_read() -> Subject:
     return changed(moved(with_buffers(plan, weight), "y", 64), unit=(3,)), graph
 
 
-@attack
+@attack("finds 16-bit element of y number 0")
 def output_over_a_constant_of_role_activation() -> Subject:
     """The same with a constant that may be written."""
     plan, graph = layer()
@@ -221,28 +227,28 @@ def output_over_a_constant_of_role_activation() -> Subject:
     return changed(moved(with_buffers(plan, weight), "y", 64), unit=(3,)), graph
 
 
-@attack
+@attack("there are two of buffer")
 def two_buffers_of_one_name() -> Subject:
     """Which one is meant?"""
     plan, graph = layer()
     return replace(plan, buffers=(*plan.buffers, plan.buffer["y"])), graph
 
 
-@attack
+@attack("there are two of memory")
 def two_memories_of_one_name() -> Subject:
     """sram is rom, and again it is not."""
     plan, graph = layer()
     return replace(plan, memories=(Memory("sram", 128, "rom"), *plan.memories)), graph
 
 
-@attack
+@attack("there are two of resident")
 def one_resident_twice() -> Subject:
     """The input arrives twice."""
     plan, graph = layer()
     return replace(plan, resident=(*plan.resident, "x")), graph
 
 
-@attack
+@attack("there are two of resident")
 def one_constant_twice() -> Subject:
     """The weights are named twice."""
     plan, graph = layer()
@@ -252,7 +258,7 @@ def one_constant_twice() -> Subject:
 # --- copies
 
 
-@attack
+@attack("finds 16-bit element of y of frame 1 number 0")
 def copies_over_each_other() -> Subject:
     """Two copies of the output, the second a byte after the first."""
     plan, graph = layer()
@@ -266,7 +272,7 @@ def copies_over_each_other() -> Subject:
     return replace(with_steps(two, *steps), frames=2), graph
 
 
-@attack
+@attack("are no places apart")
 def copies_in_one_place() -> Subject:
     """Two copies of the input with nothing between them."""
     plan, graph = layer()
@@ -280,7 +286,7 @@ def copies_in_one_place() -> Subject:
     return replace(with_steps(two, *steps), frames=2), graph
 
 
-@attack
+@attack("reaches nibbles")
 def copies_that_leave_the_memory() -> Subject:
     """The second copy lies beyond the end."""
     plan, graph = layer()
@@ -288,7 +294,7 @@ def copies_that_leave_the_memory() -> Subject:
     return with_buffers(plan, ring), graph
 
 
-@attack
+@attack("reaches nibbles")
 def copies_below_the_memory() -> Subject:
     """The second copy lies below byte 0."""
     plan, graph = layer()
@@ -296,21 +302,21 @@ def copies_below_the_memory() -> Subject:
     return with_buffers(plan, ring), graph
 
 
-@attack
+@attack("of role constant has 2 copies")
 def copies_of_a_constant() -> Subject:
     """A constant is of no frame."""
     plan, graph = layer()
     return rebuffered(plan, "y.bias", copies=2, copy_stride=8), graph
 
 
-@attack
+@attack("copies for 1 frames")
 def copies_of_what_is_there_once() -> Subject:
     """Two copies of the output of one frame."""
     plan, graph = layer()
     return rebuffered(plan, "y", copies=2, copy_stride=32), graph
 
 
-@attack
+@attack("off a byte")
 def copies_between_bytes() -> Subject:
     """The second copy begins in the middle of a byte."""
     plan, graph = layer()
@@ -318,14 +324,14 @@ def copies_between_bytes() -> Subject:
     return with_buffers(plan, ring), graph
 
 
-@attack
+@attack("of role activation has 0 copies")
 def no_copies() -> Subject:
     """0 places."""
     plan, graph = layer()
     return rebuffered(plan, "y", copies=0), graph
 
 
-@attack
+@attack("finds garbage")
 def another_copy_than_was_written() -> Subject:
     """Written to copy 0, read from copy 1."""
     plan, graph = layer()
@@ -339,28 +345,28 @@ def another_copy_than_was_written() -> Subject:
 # --- read-only, and out of order
 
 
-@attack
+@attack("where nothing can be written")
 def output_in_rom() -> Subject:
     """The result is burnt into flash."""
     plan, graph = layer()
     return rebuffered(plan, "y", memory="flash", map=packed((3,), 16, 64)), graph
 
 
-@attack
+@attack("where nothing can be written")
 def output_in_a_stream() -> Subject:
     """The result goes where only input comes from."""
     plan, graph = layer()
     return rebuffered(plan, "y", memory="stream", map=packed((3,), 16, 0)), graph
 
 
-@attack
+@attack("which is read-only")
 def sums_in_rom() -> Subject:
     """Sums are added up in flash."""
     plan, graph = halves()
     return rebuffered(plan, "acc", memory="flash", map=packed((3,), 32, 64)), graph
 
 
-@attack
+@attack("which is read-only")
 def move_into_rom() -> Subject:
     """A copy of the input in flash."""
     plan, graph = layer()
@@ -369,7 +375,7 @@ def move_into_rom() -> Subject:
     return with_steps(plan, Move(whole(plan.buffer["x"]), whole(copy)), step_of(plan)), graph
 
 
-@attack
+@attack("writes to the constant buffer")
 def move_into_a_constant() -> Subject:
     """The weights are copied onto themselves: the same bytes, but a write."""
     plan, graph = layer()
@@ -378,109 +384,109 @@ def move_into_a_constant() -> Subject:
     return with_steps(plan, Move(whole(weight), whole(weight)), step_of(plan)), graph
 
 
-@attack
+@attack("the plan's output is")
 def output_is_a_constant() -> Subject:
     """The result is written to a buffer that says it is never written."""
     plan, graph = layer()
     return rebuffered(plan, "y", role="constant"), graph
 
 
-@attack
+@attack("the plan's output is")
 def output_is_the_input() -> Subject:
     """The plan answers with what it was asked."""
     plan, graph = layer()
     return replace(plan, output="x"), graph
 
 
-@attack
+@attack("the plan's output is")
 def output_is_a_bias() -> Subject:
     """The plan answers with a constant."""
     plan, graph = layer()
     return replace(plan, output="y.bias"), graph
 
 
-@attack
+@attack("there is no buffer z")
 def output_that_does_not_exist() -> Subject:
     """The plan answers with nothing."""
     plan, graph = layer()
     return replace(plan, output="z"), graph
 
 
-@attack
+@attack("has to be computed")
 def output_that_is_resident() -> Subject:
     """The result is there before anything is computed."""
     plan, graph = layer()
-    return replace(with_steps(plan), resident=(*plan.resident, "y")), graph
+    return replace(with_steps(plan, Signal("s")), resident=(*plan.resident, "y")), graph
 
 
-@attack
+@attack("there is no buffer z")
 def resident_that_does_not_exist() -> Subject:
     """A name without a buffer."""
     plan, graph = layer()
     return replace(plan, resident=(*plan.resident, "z")), graph
 
 
-@attack
+@attack("finds garbage")
 def input_that_never_arrives() -> Subject:
     """The layer reads garbage."""
     plan, graph = layer()
     return replace(plan, resident=plan.resident[1:]), graph
 
 
-@attack
+@attack("finds garbage")
 def weights_that_never_arrive() -> Subject:
     """The layer multiplies with garbage."""
     plan, graph = layer()
     return replace(plan, resident=(plan.resident[0], plan.resident[2])), graph
 
 
-@attack
+@attack("is in an unknown memory")
 def buffer_in_no_memory() -> Subject:
     """A memory that the plan does not have."""
     plan, graph = layer()
     return rebuffered(plan, "y", memory="dram"), graph
 
 
-@attack
+@attack("does not have the shape")
 def buffer_of_no_tensor() -> Subject:
     """A tensor that the graph does not have."""
     plan, graph = layer()
     return rebuffered(plan, "y", tensor="z"), graph
 
 
-@attack
+@attack("holds 8-bit elements of")
 def buffer_of_another_width() -> Subject:
     """Outputs of 16 bits in 8."""
     plan, graph = layer()
     return rebuffered(plan, "y", bits=8, map=packed((3,), 8, 16)), graph
 
 
-@attack
+@attack("holds 4-bit elements of")
 def weights_of_another_width() -> Subject:
     """Weights of 8 bits read as 4."""
     plan, graph = layer()
     return rebuffered(plan, "y.weight", bits=4, map=packed((3, 4), 4, 0)), graph
 
 
-@attack
+@attack("out of order or twice")
 def stream_read_twice() -> Subject:
     """Element 0 is gone when it is wanted again."""
     return four_moves(0, 0, 1, 2, 3)
 
 
-@attack
+@attack("out of order or twice")
 def stream_read_backwards() -> Subject:
     """The last element first."""
     return four_moves(3, 2, 1, 0)
 
 
-@attack
+@attack("out of order or twice")
 def stream_read_with_a_gap() -> Subject:
     """Element 1 passes unread, and comes from where the input used to be."""
     return four_moves(0, 2, 3)
 
 
-@attack
+@attack("out of order or twice")
 def stream_read_by_a_kernel() -> Subject:
     """Every output needs every input, but each comes only once."""
     plan, graph = layer()
@@ -489,7 +495,7 @@ def stream_read_by_a_kernel() -> Subject:
     return changed(plan, ins=(Slice("arriving", (0,), (4,)), *step.ins[1:])), graph
 
 
-@attack
+@attack("out of order or twice")
 def stream_in_another_order() -> Subject:
     """What arrives first is element 3."""
     plan, graph = layer()
@@ -498,16 +504,16 @@ def stream_in_another_order() -> Subject:
     return with_steps(plan, Loop("k", 2, (move,)), step_of(plan)), graph
 
 
-@attack
+@attack("out of order or twice")
 def stream_that_begins_late() -> Subject:
     """Four bytes pass before the first element."""
     plan, graph = four_moves(0, 1, 2, 3)
     return moved(plan, "arriving", 4), graph
 
 
-@attack
+@attack("brings the input alone")
 def constant_in_a_stream() -> Subject:
-    """The bias arrives with the first frame only: whoever wants the second answer waits for ever."""
+    """The bias arrives with the first frame only: the second one waits for ever."""
     plan, graph = layer()
     arriving = Buffer("arriving", "y.bias", "stream", (3,), 8, packed((3,), 8))
     kept = replace(
@@ -519,7 +525,7 @@ def constant_in_a_stream() -> Subject:
     return replace(with_steps(plan, *steps), resident=("x", "y.weight", "arriving")), graph
 
 
-@attack
+@attack("finds 16-bit element of y number 0")
 def input_kept_that_is_not() -> Subject:
     """The plan promises to leave its input as it was, and computes over it."""
     plan, graph = layer()
@@ -527,7 +533,7 @@ def input_kept_that_is_not() -> Subject:
     return replace(plan, notes=(("input_kept", True),)), graph
 
 
-@attack
+@attack("reads other elements")
 def move_of_other_elements() -> Subject:
     """Inputs 0 and 1 become inputs 2 and 3."""
     plan, graph = layer()
@@ -535,7 +541,7 @@ def move_of_other_elements() -> Subject:
     return with_steps(plan, move, step_of(plan)), graph
 
 
-@attack
+@attack("turns x into false")
 def move_of_another_tensor() -> Subject:
     """The input's bytes under the bias's name."""
     plan, graph = layer()
@@ -546,7 +552,7 @@ def move_of_another_tensor() -> Subject:
     return with_steps(plan, move, step_of(plan)), graph
 
 
-@attack
+@attack("finds garbage")
 def move_of_garbage() -> Subject:
     """What is copied was never there."""
     plan, graph = layer()
@@ -555,7 +561,7 @@ def move_of_garbage() -> Subject:
     return with_steps(plan, step_of(plan), Move(whole(a), whole(b))), graph
 
 
-@attack
+@attack("reads one tensor through two slices")
 def one_tensor_through_two_slices() -> Subject:
     """Half of the input from one place, half from another."""
     plan, graph = layer()
@@ -567,10 +573,61 @@ def one_tensor_through_two_slices() -> Subject:
     return with_steps(plan, move, replace(step, ins=both)), graph
 
 
-@attack
+@attack("needs an activation buffer of y")
 def input_as_an_output() -> Subject:
     """The layer's name with the input's buffer as its output."""
     plan, graph = layer()
     step = step_of(plan)
     assert isinstance(step, Compute)
     return changed(plan, out=Slice("x", (0,), (3,))), graph
+
+
+@attack("where nothing can be written")
+def input_in_rom() -> Subject:
+    """Nobody could write the input there."""
+    plan, graph = layer()
+    return rebuffered(plan, "x", memory="flash", map=packed((4,), 8, 64)), graph
+
+
+@attack("arrives in two buffers")
+def input_in_two_places() -> Subject:
+    """The input arrives twice, and whoever brings it knows of one place."""
+    plan, graph = layer()
+    twin = activation("twin", "x", (4,), 8, 64)
+    return replace(with_buffers(plan, twin), resident=(*plan.resident, "twin")), graph
+
+
+def looked_up(y: Affine, **fields: object) -> Subject:
+    """A table's look-up of four bytes from byte 8 on, to ``y``."""
+    b = Builder(np.random.default_rng(0))
+    b.tensor("x", (4,), U8)
+    b.tensor("y", (4,), U8)
+    b.operators.append(Lookup("y", ("x",), "y", table=tuple(range(256))))
+    x = activation("x", "x", (4,), 8, 8)
+    out = Buffer("y", "y", "sram", (4,), 8, y)
+    step = Compute("y", whole(out), (whole(x),), **fields)  # type: ignore[arg-type]
+    return plan_of((x, out), step, resident=("x",)), b.graph("x")
+
+
+@attack("overwrites element 1 of x before")
+def in_place_a_byte_up() -> Subject:
+    """Output 0 goes where input 1 is still to be read."""
+    return looked_up(Affine(18, (2,)))
+
+
+@attack("overwrites element 2 of x before")
+def in_place_backwards() -> Subject:
+    """Output 0 goes where input 3 is still to be read."""
+    return looked_up(Affine(22, (-2,)))
+
+
+@attack("overwrites element 2 of x before")
+def in_place_in_units_too_small() -> Subject:
+    """A byte up in units of two: the second unit's first input is gone."""
+    return looked_up(Affine(18, (2,)), unit=(2,))
+
+
+@attack("overwrites element 0 of x before")
+def in_place_in_the_wrong_order() -> Subject:
+    """A byte down, but from the end on."""
+    return looked_up(Affine(14, (2,)), order=((3,), (2,), (1,), (0,)))

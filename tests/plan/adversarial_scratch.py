@@ -22,9 +22,9 @@ from tests.plan.adversarial import (
     Subject,
     attack,
     changed,
+    edited,
     halves,
     layer,
-    plan_of,
     rebuffered,
     scratch,
     step_of,
@@ -38,36 +38,39 @@ def destroying(name: str, plan: Plan) -> Plan:
     return changed(plan, scratch=(name,))
 
 
-@attack
+@attack("for scratch")
 def scratch_is_a_kept_constant() -> Subject:
-    """The kernel destroys the bias, which lies apart in SRAM and therefore has no tokens."""
-    plan, graph = layer()
+    """The kernel destroys the bias, which lies apart in SRAM and has no tokens, before Finish."""
+    plan, graph = halves()
     bias = replace(plan.buffer["y.bias"], memory="sram", map=packed((3,), 8, 2 * 64))
-    return destroying("y.bias", with_buffers(plan, bias)), graph
+    clear, first, *rest = plan.tracks[0].steps
+    assert isinstance(first, Compute)
+    steps = (clear, replace(first, scratch=("y.bias",)), *rest)
+    return edited(plan, *steps, buffers=(bias,)), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_a_constant_in_rom() -> Subject:
     """The kernel writes to flash."""
     plan, graph = layer()
     return destroying("y.bias", plan), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_the_input() -> Subject:
     """The kernel destroys what it reads, whose role is not scratch."""
     plan, graph = layer()
     return destroying("x", plan), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_the_output() -> Subject:
     """The kernel destroys what it writes, whose role is not scratch."""
     plan, graph = layer()
     return destroying("y", plan), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_the_output_after_it_is_made() -> Subject:
     """A second kernel, of part of the layer, destroys all of the output of the first."""
     plan, graph = layer()
@@ -76,7 +79,7 @@ def scratch_is_the_output_after_it_is_made() -> Subject:
     return with_steps(with_buffers(plan, z), step_of(plan), again), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_an_idle_activation() -> Subject:
     """Nobody uses the buffer, but its role says that it holds a tensor."""
     plan, graph = layer()
@@ -84,7 +87,7 @@ def scratch_is_an_idle_activation() -> Subject:
     return destroying("idle", with_buffers(plan, idle)), graph
 
 
-@attack
+@attack("for scratch")
 def scratch_is_an_accumulator() -> Subject:
     """The first half's kernel destroys other sums' buffer."""
     plan, graph = halves()
@@ -94,71 +97,74 @@ def scratch_is_an_accumulator() -> Subject:
     return with_steps(plan, clear, replace(first, scratch=("other",)), *rest), graph
 
 
-@attack
+@attack("which is no RAM")
 def scratch_in_rom() -> Subject:
     """Scratch above the constants in flash."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(200, memory="flash"))), graph
 
 
-@attack
+@attack("which is no RAM")
 def scratch_in_rom_over_constants() -> Subject:
     """Scratch on the weights in flash, which a burnt byte would change for ever."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(0, memory="flash"))), graph
 
 
-@attack
+@attack("which is no RAM")
 def scratch_in_a_stream() -> Subject:
     """Scratch in a memory that no one can write."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(0, memory="stream"))), graph
 
 
-@attack
+@attack("which is no RAM")
 def scratch_on_a_card() -> Subject:
     """A kernel cannot work in blocks of a card."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(0, memory="card"))), graph
 
 
-@attack
+@attack("which is no RAM")
 def unused_scratch_in_rom() -> Subject:
     """No kernel uses it, but it is no place for scratch."""
     plan, graph = layer()
     return with_buffers(plan, scratch(200, memory="flash")), graph
 
 
-@attack
+@attack("there is no buffer nothing")
 def scratch_that_does_not_exist() -> Subject:
     """A name without a buffer."""
     plan, graph = layer()
     return destroying("nothing", plan), graph
 
 
-@attack
-def scratch_over_a_constant_in_ram() -> Subject:
-    """The weights are right for the first frame and destroyed for the next one."""
-    plan, graph = layer()
+@attack("finds garbage")
+def scratch_over_a_constant_that_was_read() -> Subject:
+    """The first answer is right; then a kernel destroys the bias, and the second frame has none."""
+    plan, graph = halves()
     bias = replace(plan.buffer["y.bias"], memory="sram", map=packed((3,), 8, 2 * 64))
-    return destroying("scratch", with_buffers(plan, bias, scratch(65))), graph
+    clear, first, *rest = plan.tracks[0].steps
+    assert isinstance(first, Compute)
+    steps = (clear, first, *rest, clear, replace(first, scratch=("scratch",)))
+    return edited(plan, *steps, buffers=(bias, scratch(65))), graph
 
 
-@attack
+@attack("overlaps x")
 def scratch_over_the_input() -> Subject:
     """The kernel's scratch begins in the last byte that it reads."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(3))), graph
 
 
-@attack
+@attack("overlaps y")
 def scratch_over_the_output() -> Subject:
     """The kernel's scratch ends in the first byte that it writes."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(5))), graph
 
 
-@attack
+@attack("finds garbage")
 def scratch_over_open_sums() -> Subject:
     """Another layer's kernel runs between two halves and destroys what they have so far."""
     plan, graph = halves()
@@ -172,7 +178,7 @@ def scratch_over_open_sums() -> Subject:
     return with_steps(plan, clear, first, other, *rest), graph
 
 
-@attack
+@attack("lies on another scratch")
 def two_scratches_in_the_same_place() -> Subject:
     """A kernel that needs two works in both at once."""
     plan, graph = layer()
@@ -180,28 +186,28 @@ def two_scratches_in_the_same_place() -> Subject:
     return changed(with_buffers(plan, a, b), scratch=("scratch", "more")), graph
 
 
-@attack
+@attack("lies on another scratch")
 def one_scratch_twice() -> Subject:
     """A kernel that needs two gets one under the same name twice."""
     plan, graph = layer()
     return changed(with_buffers(plan, scratch(64)), scratch=("scratch", "scratch")), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_of_a_tensor() -> Subject:
     """It destroys nothing, but pretends to hold the input."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(64, tensor="x"))), graph
 
 
-@attack
+@attack("reaches nibbles")
 def scratch_beyond_its_memory() -> Subject:
     """Four bytes from byte 126 of 128 on."""
     plan, graph = layer()
     return destroying("scratch", with_buffers(plan, scratch(126))), graph
 
 
-@attack
+@attack("reaches nibbles")
 def scratch_below_its_memory() -> Subject:
     """A stride of -2 from byte 1 on, down to byte -2."""
     plan, graph = layer()
@@ -209,7 +215,7 @@ def scratch_below_its_memory() -> Subject:
     return destroying("scratch", with_buffers(plan, below)), graph
 
 
-@attack
+@attack("of role scratch has 3 copies")
 def scratch_in_many_copies() -> Subject:
     """Only what holds a tensor has copies."""
     plan, graph = layer()
@@ -217,7 +223,7 @@ def scratch_in_many_copies() -> Subject:
     return destroying("scratch", with_buffers(plan, many)), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_as_the_output() -> Subject:
     """Results go where a kernel may write anything."""
     plan, graph = layer()
@@ -225,14 +231,14 @@ def scratch_as_the_output() -> Subject:
     return with_buffers(plan, made), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_as_an_input() -> Subject:
     """The input's buffer is scratch: its shape is not checked against the tensor's."""
     plan, graph = layer()
     return rebuffered(plan, "x", role="scratch"), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_that_is_resident() -> Subject:
     """Scratch with content before the first step."""
     plan, graph = layer()
@@ -240,14 +246,14 @@ def scratch_that_is_resident() -> Subject:
     return replace(plan, resident=(*plan.resident, "scratch")), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_cleared_as_sums() -> Subject:
     """Clear opens accumulators in scratch."""
     plan, graph = halves(replace(sums("acc", 32, 16), role="scratch"))
     return plan, graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_finished_as_sums() -> Subject:
     """Finish reads its sums from scratch over them."""
     plan, graph = halves()
@@ -258,7 +264,7 @@ def scratch_finished_as_sums() -> Subject:
     return with_steps(plan, *steps, replace(last, acc=whole(twin))), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def shape_of_scratch_renumbers_elements() -> Subject:
     """Scratch of the weights' tensor, but of shape (4, 3), carries them through two moves: each
     element comes back under another number."""
@@ -280,7 +286,7 @@ def shape_of_scratch_renumbers_elements() -> Subject:
     return with_steps(with_buffers(plan, false, ram), *steps), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_as_a_moves_source() -> Subject:
     """A move out of scratch over the input: what lies there is not scratch's to give."""
     plan, graph = layer()
@@ -292,7 +298,7 @@ def scratch_as_a_moves_source() -> Subject:
     return with_steps(plan, Move(whole(twin), whole(copy)), compute), graph
 
 
-@attack
+@attack("of role scratch is of tensor")
 def scratch_as_a_moves_target() -> Subject:
     """A move into scratch that reverses the input in the place of another buffer."""
     plan, graph = layer()
@@ -304,7 +310,7 @@ def scratch_as_a_moves_target() -> Subject:
     return with_steps(plan, Move(whole(plan.buffer["x"]), whole(turned)), compute), graph
 
 
-@attack
+@attack("race in sram")
 def scratch_used_by_two_tracks() -> Subject:
     """Two kernels run side by side in the same scratch."""
     plan, graph = layer()
@@ -315,21 +321,20 @@ def scratch_used_by_two_tracks() -> Subject:
     return replace(plan, tracks=(Track("a", (one,)), Track("b", (two,)))), graph
 
 
-@attack
+@attack("race in sram")
 def scratch_destroys_another_tracks_input() -> Subject:
     """One track's scratch lies on what the other one reads; whether it is first, timing decides."""
     plan, graph = layer()
     copy = Buffer("copy", "x", "sram", (4,), 8, packed((4,), 8, 2 * 64))
     z = Buffer("z", "y", "sram", (3,), 16, packed((3,), 16, 2 * 32))
-    plan = with_buffers(plan, copy, z, scratch(64))
-    plan = replace(plan, resident=(*plan.resident, "copy"))
     one = step_of(plan)
     reads = replace(one, ins=(whole(copy), *one.ins[1:]))
     destroys = replace(one, out=whole(z), scratch=("scratch",))
-    return replace(plan, tracks=(Track("a", (reads,)), Track("b", (destroys,)))), graph
+    tracks = (Track("a", (Move(one.ins[0], whole(copy)), reads)), Track("b", (destroys,)))
+    return replace(with_buffers(plan, copy, z, scratch(64)), tracks=tracks), graph
 
 
-@attack
+@attack("overlaps acc")
 def scratch_before_anything_is_cleared() -> Subject:
     """Scratch of the second half lies on the sums of the first."""
     plan, graph = halves()
@@ -337,12 +342,3 @@ def scratch_before_anything_is_cleared() -> Subject:
     assert isinstance(clear, Clear) and isinstance(second, Compute)
     plan = with_buffers(plan, scratch(27, 2))
     return with_steps(plan, clear, first, replace(second, scratch=("scratch",)), finish), graph
-
-
-@attack
-def a_plan_of_scratch() -> Subject:
-    """The plan's output is scratch, and there is nothing else to do."""
-    _, graph = layer()
-    hollow = replace(scratch(0, 3), name="y")
-    x, _, *fixed = layer()[0].buffers
-    return plan_of((x, hollow, *fixed)), graph

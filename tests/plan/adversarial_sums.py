@@ -36,20 +36,20 @@ from tests.plan.adversarial import (
 from tests.plan.fixtures import U8, Builder
 
 
-@attack
+@attack("finds 16-bit accumulator of y in steps of 3 number 0")
 def sums_of_two_steps_in_one_place() -> Subject:
     """The first half is added in units of 3, the second in units of 5, to the same cells."""
     return halves(sums("acc", 16, 16, 3), sums("twin", 16, 16, 5))
 
 
-@attack
+@attack("turns acc into twin")
 def sums_moved_to_another_step() -> Subject:
     """The first half is made in units of 3 and moved to where a unit is 5."""
     first, second = sums("acc", 16, 16, 3), sums("twin", 16, 32, 5)
     return halves(first, second, Move(whole(first), whole(second)))
 
 
-@attack
+@attack("finds 8-bit accumulator of y in steps of 7 number 0")
 def cleared_at_7_and_added_at_1_into_8_bits() -> Subject:
     """Clear sees rounded sums, which may saturate; what is added are exact ones, which wrap."""
     rounded, exact = sums("acc", 8, 16, 7), sums("twin", 8, 16, 1)
@@ -64,7 +64,7 @@ def cleared_at_7_and_added_at_1_into_8_bits() -> Subject:
     return with_steps(with_buffers(plan, rounded, exact), *steps), graph
 
 
-@attack
+@attack("finds 32-bit accumulator of y in steps of 3 number 0")
 def finished_at_another_step() -> Subject:
     """Complete sums in units of 3 are finished as if a unit were 1."""
     plan, graph = halves(sums("acc", 32, 16, 3))
@@ -74,7 +74,7 @@ def finished_at_another_step() -> Subject:
     return with_steps(with_buffers(plan, exact), *steps, replace(last, acc=whole(exact))), graph
 
 
-@attack
+@attack("finds 32-bit accumulator of y number 0")
 def finished_at_another_width() -> Subject:
     """32-bit sums are finished as 16-bit ones: each is another one's half."""
     plan, graph = halves()
@@ -84,19 +84,19 @@ def finished_at_another_width() -> Subject:
     return with_steps(with_buffers(plan, narrow), *steps, replace(last, acc=whole(narrow))), graph
 
 
-@attack
+@attack("is not chosen")
 def step_that_was_never_chosen() -> Subject:
     """A plan that has to be calibrated first."""
     return halves(sums("acc", 8, 16, 0))
 
 
-@attack
+@attack("Buffer.step is ")
 def step_far_beyond_every_sum() -> Subject:
     """In units of 2**70 every contribution is rounded to nothing, and no machine divides by it."""
     return halves(sums("acc", 8, 16, 1 << 70))
 
 
-@attack
+@attack("do not fit")
 def exact_sums_in_too_few_bits() -> Subject:
     """Sums of up to 4 * 127 * 255 in 16 bits."""
     plan, graph = layer((127,) * 12)
@@ -105,21 +105,21 @@ def exact_sums_in_too_few_bits() -> Subject:
     return with_steps(with_buffers(plan, narrow), *other.tracks[0].steps), graph
 
 
-@attack
+@attack("finds garbage")
 def sums_never_cleared() -> Subject:
     """The first half is added to garbage."""
     plan, graph = halves()
     return with_steps(plan, *plan.tracks[0].steps[1:]), graph
 
 
-@attack
+@attack("finds element 0 of y incomplete")
 def sums_cleared_in_between() -> Subject:
     """The first half is forgotten."""
     acc = sums("acc", 32, 16)
     return halves(acc, acc, Clear("y", whole(acc)))
 
 
-@attack
+@attack("adds a contribution to y twice")
 def half_a_sum_twice() -> Subject:
     """One half is added twice, the other one not at all."""
     plan, graph = halves()
@@ -127,7 +127,7 @@ def half_a_sum_twice() -> Subject:
     return with_steps(plan, clear, first, first, finish), graph
 
 
-@attack
+@attack("adds a contribution to y twice")
 def halves_that_overlap() -> Subject:
     """Three products and three products of four: two of them count twice."""
     plan, graph = halves()
@@ -145,7 +145,7 @@ def halves_that_overlap() -> Subject:
     return with_steps(plan, clear, *wide, finish), graph
 
 
-@attack
+@attack("finds element 0 of y incomplete")
 def slices_that_do_not_meet() -> Subject:
     """Inputs 0 and 1 with the weights of inputs 2 and 3: nothing is added, though both halves of
     everything were read."""
@@ -164,7 +164,7 @@ def slices_that_do_not_meet() -> Subject:
     return with_steps(plan, clear, *crossed, finish), graph
 
 
-@attack
+@attack("adds a contribution to y twice")
 def half_a_sum_moved_and_finished_at_both_ends() -> Subject:
     """The first half is copied; each copy gets the second half, one of them twice."""
     a, b = sums("acc", 32, 16), sums("twin", 32, 32)
@@ -173,7 +173,7 @@ def half_a_sum_moved_and_finished_at_both_ends() -> Subject:
     return with_steps(plan, *steps, part(b, 2), last), graph
 
 
-@attack
+@attack("finds garbage")
 def half_of_the_sums_finished() -> Subject:
     """Finish writes all outputs, but only two of three sums were ever opened."""
     plan, graph = halves()
@@ -181,7 +181,7 @@ def half_of_the_sums_finished() -> Subject:
     return with_steps(plan, Clear("y", Slice("acc", (0,), (2,))), *rest), graph
 
 
-@attack
+@attack("finishes other elements")
 def finish_of_other_elements() -> Subject:
     """Sums 0 and 1 become outputs 1 and 2."""
     plan, graph = halves()
@@ -191,7 +191,7 @@ def finish_of_other_elements() -> Subject:
     return with_steps(plan, *steps, last, shifted), graph
 
 
-@attack
+@attack("is incomplete")
 def finish_without_bias() -> Subject:
     """The bias is never read."""
     plan, graph = halves()
@@ -200,7 +200,7 @@ def finish_without_bias() -> Subject:
     return with_steps(plan, *steps, replace(last, ins=())), graph
 
 
-@attack
+@attack("is incomplete")
 def finish_with_a_part_of_the_bias() -> Subject:
     """One of three biases is missing."""
     plan, graph = halves()
@@ -209,7 +209,7 @@ def finish_with_a_part_of_the_bias() -> Subject:
     return with_steps(plan, *steps, replace(last, ins=(Slice("y.bias", (0,), (2,)),))), graph
 
 
-@attack
+@attack("reads one tensor through two slices")
 def finish_reads_one_tensor_twice() -> Subject:
     """The bias through two slices: which one counts?"""
     plan, graph = halves()
@@ -219,11 +219,11 @@ def finish_reads_one_tensor_twice() -> Subject:
     stale = replace(bias, name="stale", memory="sram", role="activation")
     moved = replace(stale.map, base=2 * 64)  # type: ignore[type-var]
     plan = with_buffers(plan, replace(stale, map=moved))
-    both = (*last.ins, Slice("stale", (0,), (3,)))
+    both = (Slice("stale", (0,), (3,)), *last.ins)
     return with_steps(plan, *steps, replace(last, ins=both)), graph
 
 
-@attack
+@attack("which it does not read")
 def finish_reads_what_it_does_not_need() -> Subject:
     """A slice of garbage beside the bias."""
     plan, graph = halves()
@@ -234,7 +234,7 @@ def finish_reads_what_it_does_not_need() -> Subject:
     return with_steps(plan, *steps, replace(last, ins=(*last.ins, whole(extra)))), graph
 
 
-@attack
+@attack("which it does not read")
 def compute_reads_what_it_does_not_need() -> Subject:
     """A slice of the output's own garbage among the inputs."""
     plan, graph = layer()
@@ -245,7 +245,7 @@ def compute_reads_what_it_does_not_need() -> Subject:
     return with_steps(plan, replace(step, ins=(*step.ins, whole(extra)))), graph
 
 
-@attack
+@attack("reads the accumulators")
 def sums_as_an_input() -> Subject:
     """A kernel reads accumulators where it wants elements."""
     plan, graph = halves()
@@ -255,7 +255,7 @@ def sums_as_an_input() -> Subject:
     return with_steps(with_buffers(plan, b), Clear("y", whole(plan.buffer["acc"])), broken), graph
 
 
-@attack
+@attack("needs an accumulator buffer of y")
 def partial_into_elements() -> Subject:
     """Products are added to what is no accumulator."""
     plan, graph = halves()
@@ -264,7 +264,7 @@ def partial_into_elements() -> Subject:
     return with_steps(plan, clear, replace(first, out=whole(plan.buffer["y"])), *rest), graph
 
 
-@attack
+@attack("needs an activation buffer of y")
 def whole_into_sums() -> Subject:
     """Finished elements are written where sums are expected."""
     plan, graph = halves()
@@ -273,7 +273,7 @@ def whole_into_sums() -> Subject:
     return with_steps(plan, clear, replace(first, partial=False), *rest), graph
 
 
-@attack
+@attack("turns acc into y")
 def move_from_sums_to_elements() -> Subject:
     """Complete sums are copied to the output as they are, without Finish."""
     plan, graph = halves(sums("acc", 16, 16, 2))
@@ -282,14 +282,14 @@ def move_from_sums_to_elements() -> Subject:
     return with_steps(plan, *steps, Move(whole(acc), whole(y))), graph
 
 
-@attack
+@attack("yet holds no elements")
 def sums_as_the_output() -> Subject:
     """The plan's result is what it has summed up, not the requantized elements."""
     plan, graph = halves()
     return replace(plan, output="acc"), graph
 
 
-@attack
+@attack("yet holds no elements")
 def resident_sums() -> Subject:
     """Accumulators of the input are there from the beginning."""
     plan, graph = halves()
@@ -298,27 +298,27 @@ def resident_sums() -> Subject:
     return replace(plan, resident=(*plan.resident, "held")), graph
 
 
-@attack
+@attack("finds 32-bit accumulator of y number 0")
 def sums_added_in_one_unit_over_their_own_input() -> Subject:
     """Sums lie on the inputs of the second half and are cleared before it is read."""
     return halves(sums("acc", 32, 0))
 
 
-@attack
+@attack("writes two elements")
 def sums_over_each_other() -> Subject:
     """A stride of 2 bytes for sums of 4."""
     acc = sums("acc", 32, 16)
     return halves(replace(acc, map=packed((3,), 16, 32)))
 
 
-@attack
+@attack("off a byte")
 def sums_between_bytes() -> Subject:
     """16-bit sums from the middle of a byte on."""
     acc = sums("acc", 32, 16)
     return halves(replace(acc, map=packed((3,), 32, 33)))
 
 
-@attack
+@attack("lies outside of the tensor")
 def a_loop_that_adds_past_the_end() -> Subject:
     """The third turn of two adds nothing, from beyond the tensor's end."""
     plan, graph = halves()
@@ -327,7 +327,7 @@ def a_loop_that_adds_past_the_end() -> Subject:
     return with_steps(plan, clear, Loop("k", 3, (turn,)), finish), graph
 
 
-@attack
+@attack("lies outside of the tensor")
 def a_loop_that_adds_before_the_beginning() -> Subject:
     """The first turn is of inputs -2 and -1."""
     plan, graph = halves()
@@ -336,7 +336,7 @@ def a_loop_that_adds_before_the_beginning() -> Subject:
     return with_steps(plan, clear, Loop("k", 3, (turn,)), finish), graph
 
 
-@attack
+@attack("cannot be computed in parts")
 def parts_of_what_has_no_parts() -> Subject:
     """A table's look-up, half of it."""
     b = Builder(np.random.default_rng(0))
@@ -351,10 +351,10 @@ def parts_of_what_has_no_parts() -> Subject:
         Compute("y", whole(acc), (whole(x),), partial=True),
         Finish("y", whole(acc), whole(y)),
     )
-    return replace(plan_of((x, y, acc), *steps), resident=("x",)), graph
+    return plan_of((x, y, acc), *steps, resident=("x",)), graph
 
 
-@attack
+@attack("do not fit")
 def rounded_maxima() -> Subject:
     """A maximum in units of 3: it is no sum that could be rounded."""
     b = Builder(np.random.default_rng(0))
@@ -369,25 +369,32 @@ def rounded_maxima() -> Subject:
         Compute("y", whole(acc), (whole(x),), partial=True),
         Finish("y", whole(acc), whole(y)),
     )
-    return replace(plan_of((x, y, acc), *steps), resident=("x",)), graph
+    return plan_of((x, y, acc), *steps, resident=("x",)), graph
 
 
-@attack
+@attack("has steps of")
 def step_of_elements() -> Subject:
     """A step on what is no accumulator."""
     plan, graph = layer()
     return rebuffered(plan, "y", step=2), graph
 
 
-@attack
+@attack("has steps of")
 def negative_step() -> Subject:
     """Sums in units of -1."""
     return halves(sums("acc", 32, 16, -1))
 
 
-@attack
+@attack("there is no operator")
 def sums_of_another_layer() -> Subject:
     """An operator's name that the graph does not have."""
     plan, graph = halves()
     _, *rest = plan.tracks[0].steps
     return with_steps(plan, Clear("z", whole(plan.buffer["acc"])), *rest), graph
+
+
+@attack("overwrites element 1 of y before")
+def finish_over_sums_still_to_be_read() -> Subject:
+    """Output 0 goes where sum 1 waits for its turn."""
+    plan, graph = halves()
+    return rebuffered(plan, "y", map=packed((3,), 16, 2 * 20)), graph

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Buffer,
+    Compute,
     Index,
     Lin,
     Loop,
@@ -24,7 +25,7 @@ from tests.plan.adversarial import (
     Subject,
     activation,
     attack,
-    changed,
+    edited,
     halves,
     layer,
     rebuffered,
@@ -46,11 +47,11 @@ def fetched() -> Subject:
     weight = plan.buffer["y.weight"]
     card = replace(weight, memory="card")
     ram = replace(weight, name="ram", memory="sram", role="activation", map=packed((3, 4), 8, 128))
-    plan = with_buffers(plan, card, ram)
     step = step_of(plan)
     use = replace(step, ins=(step.ins[0], whole(ram), step.ins[2]))
-    move = Move(whole(card), whole(ram))
-    return side_by_side(plan, (move, Signal("there")), (Wait("there", 1), use)), graph
+    io, cpu = (Move(whole(card), whole(ram)), Signal("there")), (Wait("there", 1), use)
+    plan = edited(plan, *io, *cpu, buffers=(card, ram))
+    return side_by_side(plan, io, cpu), graph
 
 
 def two_frames() -> Plan:
@@ -62,23 +63,23 @@ def two_frames() -> Plan:
 
 
 def of_frame(plan: Plan, frame: Index, source: Index, target: Index) -> Step:
-    step = layer()[0].tracks[0].steps[0]
+    step = step_of(layer()[0])
     x, y = plan.buffer["x"], plan.buffer["y"]
     out, read = replace(whole(y), copy=target), replace(whole(x), copy=source)
-    return replace(step, frame=frame, out=out, ins=(read, *step.ins[1:]))  # type: ignore[call-arg, union-attr]
+    return replace(step, frame=frame, out=out, ins=(read, *step.ins[1:]))
 
 
 # --- counters
 
 
-@attack
+@attack("deadlock")
 def wait_for_a_counter_that_nobody_signals() -> Subject:
     """For ever."""
     plan, graph = layer()
     return with_steps(plan, Wait("never", 1), step_of(plan)), graph
 
 
-@attack
+@attack("deadlock")
 def wait_for_one_signal_too_many() -> Subject:
     """One arrives, two are wanted."""
     plan, graph = fetched()
@@ -86,7 +87,7 @@ def wait_for_one_signal_too_many() -> Subject:
     return side_by_side(plan, io.steps, (Wait("there", 2), *cpu.steps[1:])), graph
 
 
-@attack
+@attack("Wait.at_least is ")
 def wait_for_2_to_the_70_signals() -> Subject:
     """More than there will ever be."""
     plan, graph = fetched()
@@ -94,7 +95,7 @@ def wait_for_2_to_the_70_signals() -> Subject:
     return side_by_side(plan, io.steps, (Wait("there", 1 << 70), *cpu.steps[1:])), graph
 
 
-@attack
+@attack("race in sram")
 def wait_for_nothing() -> Subject:
     """A wait that is always met orders nothing."""
     plan, graph = fetched()
@@ -102,7 +103,7 @@ def wait_for_nothing() -> Subject:
     return side_by_side(plan, io.steps, (Wait("there", 0), *cpu.steps[1:])), graph
 
 
-@attack
+@attack("race in sram")
 def wait_for_less_than_nothing() -> Subject:
     """A negative level is always met; Python takes signal -2 for the one before the last."""
     plan, graph = fetched()
@@ -110,14 +111,14 @@ def wait_for_less_than_nothing() -> Subject:
     return side_by_side(plan, io.steps, (Wait("there", -1), *cpu.steps[1:])), graph
 
 
-@attack
+@attack("deadlock")
 def wait_for_oneself() -> Subject:
     """The signal comes after the wait for it, on the same track."""
     plan, graph = layer()
     return with_steps(plan, Wait("s", 1), step_of(plan), Signal("s")), graph
 
 
-@attack
+@attack("deadlock")
 def wait_for_each_other() -> Subject:
     """Each track waits for the other one to begin."""
     plan, graph = layer()
@@ -125,7 +126,7 @@ def wait_for_each_other() -> Subject:
     return side_by_side(plan, a, b), graph
 
 
-@attack
+@attack("is signalled by two tracks")
 def counter_of_two_tracks() -> Subject:
     """Two tracks signal one counter: whose signal was the first?"""
     plan, graph = fetched()
@@ -133,7 +134,7 @@ def counter_of_two_tracks() -> Subject:
     return side_by_side(plan, io.steps, cpu.steps, (Signal("there"),)), graph
 
 
-@attack
+@attack("race in sram")
 def signal_before_the_work() -> Subject:
     """The weights are said to be there before they are fetched."""
     plan, graph = fetched()
@@ -141,7 +142,7 @@ def signal_before_the_work() -> Subject:
     return side_by_side(plan, io.steps[::-1], cpu.steps), graph
 
 
-@attack
+@attack("race in sram")
 def wait_after_the_work() -> Subject:
     """The weights are waited for after they were used."""
     plan, graph = fetched()
@@ -149,7 +150,7 @@ def wait_after_the_work() -> Subject:
     return side_by_side(plan, io.steps, cpu.steps[::-1]), graph
 
 
-@attack
+@attack("race in sram")
 def no_wait() -> Subject:
     """In the order of the walk all is well."""
     plan, graph = fetched()
@@ -160,14 +161,14 @@ def no_wait() -> Subject:
 # --- races
 
 
-@attack
+@attack("race in sram")
 def two_tracks_write_one_place() -> Subject:
     """Both write the same output, even the same values."""
     plan, graph = layer()
     return side_by_side(plan, (step_of(plan),), (step_of(plan),)), graph
 
 
-@attack
+@attack("race in sram")
 def two_tracks_clear_one_place() -> Subject:
     """One adds up what the other one clears."""
     plan, graph = halves()
@@ -175,7 +176,7 @@ def two_tracks_clear_one_place() -> Subject:
     return side_by_side(plan, steps, steps[:1]), graph
 
 
-@attack
+@attack("race in sram")
 def two_tracks_add_to_one_place() -> Subject:
     """Each adds its half; sums are read and written again."""
     plan, graph = halves()
@@ -184,7 +185,7 @@ def two_tracks_add_to_one_place() -> Subject:
     return side_by_side(plan, one, (Wait("open", 1), second, Signal("second"))), graph
 
 
-@attack
+@attack("race in sram")
 def two_tracks_in_one_byte() -> Subject:
     """Neighbouring 8-bit elements share no byte, but a granule of 4."""
     plan, graph = layer()
@@ -195,7 +196,7 @@ def two_tracks_in_one_byte() -> Subject:
     return side_by_side(plan, (step_of(plan), moves[0]), (moves[1],)), graph
 
 
-@attack
+@attack("race in card")
 def two_tracks_in_one_block_of_a_card() -> Subject:
     """Different bytes of one block: who writes last writes back what the other one had read."""
     plan, graph = layer()
@@ -205,7 +206,7 @@ def two_tracks_in_one_block_of_a_card() -> Subject:
     return side_by_side(plan, (step_of(plan), moves[0]), (moves[1],)), graph
 
 
-@attack
+@attack("race in sram")
 def constant_beside_what_another_track_writes() -> Subject:
     """The bias shares a granule with the output."""
     plan, graph = layer()
@@ -217,7 +218,7 @@ def constant_beside_what_another_track_writes() -> Subject:
     return side_by_side(plan, (step_of(plan),), (Move(whole(bias), whole(copy)),)), graph
 
 
-@attack
+@attack("race in stream")
 def two_tracks_read_one_stream() -> Subject:
     """Which one gets the first element?"""
     plan, graph = layer()
@@ -228,7 +229,7 @@ def two_tracks_read_one_stream() -> Subject:
     return side_by_side(plan, cpu, (moves[1], Signal("second"))), graph
 
 
-@attack
+@attack("race in sram")
 def input_overwritten_by_another_track() -> Subject:
     """The next input is fetched while this one is read."""
     plan, graph = layer()
@@ -239,60 +240,59 @@ def input_overwritten_by_another_track() -> Subject:
     return side_by_side(plan, (*there, step_of(plan)), (Wait("kept", 1), back)), graph
 
 
-@attack
+@attack("race in sram")
 def scratch_beside_another_tracks_work() -> Subject:
     """Scratch lies where the other track fetches the weights to."""
     plan, graph = fetched()
     io, (wait, use) = plan.tracks[0].steps, plan.tracks[1].steps
-    step = layer()[0].tracks[0].steps[0]
     z = Buffer("z", "y", "sram", (3,), 16, packed((3,), 16, 2 * 32))
-    weight = replace(plan.buffer["y.weight"], name="flashed", memory="flash")
-    plan = with_buffers(plan, z, scratch(66), weight)
+    flashed = replace(plan.buffer["y.weight"], name="flashed", memory="flash")
+    x, _, bias = step_of(layer()[0]).ins
+    first = Compute("y", whole(z), (x, whole(flashed), bias), scratch=("scratch",))
+    plan = with_buffers(plan, z, scratch(66), flashed)
     plan = replace(plan, resident=(*plan.resident, "flashed"))
-    first = replace(step, out=whole(z), scratch=("scratch",),
-                    ins=(step.ins[0], whole(weight), step.ins[2]))  # type: ignore[call-arg, union-attr]  # fmt: skip
     return side_by_side(plan, io, (first, wait, use)), graph
 
 
 # --- frames
 
 
-@attack
+@attack("finds 8-bit element of x of frame 0 number 0")
 def frame_of_another_copy() -> Subject:
     """Frame 1 is computed from frame 0's input."""
     plan = two_frames()
     return with_steps(plan, of_frame(plan, 0, 0, 0), of_frame(plan, 1, 0, 1)), layer()[1]
 
 
-@attack
+@attack("finds 16-bit element of y of frame 1 number 0")
 def frames_exchanged_at_the_end() -> Subject:
     """Frame 0's output in copy 1 and the other way round."""
     plan = two_frames()
     return with_steps(plan, of_frame(plan, 0, 0, 1), of_frame(plan, 1, 1, 0)), layer()[1]
 
 
-@attack
+@attack("finds 16-bit element of y of frame 0 number 0")
 def one_frame_twice() -> Subject:
     """Frame 0 for both."""
     plan = two_frames()
     return with_steps(plan, of_frame(plan, 0, 0, 0), of_frame(plan, 0, 0, 1)), layer()[1]
 
 
-@attack
+@attack("is of frame 2 of")
 def frame_that_does_not_exist() -> Subject:
     """A third frame of two."""
     plan = two_frames()
     return with_steps(plan, *plan.tracks[0].steps, of_frame(plan, 2, 0, 0)), layer()[1]
 
 
-@attack
+@attack("is of frame -1 of")
 def negative_frame() -> Subject:
     """Frame -1, which Python takes for the last one."""
     plan = two_frames()
     return with_steps(plan, of_frame(plan, 0, 0, 0), of_frame(plan, -1, 1, 1)), layer()[1]
 
 
-@attack
+@attack("is of frame 7 of 1")
 def frame_of_an_empty_step() -> Subject:
     """Nothing is moved, for a frame that there is not."""
     plan, graph = layer()
@@ -300,7 +300,7 @@ def frame_of_an_empty_step() -> Subject:
     return with_steps(plan, step_of(plan), Move(none, none, frame=7)), graph
 
 
-@attack
+@attack("finds 8-bit element of x of frame 0 number 0")
 def frames_moved_into_one_another() -> Subject:
     """A move takes frame 0's input to where frame 1's was."""
     plan = two_frames()
@@ -309,35 +309,35 @@ def frames_moved_into_one_another() -> Subject:
     return with_steps(plan, move, *plan.tracks[0].steps), layer()[1]
 
 
-@attack
+@attack("copies for 2 frames")
 def frames_without_copies_of_the_output() -> Subject:
     """Two frames, one output."""
     plan = rebuffered(two_frames(), "y", copies=1, copy_stride=0)
     return plan, layer()[1]
 
 
-@attack
+@attack("copies for 2 frames")
 def frames_without_copies_of_the_input() -> Subject:
     """Two frames, one input."""
     plan = rebuffered(two_frames(), "x", copies=1, copy_stride=0)
     return plan, layer()[1]
 
 
-@attack
+@attack("finds garbage")
 def frames_that_nobody_computes() -> Subject:
     """Two frames, a step for the first."""
     plan = two_frames()
     return with_steps(plan, plan.tracks[0].steps[0]), layer()[1]
 
 
-@attack
+@attack("is of frame 2 of")
 def a_loop_over_one_frame_too_many() -> Subject:
     """Copies count modulo their number, so only the frame tells."""
     plan, n = two_frames(), Lin(0, (("n", 1),))
     return with_steps(plan, Loop("n", 3, (of_frame(plan, n, n, n),))), layer()[1]
 
 
-@attack
+@attack("Memory.granule_bytes is 0.5")
 def a_card_of_another_granule() -> Subject:
     """The card's blocks are 16 bytes, the plan's memory says 0.5."""
     plan, graph = fetched()
@@ -347,25 +347,23 @@ def a_card_of_another_granule() -> Subject:
     return replace(plan, memories=(*others, half)), graph
 
 
-@attack
+@attack("only moves can")
 def a_kernel_reads_a_card() -> Subject:
     """Weights multiplied where they lie, on the card."""
     plan, graph = layer()
     return rebuffered(plan, "y.weight", memory="card"), graph
 
 
-@attack
+@attack("only moves can")
 def a_kernel_writes_a_card() -> Subject:
     """The output goes to the card, element by element."""
     plan, graph = layer()
     return rebuffered(plan, "y", memory="card"), graph
 
 
-@attack
-def wait_in_an_unknown_order() -> Subject:
-    """The level depends on a variable of a loop that is over."""
+@attack("there is no loop k around")
+def wait_for_a_loop_that_is_over() -> Subject:
+    """The level depends on a variable of an earlier loop."""
     plan, graph = layer()
     over = Loop("k", 1, (Signal("s"),))
-    return changed(plan) and with_steps(
-        plan, over, Wait("s", Lin(0, (("k", 1),))), step_of(plan)
-    ), graph
+    return with_steps(plan, over, Wait("s", Lin(0, (("k", 1),))), step_of(plan)), graph

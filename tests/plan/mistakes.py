@@ -131,7 +131,7 @@ def a_track_in_two(rng: Rng, plan: Plan) -> Plan:
     """From some step on, what one engine did another one does at the same time."""
     n = int(rng.integers(len(plan.tracks)))
     track = plan.tracks[n]
-    cut = int(rng.integers(1, len(track.steps) + 1))
+    cut = int(rng.integers(len(track.steps) + 1))
     first, second = replace(track, steps=track.steps[:cut]), Track("new", track.steps[cut:])
     return replace(plan, tracks=(*plan.tracks[:n], first, second, *plan.tracks[n + 1 :]))
 

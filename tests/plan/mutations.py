@@ -49,10 +49,6 @@ class Tally:
     raw: list[tuple[str, str]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def refused(self) -> int:
-        return self.unmade + self.changed - len(self.wrong) + self.harmless_refused
-
     def __iadd__(self, other: Tally) -> Tally:
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
@@ -90,8 +86,11 @@ def mutant(rng: Rng, plan: Plan, graph: Graph) -> tuple[Mutant, str]:
     return Mutant(" and ".join(kinds), plan), ""
 
 
-def trial(subject: Subject, seed: int, number: int) -> Tally:
-    """Of one subject ``number`` mutants, and as many as are refused when they are made."""
+def trial(subject: Subject, seed: int, number: int, judge_refused: bool = True) -> Tally:
+    """Of one subject ``number`` mutants, and as many as are refused when they are made.
+
+    Unless ``judge_refused``, those that the verifier refuses are counted as harmless.
+    """
     rng = np.random.default_rng([seed, *subject.name.encode()])
     right = wanted(subject.plan, subject.graph, subject.inputs)
     tally = Tally()
@@ -109,7 +108,7 @@ def trial(subject: Subject, seed: int, number: int) -> Tally:
             tally.raw.append((made.kind, raw))
         elif plan is None:
             tally.unmade += 1
-        elif differs(plan, subject.graph, subject.inputs, right):
+        elif (report or judge_refused) and differs(plan, subject.graph, subject.inputs, right):
             tally.changed += 1
             tally.wrong += [made] if report else []
         else:

@@ -148,9 +148,10 @@ def outcomes(plan: Plan, graph: Graph, inputs: IntArray, garbage: int = 0xA5) ->
     them are drawn.
     """
     try:
-        machine = Machine(plan, graph, inputs[0], garbage)
-        tracks = [events(track.steps) for track in plan.tracks]
-        yield from runs(machine, tracks, inputs, b"")
+        with np.errstate(divide="raise", invalid="raise"):
+            machine = Machine(plan, graph, inputs[0], garbage)
+            tracks = [events(track.steps) for track in plan.tracks]
+            yield from runs(machine, tracks, inputs, b"")
     except Exception:
         yield STUCK
 

@@ -1,0 +1,86 @@
+"""Everything that reads a plan, and what it does with one that nobody has proved."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import schedule
+from pipeline.codegen import generate
+from pipeline.errors import ThimbleError
+from pipeline.plan import serialize
+from pipeline.plan.calibrate import calibrated
+from pipeline.plan.cost import cost, moved_bytes
+from pipeline.plan.draw import gantt, pseudocode
+from pipeline.plan.fit import fits, roomy
+from pipeline.plan.interpret import interpret
+from pipeline.plan.profile import profile
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Plan
+from pipeline.report import plan_page
+from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import summary
+from tests.plan.adversarial import OverBudgetError, bounded
+from tests.plan.subjects import Subject
+
+Reader = Callable[[Plan, Subject], Any]
+
+
+def generated(core: str) -> Reader:
+    def read(plan: Plan, subject: Subject) -> Any:
+        return generate(subject.graph, plan, replace(subject.hardware, core=core), {})
+
+    return read
+
+
+def page(plan: Plan, subject: Subject) -> None:
+    report = schedule.check(plan, subject.graph, subject.hardware)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "plan.html"
+        plan_page.write(place, subject.graph, plan, subject.hardware, report)
+
+
+def shown(plan: Plan, subject: Subject) -> str:
+    frame = subject.inputs[0] if plan.frames > 1 else subject.inputs[0][0]
+    return str(interpret(plan, subject.graph, frame))
+
+
+READERS: dict[str, Reader] = {
+    "verify": lambda plan, of: verify(plan, of.graph),
+    "roomy": lambda plan, of: verify(roomy(plan), of.graph),
+    "cost": lambda plan, of: cost(roomy(plan), of.graph, of.hardware),
+    "fit": lambda plan, of: fits(plan, cost(of.plan, of.graph, of.hardware), of.hardware),
+    "moved_bytes": lambda plan, of: moved_bytes(plan),
+    "profile": lambda plan, of: profile(plan),
+    "interpret": shown,
+    "calibrated": lambda plan, of: calibrated(plan, of.graph, of.inputs[0]),
+    "pseudocode": lambda plan, of: pseudocode(plan),
+    "gantt": lambda plan, of: gantt(plan, lambda event: 1.0),
+    "simulate": lambda plan, of: simulate(plan, of.graph, of.hardware),
+    "summary": lambda plan, of: summary(plan, of.graph, of.hardware),
+    "page": page,
+    "hash": lambda plan, of: serialize.plan_hash(plan),
+    "generate avr": generated("avr"),
+    "generate cortex_m": generated("cortex_m"),
+    "generate host": generated("host"),
+}
+
+
+def answers(plan: Plan, subject: Subject, readers: dict[str, Reader]) -> Iterator[tuple[str, str]]:
+    """(reader, exception) of those that end in anything but a result or one ``ThimbleError``."""
+    for name, read in readers.items():
+        try:
+            with bounded(), np.errstate(all="ignore"):
+                read(plan, subject)
+        except ThimbleError as error:
+            if "\n" in str(error):
+                yield name, f"{len(str(error).splitlines())} lines: {error}"
+        except OverBudgetError as error:
+            yield name, str(error)
+        except Exception as error:
+            yield name, f"{type(error).__name__}: {error}"
