@@ -11,6 +11,10 @@ import pytest
 
 from pipeline.hardware import Memory
 from pipeline.plan import serialize, vocabulary
+from pipeline.plan.ledger import Ledger
+from pipeline.plan.races import Races
+from pipeline.plan.tokens import Tokens
+from pipeline.plan.verify import _Verifier
 from pipeline.plan.vocabulary import Move, Plan, Signal, Track, Wait, whole
 from tests.plan.adversarial import ATTACKS, INPUTS, Subject, activation, halves, layer, right, sums
 from tests.plan.adversarial_tracks import fetched
@@ -90,6 +94,26 @@ def test_every_mistake_changes_something(mistake: Callable[[Rng, Plan], Plan]) -
     made = [(each.plan, tried(partial(mistake, rng, each.plan))) for each in subjects().values()]
     assert not [raw for _, (_, raw) in made if raw]
     assert any(plan is None or plan != old for old, (plan, _) in made)
+
+
+@pytest.mark.parametrize(
+    ("owner", "check", "name"),
+    [
+        (Ledger, "in_order", "herringbone"),
+        (Ledger, "scratch", "herringbone"),
+        (Ledger, "take", "row_ring"),
+        (Races, "_touch", "double_buffer"),
+        (Tokens, "destroy", "herringbone layout=slots"),
+        (_Verifier, "whole", "channel_partial"),
+        (_Verifier, "sums_fit", "channel_partial"),
+    ],
+)
+def test_a_hole_in_the_verifier_is_found(
+    monkeypatch: pytest.MonkeyPatch, owner: type, check: str, name: str
+) -> None:
+    """Without one of its checks, it accepts mutants that change an output."""
+    monkeypatch.setattr(owner, check, lambda *_, **__: None)
+    assert trial(subjects()[name], 7, 100, judge_refused=False).wrong
 
 
 HARMFUL = (
