@@ -1,4 +1,4 @@
-"""What hand-written attacks are made of: small sound plans to spoil, and a budget to answer in.
+"""What hand-written attacks are made of: small sound plans to spoil.
 
 An attack is a function that returns ``(plan, graph)``; its docstring says what a reader would do
 wrong that believed the plan. Those of ``adversarial_*.py`` register themselves with ``attack``.
@@ -6,15 +6,10 @@ wrong that believed the plan. Those of ``adversarial_*.py`` register themselves 
 
 from __future__ import annotations
 
-import resource
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import FrameType
 
 import numpy as np
-import psutil
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
@@ -70,42 +65,6 @@ def attack(message: str | None) -> Callable[[Callable[[], Subject]], Callable[[]
         return make
 
     return register
-
-
-class OverBudgetError(BaseException):
-    """More calls than a plan of a few steps is worth."""
-
-
-MOST_CALLS = 2_000_000
-"""Of Python functions, to judge a plan of a few steps."""
-
-MOST_BYTES = 4 << 30
-"""Of memory, beside what was there before."""
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """Ends what has no end: ``OverBudgetError`` after ``MOST_CALLS`` calls, a measure of work that
-    is the same on every machine under any load, and ``MemoryError`` beyond ``MOST_BYTES``."""
-    left = MOST_CALLS
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal left
-        left -= event == "call"
-        if left < 0:
-            sys.setprofile(None)
-            raise OverBudgetError(f"more than {MOST_CALLS} calls")
-
-    limits, before = resource.getrlimit(resource.RLIMIT_AS), sys.getprofile()
-    most = psutil.Process().memory_info().vms + MOST_BYTES
-    if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
-        resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
-    sys.setprofile(count)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def activation(name: str, tensor: str, shape: tuple[int, ...], bits: int, byte: int) -> Buffer:
@@ -215,3 +174,21 @@ def moved(plan: Plan, name: str, byte: object) -> Plan:
 def right(graph: Graph) -> tuple[bytes, ...]:
     """What the graph alone makes of ``INPUTS``, as ``outcomes.differs`` wants to know it."""
     return tuple(graph.outputs(inputs[:, 0]).tobytes() for inputs, _ in orders(INPUTS))
+
+
+def of_layer(change: Callable[[Plan], Plan]) -> Subject:
+    plan, graph = layer()
+    return change(plan), graph
+
+
+def with_memory(plan: Plan, **fields: object) -> Plan:
+    """``sram`` changed."""
+    first, *others = plan.memories
+    return replace(plan, memories=(replace(first, **fields), *others))  # type: ignore[arg-type]
+
+
+def reading(plan: Plan, old: str, new: Buffer) -> Plan:
+    """The layer reads ``new`` in place of ``old``."""
+    step = step_of(plan)
+    ins = tuple(whole(new) if piece.buffer == old else piece for piece in step.ins)
+    return changed(with_buffers(plan, new), ins=ins)

@@ -1,25 +1,18 @@
-"""Attacks by form: wrong ranks, wrong types, numbers that no machine holds."""
+"""Attacks by type: fractions, text and nothing where a number, a name or a slice belongs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import inf, nan
 
-from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
-    Buffer,
-    Finish,
     Lin,
-    Move,
-    Plan,
     Signal,
     Slice,
     Table,
     Track,
     Wait,
-    packed,
     whole,
 )
 from tests.plan.adversarial import (
@@ -29,6 +22,7 @@ from tests.plan.adversarial import (
     halves,
     layer,
     moved,
+    of_layer,
     rebuffered,
     scratch,
     step_of,
@@ -36,165 +30,6 @@ from tests.plan.adversarial import (
     with_buffers,
     with_steps,
 )
-
-
-def of_layer(change: Callable[[Plan], Plan]) -> Subject:
-    plan, graph = layer()
-    return change(plan), graph
-
-
-def with_memory(plan: Plan, **fields: object) -> Plan:
-    """``sram`` changed."""
-    first, *others = plan.memories
-    return replace(plan, memories=(replace(first, **fields), *others))  # type: ignore[arg-type]
-
-
-# --- ranks
-
-
-@attack("has not its 2 axes")
-def slice_of_too_few_axes() -> Subject:
-    """One index into weights of two axes."""
-    plan, graph = layer()
-    x, _, bias = step_of(plan).ins
-    return changed(plan, ins=(x, Slice("y.weight", (0,), (3,)), bias)), graph
-
-
-@attack("has not its 1 axes")
-def slice_of_too_many_axes() -> Subject:
-    """Two indices into an output of one axis."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (0, 0), (3, 1))))
-
-
-@attack("has not its 1 axes")
-def slice_without_axes() -> Subject:
-    """No index at all."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (), ())))
-
-
-@attack("has not its 1 axes")
-def slice_with_more_corners_than_extents() -> Subject:
-    """``lo`` and ``size`` are of two ranks."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (0, 0), (3,))))
-
-
-@attack("has not its 1 axes")
-def empty_slice_of_too_many_axes() -> Subject:
-    """Nothing is moved, of a rank that there is not."""
-    none = Slice("x", (0, 0), (0, 0))
-    return of_layer(lambda plan: with_steps(plan, step_of(plan), Move(none, none)))
-
-
-@attack("units of")
-def unit_of_too_many_axes() -> Subject:
-    """Blocks of two axes for an output of one."""
-    return of_layer(lambda plan: changed(plan, unit=(1, 1)))
-
-
-@attack("units of")
-def unit_of_nothing() -> Subject:
-    """Blocks of no elements."""
-    return of_layer(lambda plan: changed(plan, unit=(0,)))
-
-
-@attack("units of")
-def negative_unit() -> Subject:
-    """Blocks of -1 elements."""
-    return of_layer(lambda plan: changed(plan, unit=(-1,)))
-
-
-@attack("units of")
-def unit_of_a_finish_of_too_many_axes() -> Subject:
-    """Blocks of two axes for sums of one."""
-    plan, graph = halves()
-    *steps, last = plan.tracks[0].steps
-    assert isinstance(last, Finish)
-    return with_steps(plan, *steps, replace(last, unit=(1, 1))), graph
-
-
-@attack("names places that have not its axes")
-def order_of_too_many_axes() -> Subject:
-    """Origins of two axes for an output of one."""
-    return of_layer(lambda plan: changed(plan, order=((0, 0), (1, 0), (2, 0))))
-
-
-@attack("names places that have not its axes")
-def order_of_no_axes() -> Subject:
-    """Three origins that are nowhere."""
-    return of_layer(lambda plan: changed(plan, order=((), (), ())))
-
-
-@attack("the origin of each unit once")
-def order_that_repeats() -> Subject:
-    """Outputs 0, 1 and 1 of three."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (1,))))
-
-
-@attack("the origin of each unit once")
-def order_beside_the_units() -> Subject:
-    """Blocks of two that begin at 1."""
-    return of_layer(lambda plan: changed(plan, unit=(2,), order=((0,), (1,))))
-
-
-@attack("the origin of each unit once")
-def order_beyond_the_end() -> Subject:
-    """A fourth output."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (3,))))
-
-
-@attack("the origin of each unit once")
-def negative_order() -> Subject:
-    """Output -1, which Python takes for the last one."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (-1,))))
-
-
-@attack("is not of its shape")
-def map_of_too_few_axes() -> Subject:
-    """One stride for weights of two axes."""
-    return of_layer(lambda plan: rebuffered(plan, "y.weight", map=Affine(0, (2,))))
-
-
-@attack("is not of its shape")
-def map_of_too_many_axes() -> Subject:
-    """Two strides for an output of one axis."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4, 4))))
-
-
-@attack("is not of its shape")
-def rings_of_too_few_axes() -> Subject:
-    """One ring for weights of two axes."""
-    return of_layer(lambda plan: rebuffered(plan, "y.weight", map=Affine(0, (8, 2), (3,))))
-
-
-@attack("is not of its shape")
-def table_that_is_too_short() -> Subject:
-    """Two places for three outputs."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table((16, 20))))
-
-
-@attack("is not of its shape")
-def table_of_nothing() -> Subject:
-    """No places at all."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table(())))
-
-
-@attack("buffer y is empty")
-def buffer_without_axes() -> Subject:
-    """A shape of no axes, as of a single number."""
-    return of_layer(lambda plan: rebuffered(plan, "y", shape=(), map=Affine(16, ())))
-
-
-@attack("does not have the shape")
-def buffer_of_another_shape() -> Subject:
-    """As many weights, in four rows of three."""
-    plan, graph = layer()
-    turned = rebuffered(plan, "y.weight", shape=(4, 3), map=packed((4, 3), 8))
-    step = step_of(plan)
-    ins = (step.ins[0], whole(turned.buffer["y.weight"]), step.ins[2])
-    return changed(turned, ins=ins), graph
-
-
-# --- types
 
 
 @attack("Affine.base is 16.0")
@@ -433,162 +268,3 @@ def output_that_is_missing() -> Subject:
 def names_that_cannot_be_looked_up() -> Subject:
     """A list where a name belongs."""
     return of_layer(lambda plan: changed(plan, out=Slice(["y"], (0,), (3,))))  # type: ignore[arg-type]
-
-
-# --- magnitudes
-
-
-@attack("in granules of")
-def granule_of_nothing() -> Subject:
-    """Engines that read and write 0 bytes at once, on two tracks."""
-    plan, graph = layer()
-    idle = Track("idle", (Signal("s"),))
-    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=0), graph
-
-
-@attack("in granules of")
-def granule_of_nothing_on_one_track() -> Subject:
-    """Nothing can race, but nothing can be read either."""
-    return of_layer(lambda plan: with_memory(plan, granule_bytes=0))
-
-
-@attack("in granules of")
-def negative_granule() -> Subject:
-    """-1 bytes at once."""
-    plan, graph = layer()
-    idle = Track("idle", (Signal("s"),))
-    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=-1), graph
-
-
-@attack("Memory.granule_bytes is 1.5")
-def granule_that_is_a_float() -> Subject:
-    """1.5 bytes at once."""
-    plan, graph = layer()
-    idle = Track("idle", (Signal("s"),))
-    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=1.5), graph
-
-
-@attack("in granules of")
-def negative_memory() -> Subject:
-    """A memory of -1 bytes that nothing lies in."""
-    return of_layer(lambda plan: replace(plan, memories=(*plan.memories, Memory("none", -1))))
-
-
-@attack("Memory.bytes is 128.5")
-def memory_that_is_a_float() -> Subject:
-    """128.5 bytes."""
-    return of_layer(lambda plan: with_memory(plan, bytes=128.5))
-
-
-@attack("Memory.bytes is inf")
-def memory_without_an_end() -> Subject:
-    """Infinitely many bytes."""
-    return of_layer(lambda plan: with_memory(plan, bytes=inf))
-
-
-@attack("Memory.kind is 'eeprom'")
-def memory_of_a_kind_that_does_not_exist() -> Subject:
-    """Neither rom nor stream, so everything may be written."""
-    return of_layer(lambda plan: with_memory(plan, kind="eeprom"))
-
-
-@attack("Affine.base is ")
-def address_that_no_machine_has() -> Subject:
-    """Byte 2**70 of a memory that claims to have it."""
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", 1 << 70))
-
-
-@attack("Affine.base is ")
-def address_at_the_end_of_64_bits() -> Subject:
-    """An address that overflows where elements are counted on from it."""
-    far = (1 << 62) - 4
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", far))
-
-
-@attack("buffers reach more than")
-def address_in_a_memory_of_a_terabyte() -> Subject:
-    """Within its memory, but a token for every cell below it is more than a machine holds."""
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 41), "y", 1 << 40))
-
-
-@attack("buffers reach more than")
-def scratch_in_a_memory_of_a_terabyte() -> Subject:
-    """Nobody uses it, but it is looked after all the same."""
-    plan, graph = layer()
-    return with_buffers(with_memory(plan, bytes=1 << 41), scratch(1 << 40)), graph
-
-
-@attack("Affine.strides is ")
-def stride_that_overflows() -> Subject:
-    """2**63 nibbles from one output to the next."""
-    return of_layer(
-        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Affine(16, (1 << 63,)))
-    )
-
-
-@attack("Table.cells is ")
-def table_that_overflows() -> Subject:
-    """A place at nibble 2**70."""
-    return of_layer(
-        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Table((16, 20, 1 << 70)))
-    )
-
-
-@attack("is not of its shape")
-def negative_table() -> Subject:
-    """A place at nibble -4, which numpy takes for one at the end."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table((16, 20, -4))))
-
-
-@attack("reaches nibbles")
-def negative_address() -> Subject:
-    """Byte -2, which numpy takes for one at the end."""
-    return of_layer(lambda plan: moved(plan, "y", -2))
-
-
-@attack("is not of its shape")
-def negative_ring() -> Subject:
-    """A ring of -3."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4,), (-3,))))
-
-
-@attack("Buffer.copies is ")
-def copies_of_2_to_the_70() -> Subject:
-    """More places than there are addresses, all in one."""
-    return of_layer(lambda plan: rebuffered(plan, "y", copies=1 << 70))
-
-
-@attack("are no places apart")
-def frames_of_2_to_the_40() -> Subject:
-    """More frames than anyone counts to, each in the same place."""
-    plan, graph = layer()
-    many = rebuffered(rebuffered(plan, "x", copies=1 << 40), "y", copies=1 << 40)
-    return replace(many, frames=1 << 40), graph
-
-
-@attack("a plan is for 1 to")
-def no_frames() -> Subject:
-    """0 frames of the input, 0 of the output."""
-    return of_layer(lambda plan: replace(plan, frames=0))
-
-
-@attack("a plan is for 1 to")
-def negative_frames() -> Subject:
-    """-1 frames."""
-    return of_layer(lambda plan: replace(plan, frames=-1))
-
-
-@attack("has 4611686018427387904 elements")
-def shape_of_scratch_that_is_larger_than_any_memory() -> Subject:
-    """2**62 elements that all lie in the same place."""
-    plan, graph = layer()
-    vast = Buffer("scratch", "", "sram", (1 << 31, 1 << 31), 8, Affine(128, (0, 0)), "scratch")
-    return changed(with_buffers(plan, vast), scratch=("scratch",)), graph
-
-
-@attack("share cells")
-def scratch_of_a_billion_elements_in_one_place() -> Subject:
-    """A map without strides: within its memory, but 2**30 elements to destroy one by one."""
-    plan, graph = layer()
-    vast = Buffer("scratch", "", "sram", (1 << 30,), 8, Affine(128, (2,), (4,)), "scratch")
-    return changed(with_buffers(plan, vast), scratch=("scratch",)), graph

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.graph.graph import Graph
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan, PlanError
-from tests.plan.adversarial import OverBudgetError, bounded
+from tests.plan.bounds import OverBudgetError, bounded
 from tests.plan.changes import Rng
 from tests.plan.mistakes import MISTAKES, a_field
 from tests.plan.outcomes import differs, wanted

@@ -25,7 +25,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.report import plan_page
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summary
-from tests.plan.adversarial import OverBudgetError, bounded
+from tests.plan.bounds import OverBudgetError, bounded
 from tests.plan.subjects import Subject
 
 Reader = Callable[[Plan, Subject], Any]

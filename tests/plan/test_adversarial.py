@@ -11,17 +11,16 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, PlanError
-from tests.plan import adversarial_memory, adversarial_tracks
+from tests.plan import adversarial_access, adversarial_tracks
 from tests.plan.adversarial import (
     ATTACKS,
     INPUTS,
-    OverBudgetError,
-    bounded,
     halves,
     layer,
     right,
     sums,
 )
+from tests.plan.bounds import OverBudgetError, bounded
 from tests.plan.outcomes import differs
 from tests.strategies.chains import board
 
@@ -32,10 +31,10 @@ SOUND = {
     "a layer": layer,
     "in two halves of its sums": halves,
     "sums of a step": lambda: halves(sums("acc", 16, 16, 3)),
-    "a stream": lambda: adversarial_memory.four_moves(0, 1, 2, 3),
+    "a stream": lambda: adversarial_access.four_moves(0, 1, 2, 3),
     "two tracks": adversarial_tracks.fetched,
     "two frames": lambda: (adversarial_tracks.two_frames(), layer()[1]),
-    "in place": lambda: adversarial_memory.looked_up(Affine(14, (2,))),
+    "in place": lambda: adversarial_access.looked_up(Affine(14, (2,))),
 }
 
 

@@ -1,0 +1,183 @@
+"""Attacks by magnitude: numbers below zero, and numbers that no machine holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Signal,
+    Table,
+    Track,
+)
+from tests.plan.adversarial import (
+    Subject,
+    attack,
+    changed,
+    layer,
+    moved,
+    of_layer,
+    rebuffered,
+    scratch,
+    with_buffers,
+    with_memory,
+)
+
+
+@attack("in granules of")
+def granule_of_nothing() -> Subject:
+    """Engines that read and write 0 bytes at once, on two tracks."""
+    plan, graph = layer()
+    idle = Track("idle", (Signal("s"),))
+    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=0), graph
+
+
+@attack("in granules of")
+def granule_of_nothing_on_one_track() -> Subject:
+    """Nothing can race, but nothing can be read either."""
+    return of_layer(lambda plan: with_memory(plan, granule_bytes=0))
+
+
+@attack("in granules of")
+def negative_granule() -> Subject:
+    """-1 bytes at once."""
+    plan, graph = layer()
+    idle = Track("idle", (Signal("s"),))
+    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=-1), graph
+
+
+@attack("Memory.granule_bytes is 1.5")
+def granule_that_is_a_float() -> Subject:
+    """1.5 bytes at once."""
+    plan, graph = layer()
+    idle = Track("idle", (Signal("s"),))
+    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=1.5), graph
+
+
+@attack("in granules of")
+def negative_memory() -> Subject:
+    """A memory of -1 bytes that nothing lies in."""
+    return of_layer(lambda plan: replace(plan, memories=(*plan.memories, Memory("none", -1))))
+
+
+@attack("Memory.bytes is 128.5")
+def memory_that_is_a_float() -> Subject:
+    """128.5 bytes."""
+    return of_layer(lambda plan: with_memory(plan, bytes=128.5))
+
+
+@attack("Memory.bytes is inf")
+def memory_without_an_end() -> Subject:
+    """Infinitely many bytes."""
+    return of_layer(lambda plan: with_memory(plan, bytes=inf))
+
+
+@attack("Memory.kind is 'eeprom'")
+def memory_of_a_kind_that_does_not_exist() -> Subject:
+    """Neither rom nor stream, so everything may be written."""
+    return of_layer(lambda plan: with_memory(plan, kind="eeprom"))
+
+
+@attack("Affine.base is ")
+def address_that_no_machine_has() -> Subject:
+    """Byte 2**70 of a memory that claims to have it."""
+    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", 1 << 70))
+
+
+@attack("Affine.base is ")
+def address_at_the_end_of_64_bits() -> Subject:
+    """An address that overflows where elements are counted on from it."""
+    far = (1 << 62) - 4
+    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", far))
+
+
+@attack("buffers reach more than")
+def address_in_a_memory_of_a_terabyte() -> Subject:
+    """Within its memory, but a token for every cell below it is more than a machine holds."""
+    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 41), "y", 1 << 40))
+
+
+@attack("buffers reach more than")
+def scratch_in_a_memory_of_a_terabyte() -> Subject:
+    """Nobody uses it, but it is looked after all the same."""
+    plan, graph = layer()
+    return with_buffers(with_memory(plan, bytes=1 << 41), scratch(1 << 40)), graph
+
+
+@attack("Affine.strides is ")
+def stride_that_overflows() -> Subject:
+    """2**63 nibbles from one output to the next."""
+    return of_layer(
+        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Affine(16, (1 << 63,)))
+    )
+
+
+@attack("Table.cells is ")
+def table_that_overflows() -> Subject:
+    """A place at nibble 2**70."""
+    return of_layer(
+        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Table((16, 20, 1 << 70)))
+    )
+
+
+@attack("is not of its shape")
+def negative_table() -> Subject:
+    """A place at nibble -4, which numpy takes for one at the end."""
+    return of_layer(lambda plan: rebuffered(plan, "y", map=Table((16, 20, -4))))
+
+
+@attack("reaches nibbles")
+def negative_address() -> Subject:
+    """Byte -2, which numpy takes for one at the end."""
+    return of_layer(lambda plan: moved(plan, "y", -2))
+
+
+@attack("is not of its shape")
+def negative_ring() -> Subject:
+    """A ring of -3."""
+    return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4,), (-3,))))
+
+
+@attack("Buffer.copies is ")
+def copies_of_2_to_the_70() -> Subject:
+    """More places than there are addresses, all in one."""
+    return of_layer(lambda plan: rebuffered(plan, "y", copies=1 << 70))
+
+
+@attack("are no places apart")
+def frames_of_2_to_the_40() -> Subject:
+    """More frames than anyone counts to, each in the same place."""
+    plan, graph = layer()
+    many = rebuffered(rebuffered(plan, "x", copies=1 << 40), "y", copies=1 << 40)
+    return replace(many, frames=1 << 40), graph
+
+
+@attack("a plan is for 1 to")
+def no_frames() -> Subject:
+    """0 frames of the input, 0 of the output."""
+    return of_layer(lambda plan: replace(plan, frames=0))
+
+
+@attack("a plan is for 1 to")
+def negative_frames() -> Subject:
+    """-1 frames."""
+    return of_layer(lambda plan: replace(plan, frames=-1))
+
+
+@attack("has 4611686018427387904 elements")
+def shape_of_scratch_that_is_larger_than_any_memory() -> Subject:
+    """2**62 elements that all lie in the same place."""
+    plan, graph = layer()
+    vast = Buffer("scratch", "", "sram", (1 << 31, 1 << 31), 8, Affine(128, (0, 0)), "scratch")
+    return changed(with_buffers(plan, vast), scratch=("scratch",)), graph
+
+
+@attack("share cells")
+def scratch_of_a_billion_elements_in_one_place() -> Subject:
+    """A map without strides: within its memory, but 2**30 elements to destroy one by one."""
+    plan, graph = layer()
+    vast = Buffer("scratch", "", "sram", (1 << 30,), 8, Affine(128, (2,), (4,)), "scratch")
+    return changed(with_buffers(plan, vast), scratch=("scratch",)), graph
