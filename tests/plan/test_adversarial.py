@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,19 +10,16 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, PlanError
 from tests.plan import adversarial_access, adversarial_tracks
 from tests.plan.adversarial import (
-    ATTACKS,
     INPUTS,
     halves,
     layer,
     right,
     sums,
 )
+from tests.plan.attacks import ATTACKS
 from tests.plan.bounds import OverBudgetError, bounded
 from tests.plan.outcomes import differs
 from tests.strategies.chains import board
-
-for module in sorted(Path(__file__).parent.glob("adversarial_*.py")):
-    importlib.import_module(f"{__package__}.{module.stem}")
 
 SOUND = {
     "a layer": layer,

@@ -16,15 +16,16 @@ from pipeline.plan.races import Races
 from pipeline.plan.tokens import Tokens
 from pipeline.plan.verify import _Verifier
 from pipeline.plan.vocabulary import Move, Plan, Signal, Track, Wait, whole
-from tests.plan.adversarial import ATTACKS, INPUTS, Subject, activation, halves, layer, right, sums
+from tests.plan.adversarial import INPUTS, Subject, activation, halves, layer, right, sums
 from tests.plan.adversarial_tracks import fetched
+from tests.plan.attacks import ATTACKS
 from tests.plan.changes import CHANGES, Rng, Site, wrong
 from tests.plan.mistakes import MISTAKES, nodes
 from tests.plan.mutations import Tally, trial, tried
 from tests.plan.outcomes import differs, outcomes
 from tests.plan.subjects import STRATEGIES, subjects
 
-PARTS = 7
+PARTS = 14
 """Of the subjects, for tests side by side."""
 
 
@@ -60,7 +61,7 @@ def test_every_harmful_mutant_is_refused(part: int) -> None:
     assert 100 * len(subjects()) >= 2_000
     tally = judged(part, 100, judge_refused=False)
     accepted = tally.harmless - tally.harmless_refused
-    assert tally.harmless_refused > accepted > 20, "the mutations do not test anything"
+    assert min(tally.harmless_refused, accepted) > 15, "the mutations do not test anything"
 
 
 @pytest.mark.slow
