@@ -18,6 +18,7 @@ from pipeline.importers.unsupported import DOCS, INSTEAD
 from tests.importers.onnx_models import N, model, parsed, weights
 from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
+from tests.tiers import quick
 
 IMAGE = torch.zeros(1, 8, 6, 6)
 
@@ -45,7 +46,9 @@ def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", quick(1, [{}, {"num_layers": 2, "bidirectional": True}]), ids=str
+)
 def test_recurrent_layers(kind: Callable[..., nn.Module], options: dict[str, int]) -> None:
     layer = kind(8, 6, batch_first=True, **options)
     said = refused(Series(layer, 12 if options else 6))
