@@ -31,26 +31,32 @@ def one_line(run: Run, code: int = 1) -> str:
 
 @pytest.mark.parametrize(
     ("override", "said"),
-    [
-        ("hardware=arduin", "unknown hardware 'arduin': did you mean hardware=arduino? there are"),
-        ("strategy=herring", "did you mean strategy=herringbone? there are herringbone, naive"),
-        ("model=mnist", "unknown model 'mnist': did you mean model=mnist_2kb?"),
-        (
-            "hardware.sram_byte=1",
-            "unknown key hardware.sram_byte: did you mean hardware.sram_bytes",
-        ),
-        ("hardwre=arduino", "unknown key hardwre: did you mean hardware?"),
-        ("sed=3", "unknown key sed: did you mean seed?"),
-        ("target.image=3", "did you mean target.images? target has name, images, port"),
-        ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
-        ("until=never", "until: Invalid value 'never', expected one of [fetch, train,"),
-        ("strategy.layout=heap", "strategy.layout: Invalid value 'heap'"),
-        ("strategy.layuot=slots", "unknown key strategy.layuot: did you mean strategy.layout?"),
-        ("train.batch=many", "train.batch: Value 'many' of type 'str' could not be converted"),
-        ("strategy", "strategy: not understood, write key=value"),
-        ("strategy=[", "not understood, write key=value"),
-        ("sweep=none_such", "unknown sweep 'none_such': there are strategies"),
-    ],
+    quick(
+        5,
+        [
+            (
+                "hardware=arduin",
+                "unknown hardware 'arduin': did you mean hardware=arduino? there are",
+            ),
+            ("strategy=herring", "did you mean strategy=herringbone? there are herringbone, naive"),
+            ("model=mnist", "unknown model 'mnist': did you mean model=mnist_2kb?"),
+            (
+                "hardware.sram_byte=1",
+                "unknown key hardware.sram_byte: did you mean hardware.sram_bytes",
+            ),
+            ("hardwre=arduino", "unknown key hardwre: did you mean hardware?"),
+            ("sed=3", "unknown key sed: did you mean seed?"),
+            ("target.image=3", "did you mean target.images? target has name, images, port"),
+            ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
+            ("until=never", "until: Invalid value 'never', expected one of [fetch, train,"),
+            ("strategy.layout=heap", "strategy.layout: Invalid value 'heap'"),
+            ("strategy.layuot=slots", "unknown key strategy.layuot: did you mean strategy.layout?"),
+            ("train.batch=many", "train.batch: Value 'many' of type 'str' could not be converted"),
+            ("strategy", "strategy: not understood, write key=value"),
+            ("strategy=[", "not understood, write key=value"),
+            ("sweep=none_such", "unknown sweep 'none_such': there are strategies"),
+        ],
+    ),
 )
 def test_mistyped_commands(untouched: Project, override: str, said: str) -> None:
     run = untouched.run(override)

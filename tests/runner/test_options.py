@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.runner.project import Project
+from tests.tiers import quick
 
 MINE = '''\
 """A strategy with a field that no other has."""
@@ -50,11 +51,23 @@ def test_fields_of_ones_own_class_are_keys(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("override", "said"),
-    [
-        ("strategy.hiden=3", "unknown key strategy.hiden: did you mean strategy.hidden? strategy"),
-        ("strategy.hidden=x", "strategy.hidden: Value 'x' of type 'str' could not be converted"),
-        ("strategy.layout=heap", "strategy.layout: Invalid value 'heap', expected one of [slots,"),
-    ],
+    quick(
+        1,
+        [
+            (
+                "strategy.hiden=3",
+                "unknown key strategy.hiden: did you mean strategy.hidden? strategy",
+            ),
+            (
+                "strategy.hidden=x",
+                "strategy.hidden: Value 'x' of type 'str' could not be converted",
+            ),
+            (
+                "strategy.layout=heap",
+                "strategy.layout: Invalid value 'heap', expected one of [slots,",
+            ),
+        ],
+    ),
 )
 def test_mistakes_are_noticed_before_anything_is_made(
     project: Project, override: str, said: str

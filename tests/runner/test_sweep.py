@@ -13,6 +13,7 @@ from pipeline.home import STAGES
 from pipeline.runner.progress import KILLED
 from pipeline.runner.sweep import NOT_STARTED
 from tests.runner.project import Project, nothing_outlives
+from tests.tiers import quick
 from tests.waiting import until
 
 
@@ -62,7 +63,7 @@ def test_a_failed_job_is_a_row_and_the_others_go_on(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
+    quick(3, [
         (("sed=1,2",), "unknown key sed: did you mean seed?"),
         (("strategy=herringbone,herring",), "unknown strategy 'herring': did you mean"),
         (("hardware.sram_bytes=1000,much",), "hardware.sram_bytes: Value 'much' of type 'str'"),
@@ -73,7 +74,7 @@ def test_a_failed_job_is_a_row_and_the_others_go_on(project: Project) -> None:
         (("strategy._target_=os.system,pipeline.strategies.big.Big",), "'os.system' is outside"),
         (("seed=1,2", "hydra/launcher=lokal"), "unknown hydra/launcher 'lokal': did you mean "
          "hydra/launcher=local?"),
-    ],
+    ]),
 )  # fmt: skip
 def test_a_mistake_stops_a_sweep_before_it_begins(
     untouched: Project, words: tuple[str, ...], said: str

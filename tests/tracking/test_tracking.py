@@ -225,6 +225,7 @@ def test_failures_and_results_that_do_not_fit_are_tracked(project: Project) -> N
     assert found["failed"]["status"] == "FAILED"
 
 
+@pytest.mark.ci
 def test_jobs_are_nested_in_their_sweep(project: Project) -> None:
     result = project.run("-m", "output=json", "strategy=naive,herringbone", "tracking=wait").json
     found = runs(project)
