@@ -10,11 +10,6 @@ from types import FrameType
 
 import psutil
 
-
-class OverBudgetError(BaseException):
-    """More calls than a plan of a few steps is worth."""
-
-
 MOST_CALLS = 2_000_000
 """Of Python functions, to judge a plan of a few steps."""
 
@@ -22,10 +17,27 @@ MOST_BYTES = 4 << 30
 """Of memory, beside what was there before."""
 
 
+class OverBudgetError(BaseException):
+    """More calls than a plan of a few steps is worth."""
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """``MemoryError`` beyond ``MOST_BYTES``."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    most = psutil.Process().memory_info().vms + MOST_BYTES
+    if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
+        resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Ends what has no end: ``OverBudgetError`` after ``MOST_CALLS`` calls, a measure of work that
-    is the same on every machine under any load, and ``MemoryError`` beyond ``MOST_BYTES``."""
+    """With little memory, and ``OverBudgetError`` after ``MOST_CALLS`` calls: a measure of work
+    that is the same on every machine under any load. It takes as long again as what it measures."""
     left = MOST_CALLS
 
     def count(_: FrameType, event: str, __: object) -> None:
@@ -35,13 +47,10 @@ def bounded() -> Iterator[None]:
             sys.setprofile(None)
             raise OverBudgetError(f"more than {MOST_CALLS} calls")
 
-    limits, before = resource.getrlimit(resource.RLIMIT_AS), sys.getprofile()
-    most = psutil.Process().memory_info().vms + MOST_BYTES
-    if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
-        resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
-    sys.setprofile(count)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-        resource.setrlimit(resource.RLIMIT_AS, limits)
+    before = sys.getprofile()
+    with little_memory():
+        sys.setprofile(count)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
