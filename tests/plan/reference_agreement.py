@@ -23,8 +23,6 @@ from tests.plan.reference_places import Wrong
 
 STRICTER = {
     r"resident buffer \w+ overlaps another one": "it may hold the very same elements there",
-    r"counter \w+ is signalled by two tracks": "clocks are passed on by the one that signals",
-    r"(reads|finishes) other elements": "of two empty slices in different places",
 }
 """What ``verify`` refuses although nothing goes wrong, and when that is so."""
 
