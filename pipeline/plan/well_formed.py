@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipeline.plan.vocabulary import Plan
 
 MOST_STEPS = 4_000_000
-"""Of a plan, loops unrolled: eight times what VGG16 takes in tiles of 16 KiB."""
+"""Of a plan, loops unrolled: seven times what VGG16 takes in tiles of 16 KiB."""
 
 MOST_DEPTH = 32
 """Of loops in loops."""
