@@ -129,8 +129,8 @@ def _buffers(plan: Plan) -> None:
         if buffer.role == "scratch":
             if plan.memory[buffer.memory].kind != "ram":
                 raise PlanError(f"scratch {buffer.name} is in {buffer.memory}, which is no RAM")
-            if prod(buffer.shape) * buffer.nibbles > high - low:
-                raise PlanError(f"elements of scratch {buffer.name} share cells")
+            if buffer.run(buffer.box) is None:
+                raise PlanError(f"scratch {buffer.name} is not in one piece")
         reach[buffer.memory] = max(reach[buffer.memory], high, high - low, -low)
     if sum(reach.values()) > 2 * MOST_BYTES:
         raise PlanError(f"buffers reach more than {MOST_BYTES} B: addresses are wrong")

@@ -175,7 +175,7 @@ def shape_of_scratch_that_is_larger_than_any_memory() -> Subject:
     return changed(with_buffers(plan, vast), scratch=("scratch",)), graph
 
 
-@attack("share cells")
+@attack("is not in one piece")
 def scratch_of_a_billion_elements_in_one_place() -> Subject:
     """A map without strides: within its memory, but 2**30 elements to destroy one by one."""
     plan, graph = layer()

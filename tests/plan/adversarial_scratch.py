@@ -207,7 +207,7 @@ def scratch_beyond_its_memory() -> Subject:
     return destroying("scratch", with_buffers(plan, scratch(126))), graph
 
 
-@attack("reaches nibbles")
+@attack("is not in one piece")
 def scratch_below_its_memory() -> Subject:
     """A stride of -2 from byte 1 on, down to byte -2."""
     plan, graph = layer()
