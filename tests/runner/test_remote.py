@@ -174,6 +174,7 @@ def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Pa
     assert files(remote) == before and files(project.root / ".thimble" / "cache") == cached
 
 
+@pytest.mark.ci
 def test_a_killed_fresh_run_goes_on_in_its_folder(machine: Machines, remote: Path) -> None:
     project = machine("one")
     project.hold("train")

@@ -108,6 +108,7 @@ def test_the_same_command_twice_at_once(project: Project) -> None:
     assert sorted(project.ran()) == sorted(STAGES)
 
 
+@pytest.mark.ci
 def test_a_killed_run_leaves_its_lock_and_no_stage_behind(project: Project) -> None:
     project.hold("train")
     with project.start() as process:
