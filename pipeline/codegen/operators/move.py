@@ -32,8 +32,10 @@ def emit(program: Program, step: Move, env: Env) -> None:
         raise ThimbleError(f"generated code does not move constants such as {source.tensor}")
     if source.nibbles != target.nibbles:
         raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
-    sources = _elements(source, step.src.box(source.shape, env))
-    permute(program, sources, _elements(target, step.dst.box(target.shape, env)), source.nibbles)
+    box = step.src.box(source.shape, env)
+    if step.dst.box(target.shape, env) != box:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    permute(program, _elements(source, box), _elements(target, box), source.nibbles)
 
 
 def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int) -> None:
