@@ -52,6 +52,8 @@ def said(error: OSError, folder: Path | None) -> str:
         return f"{reason}: {error.filename or folder or 'before the run began'}"
     place = str(error.filename or "") or _fuller(folder or home.typed(), home.home())
     advice = UNWRITABLE[number]
+    if folder and number not in FULL and not place.startswith((str(folder), str(home.home()))):
+        return f"{reason}: {place}"
     if place.startswith(str(home.home())):
         advice += ", or set THIMBLE_HOME to another folder"
         return f"the cache in {home.home()} cannot be written ({reason}): {advice}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,8 @@ def _copy(source: Path, target: Path) -> None:
     target.mkdir()
     for path in sorted(source.iterdir()):
         if path.is_file():
-            shutil.copyfile(path, target / path.name)
+            copied = Path(shutil.copyfile(path, target / path.name))
+            copied.chmod(copied.stat().st_mode | path.stat().st_mode & stat.S_IXUSR)
         elif path.is_dir() and path.name != "__pycache__":
             _copy(path, target / path.name)
 

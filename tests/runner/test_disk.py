@@ -119,6 +119,8 @@ def test_whatever_raises_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         f"the cache in {tmp_path / 'home'} cannot be written (Read-only file system): make it "
         "writable, or set THIMBLE_HOME to another folder"
     )
+    elsewhere = PermissionError(errno.EACCES, "Permission denied", "/there")
+    assert disk.said(elsewhere, tmp_path / "run") == "Permission denied: /there"
     other = IsADirectoryError(errno.EISDIR, "Is a directory", "/there")
     assert disk.said(other, tmp_path) == "Is a directory: /there"
     assert disk.said(OSError("odd\nlines"), tmp_path) == f"odd: {tmp_path}"

@@ -34,7 +34,7 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     assert run.code == 0, run.err
     assert project.ran() == list(STAGES), "a cache proves nothing"
     assert len(lines(run.out, "agrees")) == len(STAGES)
-    assert lines(run.out, "replay ") == [f"  replay     all 13 files agree with {folder}"]
+    assert lines(run.out, "replay ") == [f"  replay     all 14 files agree with {folder}"]
     (again,) = (project.root / "outputs" / "replay").iterdir()
     params, kept = ((place / "params.yaml").read_text() for place in (again, folder))
     assert params == kept.replace("fresh: false", "fresh: true").replace(
@@ -65,7 +65,7 @@ def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
         r"  build      differs: build/firmware\.elf, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
     )
     assert run.err == (
-        "the replay differs from the recorded run in 2 of 11 files, "
+        "the replay differs from the recorded run in 2 of 12 files, "
         "first in build: build/firmware.elf\n"
     )
     run = project.run(f"replay={folder}", "output=json")
