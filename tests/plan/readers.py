@@ -20,6 +20,7 @@ from pipeline.plan.draw import gantt, pseudocode
 from pipeline.plan.fit import fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.profile import profile
+from pipeline.plan.proof import prove
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import plan_page
@@ -32,7 +33,10 @@ Reader = Callable[[Plan, Subject], Any]
 
 
 def generated(core: str) -> Reader:
+    """C is made of what was proved, as stage generate does it."""
+
     def read(plan: Plan, subject: Subject) -> Any:
+        prove(plan, subject.graph)
         return generate(subject.graph, plan, replace(subject.hardware, core=core), {})
 
     return read

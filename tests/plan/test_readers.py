@@ -1,0 +1,37 @@
+"""Every reader of a plan answers one that nobody has proved: a result, or one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.plan.mutations import mutant
+from tests.plan.readers import READERS, answers
+from tests.plan.subjects import subjects
+
+
+def unproved(number: int) -> int:
+    """Shows every reader ``number`` mutants of each subject; how many there were."""
+    shown = 0
+    for name, subject in subjects().items():
+        rng = np.random.default_rng([9, *name.encode()])
+        for _ in range(number):
+            made, _ = mutant(rng, subject.plan, subject.graph)
+            if made.plan is not None:
+                assert not list(answers(made.plan, subject, READERS)), (name, made)
+                shown += 1
+    return shown
+
+
+def test_readers_take_sound_plans() -> None:
+    for subject in subjects().values():
+        assert not list(answers(subject.plan, subject, READERS))
+
+
+def test_readers_of_mutants() -> None:
+    assert unproved(4) > 40
+
+
+@pytest.mark.slow
+def test_readers_of_many_mutants() -> None:
+    assert unproved(100) > 1000
