@@ -131,6 +131,7 @@ def test_the_real_project() -> None:
     shim = reached(ROOT, ["firmware/simulators/simavr_shim.c"])
     assert {"tests/targets/test_simavr.py", "tests/runner/test_run.py"} <= shim < every
     assert reached(ROOT, ["tests/conftest.py"]) == every
+    assert reached(ROOT, ["tests/durations.json"]) == {"tests/test_durations.py"}
 
 
 def test_a_choice_is_whole_or_one_test() -> None:
