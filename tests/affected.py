@@ -29,8 +29,8 @@ RUN_BY_COMMAND = ("pipeline/", "stages/", "conf/", "firmware/", "run.py", "dvc.y
 ALL_DEPEND_ON = ("pyproject.toml", "constraints.txt", "tests/conftest.py", "tests/durations.py")
 CHECKED_BY = {"tests/durations.json": "tests/test_durations.py"}
 """Every test process may write the record; only this file depends on it."""
-BUDGET_SECONDS = 50.0
-"""Of processor time on two cores: less than half a minute, and as much for starting."""
+BUDGET_SECONDS = 40.0
+"""Of processor time on two cores: 20 s, and up to half a minute for starting."""
 UNKNOWN_SECONDS = 5.0
 """Taken for a test file that the record lacks."""
 FILE_SECONDS = 0.15
