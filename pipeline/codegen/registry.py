@@ -11,6 +11,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan import matches
+from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 
 Generator = Callable[[Graph, Plan, Hardware, Mapping[str, str]], dict[str, str]]
@@ -30,7 +31,7 @@ def generate(
         ThimbleError: for a plan of another graph, a core without a generator, and for a plan, an
             operator or a type that its generator cannot express.
     """
-    matches.check(plan, graph)
+    matches.check(roomy(plan), graph)  # what does not fit, the linker says
     if hardware.core not in GENERATORS:
         raise ThimbleError(
             f"no code generator for core {hardware.core} ({hardware.name}); have "

@@ -254,8 +254,8 @@ def test_a_range_that_is_not_the_inputs_is_one_line(tmp_path: Path) -> None:
     """The network takes 0…255, and the data are said to be 0…1."""
     onnx.save(around(N("Relu", ["a"], ["o"]), scales=(1.0, 1.0, 1.0)), tmp_path / "net.onnx")
     graph = Onnx(str(tmp_path / "net.onnx")).graph()
-    count = graph.tensors[graph.input].size
-    data = {"test_images": np.zeros((1, 1, 1, count), np.uint8), "test_labels": np.zeros(1, int)}
+    images = np.zeros((1, *graph.tensors[graph.input].shape), np.uint8)
+    data = {"test_images": images, "test_labels": np.zeros(1, int)}
     with pytest.raises(ThimbleError, match=r"input_range=\[0.0, 1.0\] makes 2 .* mean -119…136"):
         check(graph, data)
     check(graph, {name: values[:0] for name, values in data.items()})
