@@ -74,9 +74,10 @@ def a_field(rng: Rng, plan: Plan, graph: Graph) -> tuple[str, Callable[[], Plan]
 
 
 def with_body(rng: Rng, plan: Plan, change: Callable[[Steps], Steps]) -> Plan:
-    """The steps of one track or loop changed."""
+    """The steps of one track or loop that has any changed."""
     bodies = [(*path, "steps") for path in instances(plan, Track)]
     bodies += [(*path, "body") for path in instances(plan, Loop)]
+    bodies = [path for path in bodies if at(plan, path)]
     path = bodies[int(rng.integers(len(bodies)))]
     return rebuilt(plan, path, change(at(plan, path)))
 
