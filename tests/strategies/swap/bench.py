@@ -10,39 +10,48 @@ import sys
 import time
 from collections.abc import Iterator
 
+from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
-from pipeline.strategies.swap import swapnn
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.swap import best, swapnn
 from tests.strategies.swap.nets import alexnet, board, mobilenet, paper_rates, vgg16
 
 KIB = 1024
 MOST_SECONDS = 20
-"""On one core, of a plan of an experiment."""
+"""On one core, of a plan that an experiment proves."""
 
-TILES = ((128, 512, 1), (16, 512, 1), (128, 8192, 10))
-"""KiB of a buffer, KiB of SRAM, frames."""
+TILES = ((128, 512, 1), (128, 8192, 10), (16, 512, 1))
+"""KiB of a buffer, KiB of SRAM, frames: the first are an experiment's, the others its figures'."""
 
 
-def proofs() -> Iterator[tuple[str, int, float]]:
-    """(what, steps, seconds of one core)."""
+def plans(graph: Graph) -> Iterator[tuple[str, bool, Plan]]:
+    """(what, whether an experiment proves it, the plan)."""
+    rates = paper_rates(graph)
+    yield "best schedule", True, best.plan(graph, board(512 * KIB), "swap", 1, rates)
+    for buffer_kib, sram_kib, frames in TILES:
+        hardware, room = board(sram_kib * KIB), buffer_kib * KIB
+        plan = swapnn.plan(graph, hardware, "swap", room, (1, 2, 1), frames, rates)
+        tiles = (buffer_kib, sram_kib, frames)
+        yield f"{buffer_kib} KiB tiles, frames: {frames}", tiles == TILES[0], plan
+
+
+def proofs() -> Iterator[tuple[str, bool, int, float]]:
+    """(what, whether an experiment proves it, steps, seconds of one core)."""
     for network in (alexnet, mobilenet, vgg16):
         graph = network()
-        rates = paper_rates(graph)
-        for buffer_kib, sram_kib, frames in TILES:
-            plan = swapnn.plan(
-                graph, board(sram_kib * KIB), "swap", buffer_kib * KIB, (1, 2, 1), frames, rates
-            )
+        for what, limited, plan in plans(graph):
             begin = time.process_time()
             report = verify(roomy(plan), graph)
             took = time.process_time() - begin
-            yield f"{graph.name}, {buffer_kib} KiB tiles, {frames} frames", report.steps, took
+            yield f"{graph.name}, {what}", limited, report.steps, took
 
 
 def main() -> int:
     exceeded = 0
-    for what, steps, seconds in proofs():
+    for what, limited, steps, seconds in proofs():
         print(f"{what}: {steps:,} steps proved in {seconds:.1f} s", flush=True)
-        exceeded += seconds > MOST_SECONDS
+        exceeded += limited and seconds > MOST_SECONDS
     return 1 if exceeded else 0
 
 
