@@ -185,7 +185,7 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     verify(roomy(plan), graph)
     on_chip(tmp_path, graph, plan, hardware)
     code = (tmp_path / "model.c").read_text()
-    assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a_2")
+    assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a__2")
     arrays, assembly = code.index("nn_weights_a["), code.index("#if defined(__AVR__)")
     assert arrays < assembly and "ldi r30, lo8(nn_weights_a)" in code
 
