@@ -156,6 +156,8 @@ def straight(plan: Plan) -> Plan:
                 return replace(step, src=here(src, env), dst=here(dst, env))
             case Compute(out=out, ins=ins):
                 return replace(step, out=here(out, env), ins=tuple(here(i, env) for i in ins))
+            case Wait(at_least=level):
+                return replace(step, at_least=value(level, env))
         return step
 
     tracks = [
