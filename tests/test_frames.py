@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.frames import check, stored
 from pipeline.graph.tensor import DType, Tensor
-from tests.codegen.affine.configurations import network
+from tests.codegen.int8.configurations import network
 
 INT8 = DType.parse("int8")
 GRAPH = network()  # 8x8x3 to 3 outputs

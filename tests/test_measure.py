@@ -14,8 +14,8 @@ from pipeline.measure import by_layer, float_network, metrics, references, timin
 from pipeline.metrics import METRICS
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.herringbone import Herringbone
-from tests.codegen.affine.loops import looped
-from tests.codegen.affine.support import apart, frames
+from tests.codegen.int8.loops import looped
+from tests.codegen.int8.support import apart, frames
 from tests.graphs import random_graph
 from tests.strategies.chains import board, mnist
 

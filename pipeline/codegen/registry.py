@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipeline.codegen.affine.generate import generate as affine
 from pipeline.codegen.cortex_m.generate import generate as cortex_m
-from pipeline.codegen.generate import generate as nibbles
+from pipeline.codegen.int4.generate import generate as nibbles
+from pipeline.codegen.int8.generate import generate as affine
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware

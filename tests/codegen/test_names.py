@@ -26,7 +26,7 @@ from pipeline.report import html
 from pipeline.runner.screen import Screen, fail
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine import support as affine
+from tests.codegen.int8 import support as affine
 from tests.codegen.support import Native, agrees, uno
 from tests.strategies.chains import Chain
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from tests.codegen.affine.support import host
+from tests.codegen.int8.support import host
 from tests.codegen.support import uno
 from tests.graphs import random_graph
 from tests.strategies.chains import Chain

@@ -14,7 +14,7 @@ from pipeline.hardware import Hardware
 from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, machines
-from tests.codegen.affine.configurations import network
+from tests.codegen.int8.configurations import network
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import board_named, built
 from tests.tiers import quick

@@ -17,7 +17,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.support import frames, host
+from tests.codegen.int8.support import frames, host
 from tests.contracts.importers import SAMPLES, Sample, written
 
 DAMAGED = 60

@@ -30,7 +30,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import LAYOUTS, Strategy
 from tests.codegen import support
-from tests.codegen.affine.support import Native, frames
+from tests.codegen.int8.support import Native, frames
 from tests.contracts.networks import BOARDS, graphs
 
 OPTIONS = sorted((ROOT / "conf" / "strategy").glob("*.yaml"))

@@ -25,7 +25,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
 from pipeline.training.environment import Run
-from tests.codegen.affine.support import host
+from tests.codegen.int8.support import host
 from tests.quantize.torch_network import outputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per", "ignore:torch.ao")

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.configurations import network
+from tests.codegen.int8.configurations import network
 from tests.targets.cortex_m import board_named
 
 

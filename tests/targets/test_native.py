@@ -26,7 +26,7 @@ from pipeline.schedule import check
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host
 from pipeline.targets.harness import check_reply, harness_sources
-from tests.codegen.affine.configurations import network
+from tests.codegen.int8.configurations import network
 from tests.graphs import Net
 
 

@@ -13,8 +13,8 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, elf, machines, qemu
-from tests.codegen.affine.configurations import network
-from tests.codegen.affine.support import frames
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import frames
 from tests.targets.cortex_m import (
     board_named,
     built,

@@ -17,8 +17,8 @@ from pipeline.graph.graph import Graph
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
-from tests.codegen.affine.configurations import network
-from tests.codegen.affine.support import frames, host
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import frames, host
 from tests.codegen.support import uno
 from tests.graphs import Net
 from tests.strategies.chains import mnist

@@ -12,8 +12,8 @@ from pipeline.plan.interpret import interpret
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, protocol, qemu
 from pipeline.targets.protocol import Command
-from tests.codegen.affine.configurations import network
-from tests.codegen.affine.support import frames
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import frames
 from tests.graphs import random_graph
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick

@@ -13,8 +13,8 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming
 from pipeline.targets import machines, qemu, qemu_cycles
 from pipeline.targets.harness import FIRMWARE
-from tests.codegen.affine.configurations import network
-from tests.codegen.affine.support import frames
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import frames
 from tests.targets.cortex_m import (
     ONE_A_CORE,
     board_named,

@@ -11,8 +11,8 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import cortex_m, flash, machines, qemu, qemu_faults
-from tests.codegen.affine.configurations import network
-from tests.codegen.affine.support import frames
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import frames
 from tests.targets.cortex_m import (
     ONE_A_CORE,
     board_named,

@@ -1,4 +1,4 @@
-"""Kernels for cores with the DSP extension: ``affine``'s, and faster ones for whole steps."""
+"""Kernels for cores with the DSP extension: ``int8``'s, and faster ones for whole steps."""
 
 from pipeline.codegen.cortex_m.generate import generate
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.codegen.affine.ending import Ending, ending
-from pipeline.codegen.affine.job import Job
+from pipeline.codegen.int8.ending import Ending, ending
+from pipeline.codegen.int8.job import Job
 from pipeline.graph.operator import Clip, clipped_to, limits
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.codegen import affine
+from pipeline.codegen import int8
 from pipeline.codegen.cortex_m.operators import FAST
 from pipeline.codegen.render import static_source
 from pipeline.graph.graph import Graph
@@ -18,8 +18,8 @@ HEADER = "nn_dsp.h"
 def generate(
     graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str]
 ) -> dict[str, str]:
-    """``model.h``, ``model.c`` and the headers it includes; see ``affine.generate``."""
+    """``model.h``, ``model.c`` and the headers it includes; see ``int8.generate``."""
     if not has_dsp(hardware):
-        return affine.generate(graph, plan, hardware, provenance)
+        return int8.generate(graph, plan, hardware, provenance)
     headers = {HEADER: static_source(f"cortex_m/{HEADER}")}
-    return affine.generate(graph, plan, hardware, provenance, FAST, headers)
+    return int8.generate(graph, plan, hardware, provenance, FAST, headers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.program import ARENA
-from pipeline.codegen.affine.values import Value, whole
-from pipeline.codegen.affine.views import View
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.program import ARENA
+from pipeline.codegen.int8.values import Value, whole
+from pipeline.codegen.int8.views import View
 from pipeline.plan.vocabulary import Affine
 
 

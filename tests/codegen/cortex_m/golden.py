@@ -10,8 +10,8 @@ from pathlib import Path
 from pipeline.artifacts import write_text
 from pipeline.codegen import cortex_m
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.configurations import PROVENANCE, network
 from tests.codegen.cortex_m.support import core
+from tests.codegen.int8.configurations import PROVENANCE, network
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,7 +10,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.support import Native, host
+from tests.codegen.int8.support import Native, host
 
 
 def core(cpu: str = "cortex-m4", sram_bytes: int = 1 << 24) -> Hardware:

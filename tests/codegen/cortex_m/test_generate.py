@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.codegen import affine, cortex_m, generate
+from pipeline.codegen import cortex_m, generate, int8
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import cost
 from pipeline.plan.vocabulary import Plan
 from pipeline.scratch import pixels_together, scratch_bytes
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.support import apart
 from tests.codegen.cortex_m.golden import GOLDEN, generated
 from tests.codegen.cortex_m.support import core, fast, twin
+from tests.codegen.int8.support import apart
 from tests.graphs import Net
 
 
@@ -84,7 +84,7 @@ def test_a_plan_without_scratch_runs(tmp_path: Path) -> None:
     given = np.random.default_rng(0).integers(-128, 128, (3, 8, 8, 8))
     native = twin(tmp_path, graph, plan)
     assert np.array_equal(native(given), graph.outputs(given))
-    kernels = affine.generate(graph, plan, core(), {})["model.c"]
+    kernels = int8.generate(graph, plan, core(), {})["model.c"]
     assert native.files["model.c"] == kernels.replace(
         '#include "nn_int8.h"', '#include "nn_dsp.h"\n#include "nn_int8.h"'
     )

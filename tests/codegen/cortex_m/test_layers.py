@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.plan.verify import verify
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, fast, twin
+from tests.codegen.int8.support import frames
 from tests.graphs import random_graph
 from tests.tiers import quick
 

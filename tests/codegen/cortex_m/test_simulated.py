@@ -17,9 +17,9 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
-from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import coarser
+from tests.codegen.int8.support import frames
 from tests.graphs import Net, random_graph
 from tests.strategies.nets import entrance, fig1_block, residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated

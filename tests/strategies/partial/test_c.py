@@ -11,7 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Loop
 from pipeline.strategies.partial.partial import Partial
-from tests.codegen.affine.support import Native, agrees, frames, host
+from tests.codegen.int8.support import Native, agrees, frames, host
 from tests.strategies import nets
 from tests.strategies.partial.networks import random_network
 from tests.strategies.partial.test_plans import narrow

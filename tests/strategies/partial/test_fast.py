@@ -19,8 +19,8 @@ from pipeline.plan.vocabulary import Loop
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
-from tests.codegen.affine.support import frames
 from tests.codegen.cortex_m.support import coarser, core, fast, twin
+from tests.codegen.int8.support import frames
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.tiers import quick

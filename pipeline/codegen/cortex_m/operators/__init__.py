@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.codegen.affine.job import Job
 from pipeline.codegen.cortex_m.operators import add, conv2d, dense, pool
+from pipeline.codegen.int8.job import Job
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d

@@ -11,12 +11,12 @@ from math import prod
 
 import numpy as np
 
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.operators.accumulate import passes
-from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import channel_sums
 from pipeline.codegen.cortex_m.operators import rounded
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.accumulate import passes
+from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.scratch import added_bytes, pixels_together

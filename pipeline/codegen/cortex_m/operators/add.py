@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.codegen.affine.job import Job, shape_text
-from pipeline.codegen.affine.values import whole
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import REACH, quick
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.values import whole
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor

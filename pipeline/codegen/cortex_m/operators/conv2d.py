@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.operators import accumulate, depthwise, single
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.affine.job import Job, shape_text
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
 from pipeline.scratch import dense_bytes
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.operators.conv2d import about
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.taps import Row, last, together
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.scratch import depthwise_bytes, depthwise_columns, lanes, odd_kernel

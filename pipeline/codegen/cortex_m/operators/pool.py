@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.codegen.affine import window
-from pipeline.codegen.affine.ending import ending
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.operators.pool2d import about
-from pipeline.codegen.affine.values import whole
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.pool2d import about
+from pipeline.codegen.int8.values import whole
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.affine.job import Job
-from pipeline.codegen.affine.operators.accumulate import passes
-from pipeline.codegen.affine.operators.conv2d import about
-from pipeline.codegen.affine.values import Value
-from pipeline.codegen.affine.views import View
 from pipeline.codegen.cortex_m import weights
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.accumulate import passes
+from pipeline.codegen.int8.operators.conv2d import about
+from pipeline.codegen.int8.values import Value
+from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.scratch import few_taps, kinds, pairs

@@ -1,5 +1,0 @@
-"""Portable C over byte-aligned affine buffers: any int8 network, any plan of loops and slices."""
-
-from pipeline.codegen.affine.generate import generate
-
-__all__ = ["generate"]

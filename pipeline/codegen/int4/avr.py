@@ -1,0 +1,330 @@
+"""When and how a window runs in assembly on AVR; the text is firmware/kernels/avr/window.c.j2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.codegen.int4.kernel import WindowKernel
+from pipeline.codegen.int4.multiples import TapCode, tap_code
+from pipeline.codegen.names import identifier
+
+MAX_LANES = 11
+"""Sums that fit r2…r25 beside the sum of activations."""
+MAX_REDUCED_LANES = 20
+"""Bytes that fit r2…r21 beside the counter r23 and the cursor."""
+MAX_UNROLLED_SUMS = 1200
+"""Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
+MAX_CODE_PRODUCTS = 1800
+"""Weights that become code, counted once for each parity: about 6 B each."""
+MAX_TAPS = 24
+"""Beyond that a run's code is too long to be worth it."""
+MAX_RUNS = 255
+"""What a byte counts."""
+MAX_ROWS = 32
+"""Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
+MAX_ELEMENTS = 128
+"""Nibbles that ``ldd`` reaches from a pixel's first byte."""
+RJMP_WORDS = 2047
+"""How far ``rjmp`` reaches."""
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One activation of a run and where its weights begin, in bytes.
+
+    Attributes:
+        single: which nibble of a byte shared with a neighbour holds the last lane, if any.
+        closes: no other tap shares the byte of a low single.
+        bytes: by how far the weights go on.
+        code: the weights themselves, where they are code.
+    """
+
+    number: int
+    element: int
+    at: int = 0
+    single: str = ""
+    closes: bool = False
+    bytes: int = 0
+    code: TapCode | None = None
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``."""
+
+    name: str
+    mac: bool
+    table: bool
+    flash: bool
+    code: bool
+    wide: bool
+    varies: bool
+    lanes: int
+    outputs: int
+    pairs: int
+    channels: tuple[int, ...]
+    exact: tuple[int, ...]
+    centre: tuple[int, ...]
+    taps: int
+    grid: tuple[int, int]
+    unrolled: bool
+    runs: tuple[dict[int, tuple[Tap, ...]], ...]
+    run_bytes: int
+    marks: tuple[str, ...]
+    step: int
+    jump: int
+    stride_expressions: tuple[str, str]
+    parities: tuple[int, ...]
+    scattered: bool
+    out_parities: tuple[int, ...]
+    out_scattered: bool
+    left_shift: int
+    right_shift: int
+    weights: str
+    bias: str
+
+    @property
+    def cursor_in_ram(self) -> bool:
+        return self.mac and self.lanes == MAX_LANES
+
+    @property
+    def table_keeps_z(self) -> bool:
+        """Z holds the next weights while the cursor is followed."""
+        return self.mac and not self.code
+
+    def run_begins(self, run: int) -> int:
+        """The byte that holds the first weight of a run."""
+        return run * self.taps * self.lanes // 2
+
+    @property
+    def cleared(self) -> int:
+        if not self.mac:
+            return self.lanes + self.lanes % 2
+        return 2 * self.lanes + (0 if self.code else 2)
+
+    @property
+    def jump_over_run(self) -> str:
+        """The instruction that leaves a run's code behind, or all code for torn pixels."""
+        run = max(sum(_words(self, tap) for taps in r.values() for tap in taps) for r in self.runs)
+        torn = GATHER_WORDS * self.taps if self.scattered else 0
+        return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The register of each channel's result."""
+        if not self.mac:
+            return tuple(2 + channel for channel in range(self.lanes))
+        return tuple(2 + 2 * self.channels.index(channel) for channel in range(self.lanes))
+
+    @property
+    def used(self) -> set[int]:
+        found = set(range(2, 2 + self.cleared)) | (set() if self.mac else {23})
+        if not self.cursor_in_ram:
+            found |= {24, 25}
+        codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
+        multiples = {register for code in codes if code for register, _, _ in code.formed}
+        return found | (multiples & set(range(2, 26)))
+
+    @property
+    def saved(self) -> tuple[int, ...]:
+        return (*sorted(r for r in self.used if r >= 18), 28, 29)
+
+    def twin_only(self, weights_are_code: bool) -> tuple[str, ...]:
+        """Arrays that only portable C reads. Another kernel of the same operator may read the
+        weights even if this one does not: ``weights_are_code`` speaks for all of them."""
+        channels = f"nn_channels_{self.name}"
+        return (channels, self.weights) if weights_are_code else (channels,)
+
+    @property
+    def clobbered(self) -> tuple[int, ...]:
+        return tuple(sorted(r for r in self.used if r < 18))
+
+    @property
+    def shared(self) -> set[str]:
+        names = {"nn_cursor"} if self.cursor_in_ram else set()
+        names |= {"nn_step", "nn_jump"} if self.varies else set()
+        return names | ({f"nn_gather:{(self.taps + 1) // 2}"} if self.scattered else set())
+
+
+def window(kernel: WindowKernel) -> Assembly | None:
+    """The assembly for ``kernel``, or None where it knows none and the portable C is compiled."""
+    spec, mac = kernel.window, kernel.window.combine == "mac"
+    if not suits(kernel):
+        return None
+    first, lanes = kernel.calls[0], len(kernel.lanes.channels)
+    rows, columns, taps = *spec.kernel, spec.depth
+    step, jump = spec.dilation[1] * first.column, spec.dilation[0] * first.row
+    jump -= columns * step
+    flow = f"{spec.dilation[1]} * column"
+    expressions = (flow, f"{spec.dilation[0]} * row - {columns} * ({flow})")
+    if _rows_in_one_piece(kernel):
+        # every row of the window is one run; the runs are one column of them
+        rows, columns, taps = 1, rows, columns * taps
+        step, jump = spec.dilation[0] * first.row, 0
+    number = rows * columns
+    code = _as_code(kernel)
+    unrolled = code or (mac and bool(taps * lanes % 2))
+    scale = 2 if kernel.in_kind == "table" else 1
+    parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
+    result = Assembly(
+        kernel.name,
+        mac,
+        kernel.in_kind == "table",
+        kernel.constants_in_flash,
+        code,
+        spec.target.dtype.bits == 16,
+        kernel.varies,
+        lanes,
+        lanes,
+        kernel.lanes.pairs,
+        kernel.lanes.channels,
+        tuple(range(kernel.lanes.pairs)) if code else kernel.lanes.exact,
+        kernel.lanes.centre,
+        taps,
+        (rows, columns),
+        unrolled,
+        tuple(
+            {parity: _taps(kernel, code, taps, run, parity, number) for parity in parities}
+            for run in range(number if unrolled else 1)
+        ),
+        taps * lanes // 2,
+        _marks(kernel, mac, rows, columns, taps * lanes // 2),
+        scale * step,
+        scale * jump,
+        expressions,
+        parities,
+        kernel.scattered,
+        tuple(sorted(kernel.out_parities)),
+        kernel.out_scattered,
+        spec.requant.left_shift,
+        spec.requant.right_shift,
+        f"nn_weights_{identifier(spec.op.name)}",
+        f"nn_bias_{identifier(spec.op.name)}",
+    )
+    return result if _fits(result) else None
+
+
+RUN_WORDS, GATHER_WORDS = 64, 18
+"""Bounds of what a run takes beside its taps, and of what a torn pixel takes an element."""
+
+
+def _words(a: Assembly, tap: Tap) -> int:
+    """A bound of the words of code of one tap."""
+    if tap.code:
+        return 4 + 2 * (len(tap.code.formed) + len(tap.code.added))
+    if not a.mac:
+        return 6
+    return 10 + 8 * a.pairs + 3 * len(a.exact) + (7 if tap.single else 0)
+
+
+def suits(kernel: WindowKernel) -> bool:
+    """4-bit unsigned activations, 4-bit weights, sums and values of 16 bits, no padding."""
+    spec, requant = kernel.window, kernel.window.requant
+    source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
+    nibbles = [str(t.dtype) == "uint4" and not t.zero_point for t in (source, target)]
+    clips = spec.limits != (target.dtype.minimum, target.dtype.maximum)
+    if spec.padded or spec.combine == "sum" or not nibbles[0] or clips:
+        return False
+    if spec.combine == "max":
+        return nibbles[1] and lanes <= MAX_REDUCED_LANES
+    narrow = nibbles[1] and requant.right_shift <= 11 and requant.rounding == "half_even"
+    wide = str(target.dtype) == "int16" and not target.zero_point
+    wide = wide and requant.right_shift == 0 and not kernel.out_scattered
+    in_range = kernel.value_low >= -(1 << 15) and kernel.value_high < 1 << 15
+    biased = spec.bias is not None and bool((abs(spec.bias + 0.5) < 128).all())
+    return (
+        (narrow or (wide and kernel.out_parities <= {0}))
+        and spec.weight_bits == 4
+        and lanes <= MAX_LANES
+        and requant.left_shift <= 4
+        and in_range
+        and biased
+    )
+
+
+def _rows_in_one_piece(kernel: WindowKernel) -> bool:
+    """Pixels of a window's row lie side by side, and a row is short."""
+    spec, first = kernel.window, kernel.calls[0]
+    short = spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8
+    beside = first.column == spec.depth and spec.dilation[1] == 1
+    return short and beside and kernel.in_kind == "affine" and not kernel.varies
+
+
+def _as_code(kernel: WindowKernel) -> bool:
+    """Weights in flash become instructions where they are used often and are few."""
+    weights = kernel.window.weights
+    if weights is None or not kernel.constants_in_flash or len(kernel.out_addresses) < 2:
+        return False
+    return weights.size * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
+
+
+def _free_registers(lanes: int) -> tuple[int, ...]:
+    """What is left for multiples beside the sums, the cursor, r1 = 0 and X, Y."""
+    cursor = (24, 25) if lanes == MAX_LANES else ()
+    return (0, 27, 30, 31, *cursor, *range(2 + 2 * lanes, 24))
+
+
+def _taps(
+    kernel: WindowKernel, code: bool, taps: int, run: int, parity: int, runs: int
+) -> tuple[Tap, ...]:
+    mac, lanes = kernel.window.combine == "mac", len(kernel.lanes.channels)
+    if code:
+        assert kernel.window.weights is not None
+        flat = kernel.window.weights.reshape(lanes, -1)[list(kernel.lanes.channels)]
+        by_tap = np.ascontiguousarray(flat.T).tolist()
+        return tuple(
+            Tap(
+                run * taps + tap,
+                tap + parity,
+                code=tap_code(by_tap[run * taps + tap], 26, _free_registers(lanes)),
+            )
+            for tap in range(taps)
+        )
+    found = []
+    for tap in range(taps):
+        number = run * taps + tap
+        if not mac or lanes % 2 == 0:
+            found.append(
+                Tap(number if mac else tap, tap + parity, tap * (lanes // 2), "", False, lanes // 2)
+            )
+            continue
+        odd, closes = number % 2 == 1, number == runs * taps - 1
+        found.append(
+            Tap(
+                number,
+                tap + parity,
+                number * lanes // 2 - run * taps * lanes // 2,
+                "high" if odd else "low",
+                closes,
+                lanes // 2 + int(odd or closes),
+            )
+        )
+    return tuple(found)
+
+
+def _marks(
+    kernel: WindowKernel, mac: bool, rows: int, columns: int, run_bytes: int
+) -> tuple[str, ...]:
+    """What the progress register shows after the last run of each row of the window."""
+    if not mac:
+        return tuple(str((rows - 1 - row) * columns) for row in range(rows))
+    symbol = f"nn_weights_{identifier(kernel.window.op.name)}"
+    return tuple(f"lo8({symbol}+{(row + 1) * columns * run_bytes})" for row in range(rows))
+
+
+def _fits(a: Assembly) -> bool:
+    """Displacements, and marks that differ in their low byte from all other runs' ends."""
+    runs = a.grid[0] * a.grid[1]
+    if runs > MAX_RUNS or a.taps + (1 in a.parities) > MAX_ELEMENTS:
+        return False
+    if a.code:
+        return True
+    if a.unrolled:
+        sums = runs * a.taps * a.lanes * len(a.parities)
+        return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
+    if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS or (a.mac and not a.flash and a.run_bytes > 63):
+        return False
+    ends = {run * a.run_bytes % 256 for run in range(1, runs + 1)}
+    return not a.mac or len(ends) == runs

@@ -1,0 +1,156 @@
+"""A window that slides over pixels, and the C function that computes it: what is known of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from pipeline.codegen.int4.packing import Lanes, assign, bounds
+from pipeline.codegen.int4.views import SCATTERED, grid
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import Clip, Operator, limits
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import IntArray, Tensor
+
+C_INTEGER = {16: "int16_t", 32: "int32_t"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the kernel computes, whatever the operator is called.
+
+    Attributes:
+        combine: ``mac`` multiplies by weights (c_out, taps); ``max`` and ``sum`` reduce a channel.
+        kernel, stride, dilation, padding: as Conv2d; padding is (top, left).
+        weights: (c_out, kh, kw, c_in) or None; ``bias``: (c_out,) or None.
+    """
+
+    op: Operator
+    source: Tensor
+    target: Tensor
+    combine: Literal["mac", "max", "sum"]
+    kernel: tuple[int, int]
+    requant: PowerOfTwo
+    clip: Clip = None
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    padded: bool = False
+    weights: IntArray | None = None
+    weight_bits: int = 4
+    bias: IntArray | None = None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and greatest integer it stores."""
+        return limits(self.target, self.clip)
+
+    @property
+    def depth(self) -> int:
+        return grid(self.source.shape)[2]
+
+
+@dataclass(frozen=True)
+class Call:
+    """The lines of one step, and the strides of its input's view."""
+
+    first_line: int
+    lines: int
+    row: int
+    column: int
+
+
+@dataclass
+class WindowKernel:
+    """One C function for all steps of an operator whose views are of the same kinds.
+
+    It needs no working memory in the arena: the assembly keeps its sums in registers, the portable
+    C on the stack, where the build counts them (``stack_bound_bytes``).
+    """
+
+    name: str
+    window: Window
+    in_kind: str
+    out_kind: str
+    constants_in_flash: bool
+    calls: list[Call] = field(default_factory=list)
+    in_addresses: set[int] = field(default_factory=set)
+    out_addresses: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        window = self.window
+        top, low = ranges(window)
+        self.value_low, self.value_high = low, top
+        self.lanes = Lanes(tuple(range(grid(window.target.shape)[2])))
+        weights = window.weights
+        if weights is not None and window.weight_bits == 4:
+            flat = weights.reshape(len(weights), -1)
+            self.lanes = assign(*bounds(flat, window.source.dtype))
+
+    @property
+    def accumulator(self) -> str:
+        """The C type that holds every sum and what is made of it."""
+        target = self.window.target
+        extremes = (self.value_low + target.zero_point, self.value_high + target.zero_point)
+        fits = extremes[0] >= -(1 << 15) and extremes[1] < 1 << 15 and target.dtype.bits <= 16
+        return C_INTEGER[16 if fits else 32]
+
+    @property
+    def varies(self) -> bool:
+        """Whether the input's strides differ from call to call."""
+        return len({(call.row, call.column) for call in self.calls}) > 1
+
+    @property
+    def parities(self) -> set[int]:
+        return {address & 1 for address in self.in_addresses if address < SCATTERED}
+
+    @property
+    def scattered(self) -> bool:
+        return self.in_kind == "table" and any(a >= SCATTERED for a in self.in_addresses)
+
+    @property
+    def out_parities(self) -> set[int]:
+        return {address & 1 for address in self.out_addresses if address < SCATTERED}
+
+    @property
+    def out_scattered(self) -> bool:
+        return self.out_kind == "table" and any(a >= SCATTERED for a in self.out_addresses)
+
+    def statement(self, call: Call) -> str:
+        strides = f", {call.row}, {call.column}" if self.varies else ""
+        return f"{self.name}(&nn_lines[{call.first_line}], {call.lines}{strides});"
+
+
+def shifts(op: Operator, requant: object) -> PowerOfTwo:
+    """``requant``, which has to be a power of two here."""
+    if isinstance(requant, PowerOfTwo):
+        return requant
+    raise ThimbleError(
+        f"{op.name}: code for this core requantizes by shifts (quantize=int4), not by "
+        f"{type(requant).__name__}"
+    )
+
+
+def ranges(window: Window) -> tuple[int, int]:
+    """Largest and smallest value of sums and of what requantization makes of them, biases in."""
+    source = window.source.dtype
+    zero = window.source.zero_point
+    low, high = source.minimum - zero, source.maximum - zero
+    if window.weights is not None:
+        flat = window.weights.reshape(len(window.weights), -1)
+        products = np.stack([flat * low, flat * high])
+        sums = np.stack([products.min(0).sum(1), products.max(0).sum(1)])
+    elif window.combine == "sum":
+        sums = np.array([[low], [high]]) * (window.kernel[0] * window.kernel[1])
+    else:
+        sums = np.array([[low], [high]])
+    bias = 0 if window.bias is None else window.bias
+    values = (sums << window.requant.left_shift) + bias
+    half = 1 << max(window.requant.right_shift - 1, 0)
+    extremes = (sums, values, values + half, sums - 1)
+    top, bottom = max(int(e.max()) for e in extremes), min(int(e.min()) for e in extremes)
+    if top >= 1 << 31 or bottom < -(1 << 31):
+        raise ThimbleError(f"{window.op.name}: its sums do not fit 32 bits")
+    return top, bottom

@@ -1,0 +1,28 @@
+"""One file an operator: what it asks of the kernels."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int4.kernel import Window
+from pipeline.codegen.int4.operators import conv2d, dense, pool2d
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import Pool2d
+
+SUPPORTED = (Conv2d, Dense, Pool2d)
+"""Operators that code is generated for: what a support table shows."""
+
+
+def window(graph: Graph, op: Operator) -> Window:
+    """Raises ThimbleError for an operator that no kernel computes."""
+    match op:
+        case Conv2d():
+            return conv2d.window(graph, op)
+        case Dense():
+            return dense.window(graph, op)
+        case Pool2d():
+            return pool2d.window(graph, op)
+    known = ", ".join(kind.__name__ for kind in SUPPORTED)
+    raise ThimbleError(f"{op.name}: no code for {type(op).__name__}; have {known}")

@@ -1,0 +1,32 @@
+"""Convolution: a window of products."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int4.kernel import Window, shifts
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+
+
+def window(graph: Graph, op: Conv2d) -> Window:
+    if op.groups != 1:
+        raise ThimbleError(
+            f"{op.name}: generated code has no grouped convolution yet (groups={op.groups})"
+        )
+    weight = graph.tensors[op.parameters[0]]
+    return Window(
+        op,
+        graph.tensors[op.inputs[0]],
+        graph.tensors[op.output],
+        "mac",
+        (weight.shape[1], weight.shape[2]),
+        shifts(op, op.requant),
+        op.clip,
+        op.stride,
+        op.dilation,
+        (op.padding[0], op.padding[2]),
+        any(op.padding),
+        graph.constants[op.parameters[0]],
+        weight.dtype.bits,
+        graph.constants[op.parameters[1]],
+    )

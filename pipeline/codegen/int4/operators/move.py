@@ -1,0 +1,107 @@
+"""A move within the arena: a permutation, carried out in place along its cycles.
+
+Whole pixels move where source and target pixels lie on one grid, else single elements. The order
+is known at compile time, so each cycle is a list of places in flash: the first one is kept aside,
+then each takes over its successor, the last one what was kept. A chain ends at a place that is only
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeline.codegen.int4.program import MOVES, Program
+from pipeline.codegen.int4.views import grid
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.vocabulary import Buffer, Move
+from pipeline.plan.walk import Env
+
+Cycle = tuple[int, ...]
+
+
+def emit(program: Program, step: Move, env: Env) -> None:
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    if source.memory != target.memory:
+        raise ThimbleError(
+            f"generated code moves data within SRAM only, not {source.memory} -> {target.memory}"
+        )
+    if "constant" in (source.role, target.role):
+        raise ThimbleError(f"generated code does not move constants such as {source.tensor}")
+    if source.nibbles != target.nibbles:
+        raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
+    box = step.src.box(source.shape, env)
+    if step.dst.box(target.shape, env) != box:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    permute(program, _elements(source, box), _elements(target, box), source.nibbles)
+
+
+def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int) -> None:
+    """Elements ``nibbles`` wide from ``sources`` to ``targets`` (pixels, channels)."""
+    base, unit, taken, given = _units(sources, targets, nibbles)
+    cycles, chains = decompose(taken, given)
+    if not cycles and not chains:
+        return
+    at = len(program.cycles)
+    for places in (*cycles, *chains):
+        program.cycles.extend((len(places), *places))
+    program.units.add(unit)
+    program.add_statement(
+        MOVES,
+        lambda: f"nn_permute_{unit}(&nn_cycles[{at}], {len(cycles)}, {len(chains)}, {base});",
+    )
+
+
+def _elements(buffer: Buffer, box: Box) -> IntArray:
+    """First nibbles of the elements of ``box``: (pixels, channels)."""
+    extents = tuple(stop - start for start, stop in box)
+    found = np.broadcast_to(buffer.addresses(box), extents)
+    return found.reshape(-1, grid(extents)[2])
+
+
+def _units(
+    source: IntArray, target: IntArray, nibbles: int
+) -> tuple[int, int, list[int], list[int]]:
+    """(base nibble, nibbles of a unit, source units, target units)."""
+    base = int(min(source.min(), target.min()))
+    unit = source.shape[1] * nibbles
+    steps = np.concatenate([np.diff(source, axis=1), np.diff(target, axis=1)])
+    firsts = np.concatenate([source[:, 0], target[:, 0]]) - base
+    if (steps != nibbles).any() or (firsts % unit).any():
+        unit = nibbles
+        if ((np.concatenate([source, target]) - base) % unit).any():
+            unit = 1
+            source, target = (
+                (a[:, :, None] + np.arange(nibbles)).reshape(len(a), -1) for a in (source, target)
+            )
+    else:
+        source, target = source[:, :1], target[:, :1]
+    as_units = [((a - base) // unit).reshape(-1).tolist() for a in (source, target)]
+    return base, unit, as_units[0], as_units[1]
+
+
+def decompose(sources: list[int], targets: list[int]) -> tuple[list[Cycle], list[Cycle]]:
+    """Cycles and chains of the copy ``targets[n] <- sources[n]``; what stays is left out."""
+    taken_from = {t: s for t, s in zip(targets, sources, strict=True) if t != s}
+    read = set(taken_from.values())
+    chains = [tuple(_follow(start, taken_from)) for start in taken_from if start not in read]
+    done = {place for chain in chains for place in chain}
+    cycles = []
+    for start in taken_from:
+        if start not in done:
+            cycle = tuple(_follow(start, taken_from))
+            done.update(cycle)
+            cycles.append(cycle)
+    return cycles, chains
+
+
+def _follow(start: int, taken_from: dict[int, int]) -> Iterator[int]:
+    yield start
+    place = taken_from[start]
+    while place != start:
+        yield place
+        if place not in taken_from:
+            return
+        place = taken_from[place]

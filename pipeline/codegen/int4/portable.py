@@ -1,0 +1,139 @@
+"""A window in portable C: what ``firmware/kernels/int4/pixel.c.j2`` fills in."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int4.kernel import Window, WindowKernel
+from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
+from pipeline.codegen.int4.program import Array, Program, c_bits
+from pipeline.codegen.names import comment, identifier
+from pipeline.graph.tensor import Tensor
+
+
+class Portable:
+    """What the portable template asks for, as C expressions."""
+
+    def __init__(self, kernel: WindowKernel, program: Program) -> None:
+        window, requant = kernel.window, kernel.window.requant
+        source, target = window.source, window.target
+        self.name, self.varies = kernel.name, kernel.varies
+        self.lines_type = f"uint{c_bits(call.lines for call in kernel.calls)}_t"
+        self.pixel_steps = program.pixel_steps
+        self.combine, self.padded, self.dilation = window.combine, window.padded, window.dilation
+        self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
+        self.lanes = len(kernel.lanes.channels)
+        self.acc = kernel.accumulator
+        self.initial = source.dtype.minimum - source.zero_point if window.combine == "max" else 0
+        self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1
+        self._strides(kernel)
+        self._cells(kernel)
+        self._weights(kernel, program)
+        self.half_even = requant.rounding == "half_even"
+        self.right_shift, self.zero_point = requant.right_shift, target.zero_point
+        self._clip(kernel)
+        title, self.formula = _describe(window)
+        self.title = comment(title)
+        self.avr_step = self.avr_jump = ""
+        self.twin_only: tuple[str, ...] = ()
+
+    def _strides(self, kernel: WindowKernel) -> None:
+        first = kernel.calls[0]
+        rows, columns = ("row", "column") if kernel.varies else (str(first.row), str(first.column))
+        down, right = kernel.window.dilation
+        self.down = f"{down} * {rows}" if down > 1 else rows
+        self.right = f"{right} * {columns}" if right > 1 else columns
+        self.stride_parameters = ", int16_t row, int16_t column" if kernel.varies else ""
+        self.stride_arguments = ", row, column" if kernel.varies else ""
+
+    def _cells(self, kernel: WindowKernel) -> None:
+        source, target = kernel.window.source, kernel.window.target
+        table = kernel.in_kind == "table"
+        self.in_pixel = "nn_flash16(&nn_pixels[position])" if table else "position"
+        out_table = kernel.out_kind == "table"
+        self.out_pixel = "nn_flash16(&nn_pixels[out])" if out_table else "out"
+        cell = _cell("pixel", "tap", source, kernel.scattered)
+        raw = f"nn_get{source.dtype.bits}(nn_arena, {cell})"
+        if source.dtype.signed:
+            raw = f"(int8_t){raw}" if source.dtype.bits == 8 else f"({raw} ^ 8) - 8"
+        zero = source.zero_point
+        self.read = f"{raw} - {zero}" if zero else raw
+        out = _cell("out", "channel", target, kernel.out_scattered)
+        bits = target.dtype.bits
+        width = max(bits, 8)
+        self.write = f"nn_put{bits}(nn_arena, {out}, (uint{width}_t)sum[n])"
+        mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
+        self.channel = "n" if kernel.lanes.identity else mapped
+
+    def _weights(self, kernel: WindowKernel, program: Program) -> None:
+        window, lanes = kernel.window, kernel.lanes
+        self.arrays: list[Array] = []
+        self.weight, self.weight_index = "", "uint16_t"
+        shift = window.requant.left_shift
+        self.scaled = f"sum[n] * {1 << shift}" if shift else "sum[n]"
+        if not lanes.identity:
+            kind = f"uint{c_bits(lanes.channels)}_t"
+            order = Array(kind, f"nn_channels_{kernel.name}", lanes.channels, True)
+            self.arrays.append(order)
+        if window.weights is None:
+            return
+        flash, name = kernel.constants_in_flash, identifier(window.op.name)
+        flat = window.weights.reshape(len(window.weights), -1)
+        packed = window.weight_bits == 4
+        values = pack_nibbles(flat, lanes) if packed else pack_bytes(flat, lanes)
+        kind = "uint8_t" if packed else "int8_t"
+        weights = Array(kind, f"nn_weights_{name}", tuple(values), flash)
+        at = "weight >> 1" if packed else "weight"
+        byte = f"nn_flash8(&{weights.name}[{at}])" if flash else f"{weights.name}[{at}]"
+        acc = self.acc
+        self.weight_index = "uint16_t" if flat.size < 1 << 16 else "uint32_t"
+        self.weight = f"({acc})(nn_nibble({byte}, weight) - 8)" if packed else f"(int8_t){byte}"
+        if window.bias is not None:
+            ordered = tuple(int(window.bias[c]) for c in lanes.channels)
+            bits = 8 if all(-128 <= b < 128 for b in ordered) else 32
+            bias = Array(f"int{bits}_t", f"nn_bias_{name}", ordered, flash)
+            value = f"{bias.name}[n]"
+            if flash:
+                value = f"(int{bits}_t)nn_flash{bits}(&{value})"
+            self.scaled += f" + {value}"
+            self.arrays.append(program.once(bias))
+        self.arrays.append(program.once(weights))
+        self.arrays = [array for array in self.arrays if array.values]
+
+    def _clip(self, kernel: WindowKernel) -> None:
+        window, zero = kernel.window, kernel.window.target.zero_point
+        self.minimum, self.maximum = window.limits
+        shift = window.requant.right_shift
+        self.clips_low = (kernel.value_low >> shift) + zero < self.minimum
+        self.clips_high = (kernel.value_high >> shift) + zero + 1 > self.maximum
+
+
+def _cell(pixel: str, index: str, tensor: Tensor, scattered: bool) -> str:
+    nibbles = max(1, tensor.dtype.bits // 4)
+    run = f"{pixel} + {nibbles} * {index}" if nibbles > 1 else f"{pixel} + {index}"
+    if not scattered:
+        return f"(uint16_t)({run})"
+    torn = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
+    return f"({pixel} & NN_SCATTERED ? {torn} : (uint16_t)({run}))"
+
+
+def _describe(window: Window) -> tuple[str, str]:
+    shapes = f"{_shape(window.source)} -> {_shape(window.target)}"
+    size = f"{window.kernel[0]}x{window.kernel[1]}"
+    what = {"mac": f"{size} window", "max": f"maximum of {size}", "sum": f"sum of {size}"}
+    stride = "x".join(map(str, window.stride))
+    title = f"{window.op.name}: {shapes}, {what[window.combine]}, stride {stride}"
+    if window.combine == "max":
+        return title, "output = maximum"
+    requant = window.requant
+    value = f"(sum << {requant.left_shift})" if requant.left_shift else "sum"
+    if window.bias is not None:
+        value += " + bias"
+    rounding = ""
+    if requant.right_shift:
+        value = f"({value})" if " " in value else value
+        value += f" / {1 << requant.right_shift}"
+        rounding = ", rounded half to even" if requant.rounding == "half_even" else ", rounded down"
+    return title, f"output = {value}{rounding}, clipped to {window.target.dtype}"
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"({', '.join(map(str, tensor.shape))}) {tensor.dtype}"

@@ -1,0 +1,129 @@
+"""What is gathered while a plan is read: tables, kernels, and the statements of ``nn_invoke``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pipeline.codegen.int4.kernel import WindowKernel
+from pipeline.codegen.int4.lines import Line
+from pipeline.codegen.int4.views import PixelTables
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import DType
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Buffer, Plan, Slice
+
+MOVES = "permutations"
+"""What a report calls the steps that only move data."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """A constant array in C: in flash, or in RAM as initialised data or sent over the line."""
+
+    type: str
+    name: str
+    values: tuple[int, ...]
+    in_flash: bool
+
+    @property
+    def content(self) -> bytes:
+        """Its bytes in memory, those of an element from the least significant one on."""
+        kind = np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
+        return np.array(self.values, kind).tobytes()
+
+
+@dataclass
+class Program:
+    """
+    Attributes:
+        lines: every line of every call, one after the other: ``nn_lines``.
+        edges: whether a kernel has to know where padding begins; lines then carry coordinates.
+        arrays: names of weights and biases already defined.
+        parameters: those of them that are sent over the line, in the order they are sent.
+        kernels: by operator and kinds of view, in the order they are first called.
+        statements: the body of ``nn_invoke``, said once all calls of a kernel are known.
+        steps: the operator that each of them is part of, or ``MOVES``.
+        cycles: permutations of all moves: ``nn_cycles``.
+        units: how many nibbles wide the pieces are that they move.
+        shared: C variables that several kernels need.
+    """
+
+    graph: Graph
+    plan: Plan
+    hardware: Hardware
+    tables: PixelTables = field(default_factory=PixelTables)
+    lines: list[Line] = field(default_factory=list)
+    edges: bool = False
+    arrays: set[str] = field(default_factory=set)
+    parameters: list[Array] = field(default_factory=list)
+    kernels: dict[str, WindowKernel] = field(default_factory=dict)
+    statements: list[Callable[[], str]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    cycles: list[int] = field(default_factory=list)
+    units: set[int] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
+
+    def add_lines(self, lines: tuple[Line, ...]) -> int:
+        """Where in ``nn_lines`` they begin; equal stretches are stored once."""
+        size = len(lines)
+        for at in range(len(self.lines) - size + 1):
+            if tuple(self.lines[at : at + size]) == lines:
+                return at
+        self.lines.extend(lines)
+        return len(self.lines) - size
+
+    def add_statement(self, step: str, say: Callable[[], str]) -> None:
+        self.steps.append(step)
+        self.statements.append(say)
+
+    @property
+    def pixel_steps(self) -> str:
+        """The C type of the steps in y and x of all lines."""
+        return f"int{c_bits((s for line in self.lines for s in line.step[2:]), signed=True)}_t"
+
+    def once(self, array: Array) -> Array:
+        """The array; without values if another kernel has defined it already, or if it is to be
+        sent over the line."""
+        defined = array.name in self.arrays
+        self.arrays.add(array.name)
+        if self.streams_parameters and not defined:
+            self.parameters.append(array)
+        return replace(array, values=()) if defined or self.streams_parameters else array
+
+    def buffer(self, piece: Slice) -> Buffer:
+        return self.plan.buffer[piece.buffer]
+
+    def constants_in_flash(self, op: Operator) -> bool:
+        """Raises ThimbleError for constants of one operator in more than one memory."""
+        buffers = [b for b in self.plan.buffers if b.tensor in op.parameters]
+        kinds = {self.plan.memory[buffer.memory].kind for buffer in buffers}
+        if len(kinds) > 1 or len(buffers) > len(op.parameters):
+            names = ", ".join(f"{b.name} in {b.memory}" for b in buffers)
+            raise ThimbleError(
+                f"{op.name}: generated code reads an operator's constants from one place, the "
+                f"plan has {names}"
+            )
+        return kinds == {"rom"}
+
+    def in_flash(self, buffer: Buffer) -> bool:
+        return self.plan.memory[buffer.memory].kind == "rom"
+
+    @property
+    def streams_parameters(self) -> bool:
+        return self.hardware.weights_in == "stream"
+
+    @property
+    def has_assembly(self) -> bool:
+        return self.hardware.core == "avr"
+
+
+def c_bits(values: Iterable[int], signed: bool = False) -> int:
+    """The least of 8, 16 and 32 bits that holds all ``values``: no table of ours is an overflow."""
+    types = [DType(bits, signed) for bits in (8, 16, 32)]
+    held = list(values) or [0]
+    return next(t.bits for t in types if t.minimum <= min(held) and max(held) <= t.maximum)

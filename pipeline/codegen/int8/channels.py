@@ -1,0 +1,77 @@
+"""Windows whose output channels have one input channel each: depthwise convolution and pooling."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.ending import Ending
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.values import Span
+from pipeline.codegen.int8.views import View
+from pipeline.codegen.int8.window import WindowAxis
+from pipeline.errors import ThimbleError
+
+LARGEST_BLOCK = 32
+"""Sums kept at a time: they live on the stack."""
+
+
+def call(
+    job: Job,
+    about: str,
+    view: View,
+    axes: tuple[WindowAxis, WindowAxis],
+    inside: tuple[Span, Span],
+    outs: Span,
+    *,
+    divide: int,
+    zero: int,
+    weights: str,
+    weight_row: tuple[int, int],
+    maximum: bool,
+    opened: int,
+    ending: Ending | None,
+) -> None:
+    """
+    Args:
+        divide: output channel o reads input channel o // divide; 0: there is one input channel.
+        weights: the C array (kh, kw, c_out), or "" to take the inputs as they are.
+        weight_row: its strides along kh and kw.
+        opened: what sums (or maxima) begin with.
+    """
+    unit = job.unit()
+    if max(unit[:2]) > 1:
+        raise ThimbleError(f"{job.op.name}: code for this core overwrites its input pixel by pixel")
+    most = outs.most if unit[2] > 1 else min(outs.most, LARGEST_BLOCK)
+    even = outs.extent.known and outs.extent.const % most == 0 if most else False
+    if not even and unit[2] == 1:
+        sizes = range(LARGEST_BLOCK // 4, LARGEST_BLOCK + 1)
+        divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
+        most, even = (divisors[-1], True) if divisors else (most, False)
+    job.program.call(
+        job.op.name,
+        "int8/channels",
+        about,
+        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {
+            **window.named("y", job.box[0]),
+            **window.named("x", job.box[1]),
+            **window.named("o", outs),
+            **window.named("inside_y", inside[0]),
+            **window.named("inside_x", inside[1]),
+            "in_y": view.box[0].start,
+            "in_x": view.box[1].start,
+            "in_c": view.box[2].start,
+        },
+        job.apart,
+        "part" if job.partial else "",
+        rows=axes[0],
+        columns=axes[1],
+        divide=divide,
+        zero=zero,
+        weights=weights,
+        weight_row=weight_row,
+        maximum=maximum,
+        opened=opened,
+        ending=ending,
+        block=max(most, 1),
+        even=even,
+    )

@@ -1,0 +1,94 @@
+"""What ends an operator's sums: requantization, the fused activation and the zero point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.codegen.int8.program import Program
+from pipeline.codegen.int8.requantize import Scaling, scaling, stored
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import Operator, limits
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.requant import Mean
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A complete sum as its tensor stores it.
+
+    Attributes:
+        scaling: a C expression with places for the sum and its channel.
+        limits: stored integers let through; ``zero_point``: added last.
+        counted: the sum is of stored integers and is divided by how many they are.
+    """
+
+    scaling: Scaling
+    limits: tuple[int, int]
+    zero_point: int = 0
+    counted: bool = False
+
+    @property
+    def per_channel(self) -> bool:
+        return self.scaling.per_channel
+
+    def scaled(self, total: str, channel: str = "0") -> str:
+        return self.scaling(total, channel)
+
+    def stored(self, value: str) -> str:
+        """What ``scaled`` gave, as the tensor has it."""
+        return stored(value, self.limits, self.zero_point)
+
+
+def ending(program: Program, op: Operator, held: Range = (0, 0)) -> Ending:
+    """
+    Args:
+        held: the least and greatest sum that accumulators may stand for, where they are rounded.
+
+    Raises:
+        ThimbleError: for operators without sums: nothing of theirs is ever incomplete.
+    """
+    exact = op.partial_sums(program.graph.tensors, program.graph.constants)
+    sums = min(exact[0], held[0]), max(exact[1], held[1])
+    match op:
+        case Conv2d() | Dense():
+            return _weighted(program, op, sums)
+        case AveragePool2d():
+            return _average(program, op, sums)
+        case MaxPool2d():
+            return Ending(
+                Scaling("{sum}", False), limits(program.graph.tensors[op.output], op.clip)
+            )
+        case Add() | Multiply():
+            return _element(program, op, sums)
+    raise ThimbleError(f"{op.name}: {type(op).__name__} has no partial results")
+
+
+def _weighted(program: Program, op: Conv2d | Dense, sums: Range) -> Ending:
+    target = program.graph.tensors[op.output]
+    bias = program.graph.constants[op.parameters[1]]
+    scaled = scaling(program.constants, op.name, op.requant, sums, bias)
+    return Ending(scaled, limits(target, op.clip), target.zero_point)
+
+
+def _average(program: Program, op: AveragePool2d, sums: Range) -> Ending:
+    target = program.graph.tensors[op.output]
+    if isinstance(op.requant, Mean):
+        return Ending(
+            Scaling("nn_mean({sum}, count)", False), limits(target, op.clip), counted=True
+        )
+    scaled = scaling(program.constants, op.name, op.requant, sums)
+    return Ending(scaled, limits(target, op.clip), target.zero_point)
+
+
+def _element(program: Program, op: Add | Multiply, sums: Range) -> Ending:
+    target = program.graph.tensors[op.output]
+    if len(op.requant.multipliers) > 1:
+        raise ThimbleError(f"{op.name}: element by element there is one multiplier, not several")
+    scaled = scaling(program.constants, op.name, op.requant, sums)
+    return Ending(scaled, limits(target, op.clip), target.zero_point)

@@ -1,0 +1,140 @@
+"""One Compute step of a plan, as the operators' modules look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.codegen.int8.program import ARENA, Program
+from pipeline.codegen.int8.values import Span
+from pipeline.codegen.int8.views import View, view
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import Tensor
+from pipeline.plan.vocabulary import Buffer, Compute, Slice
+
+
+@dataclass(frozen=True)
+class Job:
+    program: Program
+    op: Operator
+    step: Compute
+
+    @property
+    def partial(self) -> bool:
+        return self.step.partial
+
+    @property
+    def target(self) -> Tensor:
+        return self.program.graph.tensors[self.op.output]
+
+    def tensor(self, name: str) -> Tensor:
+        return self.program.graph.tensors[name]
+
+    @cached_property
+    def box(self) -> tuple[Span, ...]:
+        """The output elements."""
+        return self.program.box(self.step.out)
+
+    def slice(self, tensor: str) -> Slice | None:
+        """The part of ``tensor`` that the step names."""
+        for piece in self.step.ins:
+            if self.program.buffer(piece).tensor == tensor:
+                return piece
+        return None
+
+    def given(self, tensor: str) -> Slice:
+        piece = self.slice(tensor)
+        if piece is None:
+            raise ThimbleError(f"{self.op.name}: the plan's step does not read {tensor}")
+        return piece
+
+    def constant_box(self, tensor: str) -> tuple[Span, ...]:
+        """The part of the constant ``tensor`` that the step reads.
+
+        Raises:
+            ThimbleError: when it is not where it was from the start.
+        """
+        piece = self.given(tensor)
+        if self.program.buffer(piece).role != "constant":
+            raise ThimbleError(
+                f"{self.op.name}: code for this core reads {tensor} where it is stored, the plan "
+                f"reads it from {piece.buffer}"
+            )
+        return self.program.box(piece)
+
+    def in_flash(self, tensor: str) -> bool:
+        buffer = self.program.buffer(self.given(tensor))
+        return self.program.plan.memory[buffer.memory].kind == "rom"
+
+    def view(
+        self, name: str, piece: Slice, box: Sequence[Span] | None = None, ring_axes: int = 0
+    ) -> View:
+        """A slice in the arena; ``box`` says which elements, if not those of the slice."""
+        buffer = self.program.buffer(piece)
+        return arena_view(self.program, name, buffer, box or self.program.box(piece), ring_axes)
+
+    def out(self, box: Sequence[Span] | None = None, ring_axes: int = 0) -> View:
+        return self.view("out", self.step.out, box or self.box, ring_axes)
+
+    @property
+    def sources(self) -> Iterator[Buffer]:
+        """Activations that the step reads."""
+        for piece in self.step.ins:
+            if self.program.buffer(piece).role != "constant":
+                yield self.program.buffer(piece)
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the step writes no byte of what it reads."""
+        out = self.program.buffer(self.step.out)
+        return all(self.program.apart(out, source) for source in self.sources)
+
+    @cached_property
+    def in_place(self) -> bool:
+        """Whether each element of the output lies where the inputs have the same element."""
+        out = self.program.buffer(self.step.out)
+        return all(
+            self.program.apart(out, source)
+            or (source.shape, source.bits, source.map) == (out.shape, out.bits, out.map)
+            for source in self.sources
+        )
+
+    def unit(self) -> tuple[int, ...]:
+        """The block of outputs whose inputs have to be read before any of it is written; ones
+        where the order does not matter.
+
+        Raises:
+            ThimbleError: when the plan counts on an order that is not row-major.
+        """
+        ones = (1,) * len(self.step.out.size)
+        if self.apart:
+            return ones
+        if self.step.order and list(self.step.order) != sorted(self.step.order):
+            raise ThimbleError(
+                f"{self.op.name}: code for this core computes row by row; the plan overwrites its "
+                "input in another order"
+            )
+        return self.step.unit or ones
+
+    def refuse_overlap(self) -> None:
+        """Of kernels that read an element just before they write it."""
+        if not (self.apart or self.in_place or max(self.unit()) == 1):
+            raise ThimbleError(
+                f"{self.op.name}: code for this core computes it in place or apart from its "
+                "input; the plan has them overlap"
+            )
+
+
+def arena_view(
+    program: Program, name: str, buffer: Buffer, box: Sequence[Span], ring_axes: int = 0
+) -> View:
+    if buffer.role == "constant":
+        raise ThimbleError(f"{buffer.name}: code for this core does not move constants")
+    signed = buffer.role == "accumulator" or program.graph.tensors[buffer.tensor].dtype.signed
+    return view(name, buffer, ARENA, box, signed, ring_axes)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"

@@ -1,0 +1,97 @@
+"""Convolution of a few input channels into accumulators: their window is gathered once a pixel.
+
+A loop over channels makes a few at a time (Pex), so that the sums of a pass are short: what a
+window's edges, rings and strides cost is paid once for all output channels, and the weights of a
+pass lie side by side for each of them.
+"""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.values import Span
+from pipeline.codegen.int8.views import View
+from pipeline.codegen.int8.window import WindowAxis
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
+
+MOST_GATHERED = 64
+"""Elements of a window: 4 bytes each on the stack."""
+
+STRAIGHT = 16
+"""Products without a loop."""
+
+
+def passes(weights: IntArray, at_once: int) -> IntArray:
+    """(c_out, kh, kw, c_in) -> (passes, c_out, kh, kw, at_once)."""
+    count, height, width, depth = weights.shape
+    split = weights.reshape(count, height, width, depth // at_once, at_once)
+    return split.transpose(3, 0, 1, 2, 4)
+
+
+def compute(
+    job: Job,
+    about: str,
+    view: View,
+    axes: tuple[WindowAxis, WindowAxis],
+    inside: tuple[Span, Span],
+    channels: Span,
+    outs: Span,
+) -> bool:
+    """Whether the step is one of these, and then its call."""
+    op = job.op
+    assert isinstance(op, Conv2d)
+    name = op.parameters[0]
+    values = job.program.graph.constants[name]
+    count, kernel_h, kernel_w, depth = values.shape
+    at_once = channels.extent.const
+    taps = kernel_h * kernel_w
+    regular = channels.extent.known and at_once > 0 and depth % at_once == 0
+    covered = outs.start.known and outs.start.const == 0 and outs.extent.const == count
+    starts = [channels.start.const, *(coef for _, coef in channels.start.terms)]
+    if not (
+        job.partial
+        and job.apart
+        and op.groups == 1
+        and regular
+        and covered
+        and taps * at_once <= MOST_GATHERED
+        and not any(start % at_once for start in starts)
+    ):
+        return False
+    table = job.program.constants.add(
+        op.name,
+        f"passes_{at_once}",
+        "int8_t",
+        passes(values, at_once),
+        f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}",
+        job.in_flash(name),
+    )
+    job.program.call(
+        op.name,
+        "int8/accumulate",
+        about,
+        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {
+            **window.named("y", job.box[0]),
+            **window.named("x", job.box[1]),
+            **window.named("inside_y", inside[0]),
+            **window.named("inside_x", inside[1]),
+            "c_start": channels.start,
+            "in_y": view.box[0].start,
+            "in_x": view.box[1].start,
+            "in_c": view.box[2].start,
+        },
+        True,
+        "part",
+        rows=axes[0],
+        columns=axes[1],
+        kernel=(kernel_h, kernel_w),
+        at_once=at_once,
+        gathered=taps * at_once,
+        straight=taps * at_once if taps * at_once <= STRAIGHT else 0,
+        channels=count,
+        zero=job.tensor(op.inputs[0]).zero_point,
+        weights=table,
+    )
+    return True

@@ -1,0 +1,124 @@
+"""Convolution: for each output channel a sum over the window, channel by channel of the input.
+
+One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
+"""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.operators import accumulate, depthwise
+from pipeline.codegen.int8.values import Span, whole
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.conv2d import Conv2d
+
+
+def compute(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
+    count, kernel_h, kernel_w, depth = weights.shape
+    if depth == 1:
+        return depthwise.compute(job)
+    piece = job.given(source.name)
+    inside, channels, outs = ranges(job, op, depth)
+    view = job.view("in", piece, ring_axes=2)
+    rows, columns = window.window_axes(
+        job.box, inside, view, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
+    )
+    words = f"{about(job, op)}{', partial' if job.partial else ''}"
+    if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
+        return
+    full = channels.start.known and channels.extent.known and channels.extent.const == depth
+    # taps of one row side by side, channels and all: one loop
+    row_wise = (
+        full and op.groups == 1 and op.dilation[1] == 1 and not view.rings[1]
+        and (view.strides[1], view.strides[2]) == (depth, 1)
+        and (job.partial or not columns.vacant)
+    )  # fmt: skip
+    pixel = not job.apart and job.unit()[2] > 1
+    if pixel and max(job.unit()[:2]) > 1:
+        raise ThimbleError(f"{op.name}: code for this core overwrites its input pixel by pixel")
+    # a group's channels may be given in part
+    given = job.program.box(piece)[2]
+    cut = job.partial and op.groups > 1 and not (full and given.covers(whole(source.shape[2])))
+    if cut and pixel:
+        raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
+    job.program.call(
+        op.name,
+        "int8/conv2d",
+        words,
+        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {
+            **window.named("y", job.box[0]),
+            **window.named("x", job.box[1]),
+            **window.named("o", outs),
+            **window.named("inside_y", inside[0]),
+            **window.named("inside_x", inside[1]),
+            **window.named("c", channels),
+            **window.named("given", given),
+            "in_y": view.box[0].start,
+            "in_x": view.box[1].start,
+            "in_c": view.box[2].start,
+        },
+        job.apart,
+        "part" if job.partial else "",
+        rows=rows,
+        columns=columns,
+        kernel=(kernel_h, kernel_w),
+        depth=depth,
+        row_wise=row_wise,
+        outs_per_group=0 if op.groups == 1 else count // op.groups,
+        cut=cut,
+        zero=source.zero_point,
+        weights=table(job, op, "weights"),
+        ending=None if job.partial else ending(job.program, op),
+        pixel=outs.most if pixel else 0,
+    )
+
+
+def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, Span]:
+    """What may be read (rows, columns), the channels of a group to add, and the output channels.
+
+    A whole result reads all that its windows reach; a partial one what the step's slices name.
+    """
+    source = job.tensor(op.inputs[0])
+    plain = (whole(source.shape[0]), whole(source.shape[1]))
+    weights = job.constant_box(op.parameters[0])
+    if not job.partial:
+        return plain, whole(depth), job.box[2]
+    _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
+    if not (weights[1].covers(whole(kernel_h)) and weights[2].covers(whole(kernel_w))):
+        raise ThimbleError(f"{op.name}: code for this core takes a kernel's taps all at once")
+    rows, columns, channels = job.program.box(job.given(source.name))
+    outs = job.box[2].within(weights[0])
+    if op.groups == 1:
+        return (rows, columns), channels.within(weights[3]), outs
+    return (rows, columns), weights[3] if depth > 1 else whole(1), outs
+
+
+def table(job: Job, op: Conv2d, kind: str, axes: tuple[int, ...] = (0, 1, 2, 3)) -> str:
+    """The weights as C holds them, with their axes (c_out, kh, kw, c_in) in the given order."""
+    name = op.parameters[0]
+    values = job.program.graph.constants[name].transpose(axes)
+    words = [("c_out", "kh", "kw", "c_in")[axis] for axis in axes]
+    return job.program.constants.add(
+        op.name, kind, "int8_t", values, f"{op.name}: {', '.join(words)}", job.in_flash(name)
+    )
+
+
+def about(job: Job, op: Conv2d) -> str:
+    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
+    words = [f"{shape_text(source.shape)} -> {shape_text(job.target.shape)}"]
+    words.append(f"kernel {weights.shape[1]}x{weights.shape[2]}")
+    for name, value, plain in (
+        ("stride", op.stride, (1, 1)),
+        ("dilation", op.dilation, (1, 1)),
+        ("padding", op.padding, (0, 0, 0, 0)),
+    ):
+        if value != plain:
+            words.append(f"{name} {' '.join(map(str, value))}")
+    if op.groups > 1:
+        words.append(f"{op.groups} groups")
+    return f"{op.name}: convolution {', '.join(words)}"

@@ -1,0 +1,212 @@
+"""Operators that only put elements elsewhere. What is there already costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8.job import Job, arena_view, shape_text
+from pipeline.codegen.int8.program import Program
+from pipeline.codegen.int8.values import Span, Value, whole
+from pipeline.codegen.int8.views import View
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.plan.vocabulary import Buffer, Move, Slice
+
+
+def concat(job: Job) -> None:
+    """One copy an input; none for an input that was computed where it belongs."""
+    op = job.op
+    assert isinstance(op, Concat)
+    base = 0
+    for name in op.inputs:
+        shape = job.tensor(name).shape
+        here = Span(Value(base), Value(base + shape[op.axis]))
+        base += shape[op.axis]
+        box = list(job.box)
+        box[op.axis] = box[op.axis].within(here)
+        if box[op.axis].most == 0:
+            continue
+        read = list(box)
+        read[op.axis] = Span(box[op.axis].start - here.start, box[op.axis].stop - here.start)
+        view = job.view("in", job.given(name), read)
+        out = job.out(box)
+        buffers = job.program.buffer(job.step.out), job.program.buffer(job.given(name))
+        if not (job.program.apart(*buffers) or same_place(view, out)):
+            raise ThimbleError(
+                f"{op.name}: code for this core joins tensors that are in their place or apart "
+                f"from it; the plan has {name} overlap it elsewhere"
+            )
+        _copy(job.program, op.name, f"{op.name}: {name} into its place", view, out, True)
+
+
+def pad(job: Job) -> None:
+    """The border is filled, then the inside is copied."""
+    op = job.op
+    assert isinstance(op, Pad)
+    if not job.apart:
+        raise ThimbleError(f"{op.name}: code for this core pads apart from its input")
+    source, target = job.tensor(op.inputs[0]), job.target
+    fill(job.program, op.name, f"{op.name}: padding", job.out(), target.zero_point, "border")
+    box, read = [], []
+    for part, extent, (before, _) in zip(job.box, source.shape, op.padding, strict=True):
+        inside = part.within(Span(Value(before), Value(before + extent)))
+        box.append(inside)
+        read.append(Span(inside.start - before, inside.stop - before))
+    if all(part.most for part in box):
+        about = f"{op.name}: {shape_text(source.shape)} inside {shape_text(target.shape)}"
+        view = job.view("in", job.given(source.name), read)
+        _copy(job.program, op.name, about, view, job.out(box), True)
+
+
+def reshape(job: Job) -> None:
+    """Row-major elements are copied in one piece."""
+    op = job.op
+    assert isinstance(op, Reshape)
+    source = job.tensor(op.inputs[0])
+    piece, out = job.given(source.name), job.out()
+    taken = job.program.box(piece)
+    view = job.view("in", piece)
+    if not (_all(taken, source.shape) and _all(job.box, job.target.shape)):
+        raise ThimbleError(f"{op.name}: code for this core reshapes a tensor all at once")
+    if not (_packed(view, source.shape) and _packed(out, job.target.shape)):
+        raise ThimbleError(f"{op.name}: code for this core reshapes tensors in one piece")
+    bytes_ = Value(source.size * view.bytes)
+    if view.offset != out.offset:
+        about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
+        _block(job.program, op.name, about, view, out, bytes_, job.apart)
+
+
+def rearrange(job: Job) -> None:
+    """A loop over the output, in which the input's strides are those of what is chosen."""
+    op = job.op
+    assert isinstance(op, Rearrange)
+    if not job.apart:
+        raise ThimbleError(f"{op.name}: code for this core rearranges apart from its input")
+    source, read = job.tensor(op.inputs[0]), []
+    for window in op.windows:
+        assert window.axis is not None
+        part, repeat = job.box[window.axis], window.divide
+        if repeat > 1 and not (_whole(part.start, repeat) and _whole(part.extent, repeat)):
+            raise ThimbleError(f"{op.name}: code for this core repeats an element in one step")
+        ends = (part.start, part.stop - 1)
+        first, last = (end // repeat * window.stride + window.offset for end in ends)
+        read.append(Span(first, last + 1))
+    view, out = job.view("in", job.given(source.name), read), job.out()
+    steps: list[tuple[Value, int, int]] = []  # how many, and bytes of each in out and in
+    for axis, part in enumerate(job.box):
+        place = op.axes.index(axis)
+        repeat, stride = op.repeats[place], view.strides[place] * op.steps[place]
+        steps.append((part.extent // repeat, out.strides[axis] * repeat, stride))
+        steps.append((Value(repeat), out.strides[axis], 0))
+    extents, *strides = zip(*steps, strict=True)
+    loops, counts = nest.nest(extents, strides)
+    job.program.call(
+        op.name,
+        "int8/elements",
+        f"{op.name}: {shape_text(source.shape)} -> {shape_text(op.shape)}",
+        {"in": view, "out": out},
+        counts,
+        True,
+        "copy",
+        nest=loops,
+        lines=(out.store(loops.at(0), view.load(loops.at(1))),),
+    )
+
+
+def move(program: Program, step: Move) -> None:
+    """All of the source is read before any of the target is written."""
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    if source.bits != target.bits:
+        raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
+    view, out = _piece(program, "in", source, step.src), _piece(program, "out", target, step.dst)
+    name = f"move {source.tensor}"
+    _copy(program, name, f"move {source.tensor}", view, out, program.apart(source, target))
+
+
+def _piece(program: Program, name: str, buffer: Buffer, piece: Slice) -> View:
+    kind = program.plan.memory[buffer.memory].kind
+    if kind != "ram":
+        raise ThimbleError(
+            f"{buffer.name}: code for this core moves data within RAM, the plan has it in "
+            f"{buffer.memory} ({kind})"
+        )
+    return arena_view(program, name, buffer, program.box(piece), ring_axes=0)
+
+
+def _copy(program: Program, owner: str, about: str, view: View, out: View, apart: bool) -> None:
+    if same_place(view, out):
+        return
+    extents = [part.extent for part in out.box]
+    loops, counts = nest.nest(extents, [out.strides, view.strides])
+    if loops.depth == 1 and loops.axes[0].strides == (out.bytes, out.bytes):
+        number = next(iter(counts.values()))
+        return _block(program, owner, about, view, out, number * out.bytes, apart)
+    if not apart:
+        raise ThimbleError(
+            f"{owner}: code for this core copies what is not in one piece to another place"
+        )
+    program.call(
+        owner,
+        "int8/elements",
+        about,
+        {"in": view, "out": out},
+        counts,
+        apart,
+        "copy",
+        nest=loops,
+        lines=(out.store(loops.at(0), view.load(loops.at(1))),),
+    )
+
+
+def _block(
+    program: Program, owner: str, about: str, view: View, out: View, count: Value, apart: bool
+) -> None:
+    """Bytes in one piece, which may overlap."""
+    function = "memcpy" if apart else "memmove"
+    target, source = out.pointer, view.pointer
+    program.line(f"{function}({target}, {source}, {count}); /* {about} */")
+
+
+def fill(program: Program, owner: str, about: str, out: View, number: int, kind: str) -> None:
+    loops, counts = nest.nest([part.extent for part in out.box], [out.strides])
+    line = out.store(loops.at(0), str(number))
+    program.call(
+        owner,
+        "int8/elements",
+        about,
+        {"out": out},
+        counts,
+        True,
+        kind,
+        nest=loops,
+        lines=(line,),
+    )
+
+
+def same_place(view: View, out: View) -> bool:
+    """Whether a copy would put every element where it is."""
+    moving = [axis for axis, part in enumerate(out.box) if part.most > 1]
+    return view.offset == out.offset and all(
+        (view.strides[a], view.rings[a]) == (out.strides[a], out.rings[a]) for a in moving
+    )
+
+
+def _whole(number: Value, of: int) -> bool:
+    """Whether it is a multiple, surely."""
+    return number.known and number.const % of == 0
+
+
+def _all(box: Sequence[Span], shape: tuple[int, ...]) -> bool:
+    return all(part.covers(whole(extent)) for part, extent in zip(box, shape, strict=True))
+
+
+def _packed(view: View, shape: tuple[int, ...]) -> bool:
+    return all(
+        extent == 1 or stride == view.bytes * prod(shape[axis + 1 :])
+        for axis, (extent, stride) in enumerate(zip(shape, view.strides, strict=True))
+    )

@@ -1,0 +1,55 @@
+"""Fully connected: for each output a sum over the input, whatever its shape."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.codegen.int8 import nest, window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.values import Value
+from pipeline.graph.operators.dense import Dense
+
+
+def compute(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Dense)
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    piece, held = job.given(source.name), job.constant_box(name)
+    taken = job.program.box(piece)
+    outs = job.box[0]
+    if job.partial:
+        taken = tuple(mine.within(other) for mine, other in zip(taken, held[1:], strict=True))
+        outs = outs.within(held[0])
+    view = job.view("in", piece, taken)
+    shape = source.shape
+    steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    loops, counts = nest.nest([part.extent for part in taken], [view.strides, steps])
+    first = Value(0)
+    for part, step in zip(taken, steps, strict=True):
+        first = first + part.start * step
+    weights = job.program.constants.add(
+        op.name,
+        "weights",
+        "int8_t",
+        job.program.graph.constants[name],
+        f"{op.name}: c_out, {', '.join(map(str, shape))}",
+        job.in_flash(name),
+    )
+    whole = not job.apart and job.unit()[0] > 1
+    job.program.call(
+        op.name,
+        "int8/dense",
+        f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
+        + (", partial" if job.partial else ""),
+        {"in": view, "out": job.out((outs,))},
+        {**window.named("o", outs), **counts, "first": first},
+        job.apart,
+        "part" if job.partial else "",
+        nest=loops,
+        inputs=source.size,
+        zero=source.zero_point,
+        weights=weights,
+        ending=None if job.partial else ending(job.program, op),
+        all=outs.most if whole else 0,
+    )

@@ -1,0 +1,45 @@
+"""Convolution with one input channel a group: all channels of a tap side by side."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import channels, window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators import conv2d
+from pipeline.codegen.int8.values import Span, whole
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.conv2d import Conv2d
+
+
+def compute(job: Job) -> None:
+    """Output channel o reads input channel o // multiplier."""
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
+    count, kernel_h, kernel_w, _ = weights.shape
+    inside, _, outs = conv2d.ranges(job, op, 1)
+    given = job.program.box(job.given(source.name))[2]
+    multiplier = count // op.groups
+    if job.partial and not given.covers(whole(source.shape[2])):
+        outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
+    view = job.view("in", job.given(source.name), ring_axes=2)
+    if view.strides[2] != 1 and op.groups > 1 and multiplier > 1:
+        raise ThimbleError(f"{op.name}: code for this core reads channels side by side")
+    table = conv2d.table(job, op, "weights", (3, 1, 2, 0))
+    kernel = (kernel_h, kernel_w)
+    axes = window.window_axes(job.box, inside, view, kernel, op.stride, op.padding, op.dilation)
+    channels.call(
+        job,
+        f"{conv2d.about(job, op)}{', partial' if job.partial else ''}",
+        view,
+        axes,
+        inside,
+        outs,
+        divide=multiplier if op.groups > 1 else 0,
+        zero=source.zero_point,
+        weights=table,
+        weight_row=(kernel_w * count, count),
+        maximum=False,
+        opened=0,
+        ending=None if job.partial else ending(job.program, op),
+    )

@@ -1,0 +1,186 @@
+"""Element by element: addition, multiplication, look-up tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8.constants import narrowest
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.nest import Nest
+from pipeline.codegen.int8.requantize import scaling
+from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.int8.views import View
+from pipeline.errors import ThimbleError
+from pipeline.graph import broadcast
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+
+
+def add(job: Job) -> None:
+    """Each operand to a scale that they share, then their sum to its own; a partial result is that
+    of the operands the step names."""
+    op = job.op
+    assert isinstance(op, Add)
+    views = _operands(job)
+    loops, counts = _loops(job, views)
+    lines = []
+    for number, (kind, view) in enumerate(views.items()):
+        requant = op.operand_requants[KINDS.index(kind)]
+        name = op.operands[KINDS.index(kind)]
+        if len(requant.multipliers) > 1:
+            raise ThimbleError(f"{op.name}: {name} has several multipliers, one is possible")
+        ends = (broadcast.extremes(name, job.program.graph.tensors) << op.left_shift).tolist()
+        scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
+        value = nest.centred(view.load(loops.at(number + 1)), job.tensor(name).zero_point)
+        moved = scaled(f"(int32_t){value} * {1 << op.left_shift}", "0")
+        lines.append(f"const int32_t {kind}_scaled = {moved};")
+    total = " + ".join(f"{kind}_scaled" for kind in views)
+    _call(job, "sum", views, loops, counts, lines, total)
+
+
+def multiply(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Multiply)
+    views = _operands(job)
+    loops, counts = _loops(job, views)
+    factors = [
+        nest.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
+        for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=True), 1)
+    ]
+    _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}")
+
+
+KINDS = ("left", "right")
+
+
+def _operands(job: Job) -> dict[str, View]:
+    op = job.op
+    assert isinstance(op, Add | Multiply)
+    pairs = zip(KINDS, op.operands, strict=True)
+    named = {k: n for k, n in pairs if job.slice(n) is not None or not job.partial}
+    job.refuse_overlap()
+    out = job.program.buffer(job.step.out)
+    for name in named.values():
+        # what is broadcast is read again after the element in its place was written
+        buffer = job.program.buffer(job.given(name))
+        if buffer.shape != out.shape and not job.program.apart(out, buffer):
+            raise ThimbleError(f"{op.name}: the plan overwrites {name}, which is read again")
+    return {kind: _operand(job, name).named(kind) for kind, name in named.items()}
+
+
+def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]:
+    op = job.op
+    assert isinstance(op, Add | Multiply)
+    names = [op.operands[KINDS.index(kind)] for kind in views]
+    steps = [
+        _broadcast(view, job.tensor(name).shape, job.target.shape)
+        for view, name in zip(views.values(), names, strict=True)
+    ]
+    return nest.nest([part.extent for part in job.box], [job.out().strides, *steps])
+
+
+def _call(
+    job: Job,
+    word: str,
+    views: Mapping[str, View],
+    loops: Nest,
+    counts: Mapping[str, Value],
+    lines: list[str],
+    total: str,
+) -> None:
+    op, out = job.op, job.out()
+    assert isinstance(op, Add | Multiply)
+    if job.partial:
+        result = out.added(loops.at(0), total)
+    else:
+        end = ending(job.program, op)
+        lines = [*lines, f"const int32_t value = {end.scaled(total)};"]
+        result = end.stored("value")
+    shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
+    job.program.call(
+        op.name,
+        "int8/elements",
+        f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}",
+        {**views, "out": out},
+        counts,
+        job.apart,
+        "part" if job.partial else "",
+        nest=loops,
+        lines=(*lines, out.store(loops.at(0), result)),
+    )
+
+
+def lookup(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Lookup)
+    job.refuse_overlap()
+    source = job.tensor(op.inputs[0])
+    if source.dtype.bits != 8:
+        raise ThimbleError(f"{op.name}: a table is for elements of 8 bits, not {source.dtype}")
+    values = np.array(op.table, dtype=np.int64)
+    # the elements' own bit pattern is the index
+    turned = np.roll(values, source.dtype.minimum)
+    if job.target.dtype.bits == 8 and not job.target.dtype.signed:
+        kind = "uint8_t"
+    else:
+        kind = narrowest(turned)
+    table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
+    out = job.out()
+    view = job.view("in", job.given(source.name), job.box)
+    loops, counts = nest.nest([part.extent for part in job.box], [out.strides, view.strides])
+    job.program.call(
+        op.name,
+        "int8/elements",
+        f"{op.name}: look-up, {shape_text(source.shape)}",
+        {"in": view, "out": out},
+        counts,
+        job.apart,
+        nest=loops,
+        lines=(out.store(loops.at(0), f"{table}[(uint8_t){view.load(loops.at(1))}]"),),
+    )
+
+
+def _operand(job: Job, name: str) -> View:
+    """The elements of ``name`` that the output's box needs."""
+    shape = job.tensor(name).shape
+    parts = job.box[len(job.box) - len(shape) :]
+    one = Span(Value(0), Value(1))
+    box = [one if n == 1 else part for n, part in zip(shape, parts, strict=True)]
+    piece = job.given(name)
+    if job.partial and not all(
+        mine.covers(part) for mine, part in zip(job.program.box(piece), box, strict=True)
+    ):
+        raise ThimbleError(f"{job.op.name}: code for this core adds an operand's box whole")
+    buffer = job.program.buffer(piece)
+    if buffer.role != "constant":
+        return job.view("operand", piece, box)
+    values, tensor = job.program.graph.constants[name], job.tensor(name)
+    table = job.program.constants.add(
+        name, "", f"{tensor.dtype}_t", values, f"{name}: constant", job.in_flash(name)
+    )
+    steps: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        steps.insert(0, step)
+        step *= extent
+    first = Value(0)
+    for part, each in zip(box, steps, strict=True):
+        first = first + part.start * each
+    if tensor.dtype.bits != 8:
+        raise ThimbleError(f"{job.op.name}: the constant {name} is {tensor.dtype}, not of 8 bits")
+    rings = (0,) * len(shape)
+    return View(
+        "operand", table, first, tuple(steps), rings, tuple(box), 8, tensor.dtype.signed, True
+    )
+
+
+def _broadcast(view: View, shape: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides along the output's axes: 0 where the operand has extent 1, or no such axis."""
+    missing = len(out) - len(shape)
+    own = (0 if extent == 1 else step for extent, step in zip(shape, view.strides, strict=True))
+    return (*(0 for _ in range(missing)), *own)

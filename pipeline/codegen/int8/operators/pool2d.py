@@ -1,0 +1,51 @@
+"""Average and maximum pooling: all channels of a tap side by side."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import channels, window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.values import whole
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+
+
+def compute(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Pool2d)
+    source = job.tensor(op.inputs[0])
+    given = job.program.box(job.given(source.name))
+    inside = (
+        (given[0], given[1]) if job.partial else (whole(source.shape[0]), whole(source.shape[1]))
+    )
+    outs = job.box[2].within(given[2]) if job.partial else job.box[2]
+    view = job.view("in", job.given(source.name), ring_axes=2)
+    axes = window.window_axes(job.box, inside, view, op.kernel, op.stride, op.padding)
+    averages = isinstance(op, AveragePool2d)
+    end = None if job.partial else ending(job.program, op)
+    # what is counted are stored integers, zero points included
+    zero = source.zero_point if averages and not (end and end.counted) else 0
+    channels.call(
+        job,
+        about(job, op) + (", partial" if job.partial else ""),
+        view,
+        axes,
+        inside,
+        outs,
+        divide=1,
+        zero=zero,
+        weights="",
+        weight_row=(0, 0),
+        maximum=not averages,
+        opened=0 if averages else source.dtype.minimum,
+        ending=end,
+    )
+
+
+def about(job: Job, op: Pool2d) -> str:
+    kind = "average" if isinstance(op, AveragePool2d) else "maximum"
+    shapes = f"{shape_text(job.tensor(op.inputs[0]).shape)} -> {shape_text(job.target.shape)}"
+    padding = f", padding {' '.join(map(str, op.padding))}" if any(op.padding) else ""
+    return (
+        f"{op.name}: {kind} {shapes}, kernel {op.kernel[0]}x{op.kernel[1]}, stride "
+        f"{op.stride[0]} {op.stride[1]}{padding}"
+    )

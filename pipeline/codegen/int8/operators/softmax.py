@@ -1,0 +1,51 @@
+"""Softmax: three passes over each row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.values import whole
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.softmax import Softmax
+
+LONGEST = 4095
+"""Values whose exponentials, in Q12.19, add up to less than 32 bits."""
+
+
+def compute(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Softmax)
+    job.refuse_overlap()
+    source = job.tensor(op.inputs[0])
+    extent = source.shape[-1]
+    if not job.box[-1].covers(whole(extent)):
+        raise ThimbleError(f"{op.name}: code for this core computes rows of a softmax whole")
+    if extent > LONGEST:
+        raise ThimbleError(f"{op.name}: a softmax over {extent} values, {LONGEST} are possible")
+    view, out = job.view("in", job.given(source.name), job.box), job.out()
+    rows, counts = nest.nest(
+        [part.extent for part in job.box[:-1]], [out.strides[:-1], view.strides[:-1]]
+    )
+    table = job.program.constants.add(
+        op.name,
+        "exp",
+        "int32_t",
+        np.array(op.exponentials, dtype=np.int64),
+        f"{op.name}: exponential of an input so far below the maximum, Q0.31",
+    )
+    job.program.call(
+        op.name,
+        "int8/softmax",
+        f"{op.name}: softmax {shape_text(source.shape)}",
+        {"in": view, "out": out},
+        counts,
+        job.apart,
+        nest=rows,
+        extent=extent,
+        steps=(out.strides[-1], view.strides[-1]),
+        table=table,
+        least=source.dtype.minimum,
+        limits=(job.target.dtype.minimum, job.target.dtype.maximum),
+    )

@@ -1,0 +1,127 @@
+"""What is known while a plan becomes C: names, constants, kernels, and the statements so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pipeline.codegen.int8 import values
+from pipeline.codegen.int8.constants import Constants, Names, variable
+from pipeline.codegen.int8.kernel import Call, Kernel
+from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.int8.views import View, extent_bytes
+from pipeline.codegen.names import comment
+from pipeline.codegen.render import static_source
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.plan.vocabulary import Buffer, Plan, Slice
+
+ARENA = "nn_arena"
+
+
+@dataclass
+class Program:
+    """
+    Attributes:
+        fast: for some operators what generates a core's own kernel for a step, if it has one.
+    """
+
+    graph: Graph
+    plan: Plan
+    fast: Mapping[type[Operator], Callable[[Any], bool]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.operators = {op.name: op for op in self.graph.operators}
+        self.names = Names()
+        self.names.used |= _reserved()
+        self.constants = Constants(self.names)
+        self.kernels: dict[str, Kernel] = {}
+        self.lines: list[Callable[[], str]] = []
+        self.loops: dict[str, tuple[str, int]] = {}
+        self._apart: dict[tuple[str, str], bool] = {}
+
+    def buffer(self, piece: Slice) -> Buffer:
+        return self.plan.buffer[piece.buffer]
+
+    def box(self, piece: Slice) -> tuple[Span, ...]:
+        shape = self.buffer(piece).shape
+        parts = zip(piece.lo, piece.size, shape, strict=True)
+        return tuple(values.span(lo, size, limit, self.loops) for lo, size, limit in parts)
+
+    def line(self, text: str | Callable[[], str]) -> None:
+        depth = "    " * (len(self.loops) + 1)
+        made: Callable[[], str] = text if callable(text) else lambda: text
+        self.lines.append(lambda: f"{depth}{made()}")
+
+    @contextmanager
+    def loop(self, name: str, count: int) -> Iterator[None]:
+        """Statements inside are in the body of a C loop."""
+        if name in self.loops:
+            raise ThimbleError(f"the plan's loop over {name} is inside another over {name}")
+        found = variable(name)
+        while found in {other for other, _ in self.loops.values()}:
+            found += "_"
+        self.line(f"for (int32_t {found} = 0; {found} < {count}; {found}++) {{")
+        self.loops[name] = (found, count)
+        yield
+        del self.loops[name]
+        self.line("}")
+
+    def call(
+        self,
+        owner: str,
+        template: str,
+        about: str,
+        views: Mapping[str, View],
+        ranges: Mapping[str, Value],
+        apart: bool = True,
+        kind: str = "",
+        **shared: Any,
+    ) -> None:
+        """A statement that runs a kernel; calls that differ in addresses and ranges share one.
+
+        Args:
+            owner: what the kernel is called after.
+            kind: a word for its name, where one owner has several.
+        """
+        looks = [
+            (n, v.strides, v.rings, v.bits, v.signed, v.type, v.step) for n, v in views.items()
+        ]
+        key = repr((owner, template, kind, about, looks, sorted(shared.items(), key=str)))
+        if key not in self.kernels:
+            name = self.names.fresh(owner, kind)
+            self.kernels[key] = Kernel(name, template, comment(about), dict(shared))
+        kernel = self.kernels[key]
+        kernel.calls.append(Call(views, ranges, apart))
+        number = len(kernel.calls) - 1
+        self.line(lambda: kernel.statement(number))
+
+    def apart(self, one: Buffer, other: Buffer) -> bool:
+        """Whether two buffers share no byte."""
+        if one.memory != other.memory or "constant" in (one.role, other.role):
+            return True
+        key = (one.name, other.name)
+        if key not in self._apart:
+            a, b = extent_bytes(one), extent_bytes(other)
+            disjoint = a[1] <= b[0] or b[1] <= a[0]
+            if not disjoint:
+                shared = np.isin(one.cells(one.box), other.cells(other.box))
+                disjoint = not bool(shared.any())
+            self._apart[key] = disjoint
+        return self._apart[key]
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """Names that no operator's function or table may take."""
+    plain = ("nn_int8.h", "model.h.j2", "model.c.j2")
+    files = (*(f"int8/{file}" for file in plain), "cortex_m/nn_dsp.h")
+    texts = (static_source(file) for file in files)
+    return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

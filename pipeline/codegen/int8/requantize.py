@@ -1,0 +1,108 @@
+"""C that brings a complete sum back to a narrow integer, with all constants folded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.codegen.int8.constants import Constants, narrowest
+from pipeline.errors import ThimbleError
+from pipeline.graph.requant import FixedPoint, PowerOfTwo, Requant
+from pipeline.graph.tensor import IntArray
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """``sum`` to what is stored less the zero point; the text has places for sum and channel.
+
+    Attributes:
+        text: a C expression; ``{sum}`` and ``{channel}`` are to be filled in.
+        per_channel: whether it depends on the channel.
+    """
+
+    text: str
+    per_channel: bool
+
+    def __call__(self, total: str, channel: str) -> str:
+        return self.text.format(sum=total, channel=channel)
+
+
+def scaling(
+    constants: Constants,
+    op: str,
+    requant: Requant,
+    sums: tuple[int, int],
+    bias: IntArray | None = None,
+) -> Scaling:
+    """
+    Args:
+        sums: the least and greatest sum.
+        bias: (channels,), added in the requantization's own way.
+
+    Raises:
+        ThimbleError: when a sum does not fit the 32 bits that the arithmetic is defined for.
+    """
+    biases = np.zeros(1, np.int64) if bias is None else np.asarray(bias, dtype=np.int64)
+    left = requant.left_shift if isinstance(requant, PowerOfTwo) else 0
+    low = (min(sums[0], 0) << left) + min(0, int(biases.min()))
+    high = (max(sums[1], 0) << left) + max(0, int(biases.max()))
+    if low < INT32[0] or high > INT32[1]:
+        raise ThimbleError(f"{op}: its sums reach {low} … {high}, which is beyond 32 bits")
+    shifted = "{sum}" if not left else f"({{sum}}) * {1 << left}"
+    value, per_channel = shifted, False
+    if biases.any():
+        if len(set(biases.tolist())) == 1:
+            value = f"{shifted} + {int(biases[0])}".replace("+ -", "- ")
+        else:
+            name = constants.add(op, "bias", narrowest(biases), biases, f"{op}: bias")
+            value, per_channel = f"{shifted} + {name}[{{channel}}]", True
+    if isinstance(requant, PowerOfTwo):
+        return Scaling(_shifted(value, requant), per_channel)
+    text, tables = _fixed_point(constants, op, value, requant, max(-low, high))
+    return Scaling(text, per_channel or tables)
+
+
+def _shifted(value: str, requant: PowerOfTwo) -> str:
+    if requant.right_shift == 0:
+        return value
+    how = "floored" if requant.rounding == "floor" else "half_even"
+    return f"nn_{how}({value}, {requant.right_shift})"
+
+
+def _fixed_point(
+    constants: Constants, op: str, value: str, requant: FixedPoint, largest: int
+) -> tuple[str, bool]:
+    multipliers = np.array(requant.multipliers, dtype=np.int64)
+    shifts = np.array(requant.shifts, dtype=np.int64)
+    if largest << max(0, int(shifts.max())) > 1 << 32:
+        raise ThimbleError(f"{op}: its sums, shifted left by {shifts.max()}, are beyond 32 bits")
+    rightwards = int(shifts.max()) <= 0
+    name, exponents = ("nn_scaled", -shifts) if rightwards else ("nn_scaled_up", shifts)
+    parts = [
+        _entry(constants, op, "multiplier", multipliers),
+        _entry(constants, op, "shift", exponents),
+    ]
+    return f"{name}({value}, {parts[0]}, {parts[1]})", any("{" in part for part in parts)
+
+
+def _entry(constants: Constants, op: str, kind: str, values: IntArray) -> str:
+    if len(set(values.tolist())) == 1:
+        return str(int(values[0]))
+    table = constants.add(op, kind, narrowest(values), values, f"{op}: {kind} of each channel")
+    return f"{table}[{{channel}}]"
+
+
+def stored(value: str, limits: tuple[int, int], zero_point: int) -> str:
+    """``value`` between the limits of what is stored, then the zero point."""
+    low, high = max(limits[0] - zero_point, INT32[0]), min(limits[1] - zero_point, INT32[1])
+    # nothing 32 bits wide is beyond these
+    text = f"({value})" if (low, high) == INT32 else f"nn_clip({value}, {_number(low)}, {high})"
+    return f"{text} + {zero_point}".replace("+ -", "- ") if zero_point else text
+
+
+def _number(value: int) -> str:
+    """The least integer has no literal of its own."""
+    return "INT32_MIN" if value == INT32[0] else str(value)

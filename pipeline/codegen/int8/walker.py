@@ -1,0 +1,82 @@
+"""A plan's steps as the statements of nn_invoke: loops stay loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators import KERNELS, PARTIAL, copies, sums
+from pipeline.codegen.int8.program import Program
+from pipeline.codegen.int8.values import Span
+from pipeline.errors import ThimbleError
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Loop, Move, Signal, Slice, Step, Wait
+
+MOST_STATEMENTS = 20_000
+
+
+def emit(program: Program, steps: Iterable[Step]) -> None:
+    for step in steps:
+        match step:
+            case Loop(var=var, count=count, body=body):
+                with program.loop(var, count):
+                    emit(program, body)
+            case Compute(out=out):
+                _unless_empty(program, out, step)
+            case Clear(acc=acc):
+                _unless_empty(program, acc, step)
+            case Finish(out=out):
+                _unless_empty(program, out, step)
+            case Move(dst=dst):
+                _unless_empty(program, dst, step)
+            case Signal() | Wait():
+                pass  # one track runs in order
+        if len(program.lines) > MOST_STATEMENTS:
+            raise ThimbleError("the plan has too many steps to generate code for")
+
+
+def _unless_empty(program: Program, written: Slice, step: Compute | Clear | Finish | Move) -> None:
+    """A slice that may have nothing in it, at the ends of a loop, is asked about."""
+    box = program.box(written)
+    if any(part.extent.high < 1 for part in box):
+        return
+    unsure = [part for part in box if part.fewest < 1]
+    if unsure:
+        program.line(f"if ({' && '.join(_filled(part) for part in unsure)}) {{")
+    _step(program, step)
+    if unsure:
+        program.line("}")
+
+
+def _filled(part: Span) -> str:
+    return f"{part.stop} > {part.start}"
+
+
+def _step(program: Program, step: Compute | Clear | Finish | Move) -> None:
+    match step:
+        case Compute():
+            compute(program, step)
+        case Clear():
+            sums.clear(program, step)
+        case Finish():
+            sums.finish(program, step)
+        case Move():
+            copies.move(program, step)
+
+
+def compute(program: Program, step: Compute) -> None:
+    op = program.operators[step.op]
+    kernel = KERNELS.get(type(op))
+    if kernel is None:
+        raise ThimbleError(
+            f"{op.name}: no code for {type(op).__name__}; have "
+            f"{', '.join(sorted(kind.__name__ for kind in KERNELS))}"
+        )
+    if step.partial and not isinstance(op, PARTIAL):
+        raise ThimbleError(f"{op.name}: no code for partial sums of {type(op).__name__}")
+    acc = program.buffer(step.out)
+    if acc.step == 0:
+        raise ThimbleError(f"{acc.name}: the step of its sums is not chosen; calibrate the plan")
+    job = Job(program, op, step)
+    fast = program.fast.get(type(op))
+    if fast is None or not fast(job):
+        kernel(job)

@@ -1,0 +1,156 @@
+"""The small pieces: lines, permutations, packed weights, views, and C text."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.codegen.int4.lines import MAX_COUNT, compress
+from pipeline.codegen.int4.multiples import recipe, tap_code
+from pipeline.codegen.int4.operators.move import decompose
+from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
+from pipeline.codegen.int4.views import SCATTERED, PixelTables, as_pixels
+from pipeline.codegen.render import WIDTH, asm, rows
+from pipeline.plan.vocabulary import Affine, Buffer, Table
+
+positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
+
+
+@given(positions)
+def test_lines_spell_out_the_positions(given_positions: list[tuple[int, int]]) -> None:
+    spelled = [
+        tuple(a + n * d for a, d in zip(line.start, line.step, strict=True))
+        for line in compress(given_positions)
+        for n in range(line.count)
+    ]
+    assert spelled == given_positions
+
+
+def test_lines_are_long_but_fit_a_byte() -> None:
+    row = [(x, 3 * x) for x in range(600)]
+    assert [line.count for line in compress(row)] == [MAX_COUNT, MAX_COUNT, 600 - 2 * MAX_COUNT]
+
+
+@given(st.permutations(range(12)), st.integers(0, 12))
+def test_cycles_and_chains_carry_out_a_copy(order: list[int], count: int) -> None:
+    """Some places are only read, some only written, as in a move that shifts a tensor."""
+    sources, targets = list(range(count)), order[:count]
+    memory = {place: f"old {place}" for place in range(12)}
+    wanted = memory | {t: memory[s] for s, t in zip(sources, targets, strict=True)}
+    cycles, chains = decompose(sources, targets)
+    for places, closed in [*((c, True) for c in cycles), *((c, False) for c in chains)]:
+        kept = memory[places[0]]
+        for to, source in pairwise(places):
+            memory[to] = memory[source]
+        if closed:
+            memory[places[-1]] = kept
+    assert memory == wanted
+
+
+@given(st.integers(1, 11), st.integers(1, 9), st.integers(0, 1000))
+def test_packed_weights_unpack(channels: int, taps: int, seed: int) -> None:
+    weights = np.random.default_rng(seed).integers(-8, 8, (channels, taps))
+    lanes = assign(15 * np.minimum(weights, 0).sum(1), 15 * np.maximum(weights, 0).sum(1))
+    assert sorted(lanes.channels) == list(range(channels))
+    packed = pack_nibbles(weights, lanes)
+    assert len(packed) == -(-channels * taps // 2)
+    nibbles = iter([n for byte in packed for n in (byte & 15, byte >> 4)])
+    for tap in range(taps):
+        for lane in lane_order(channels, tap):
+            assert next(nibbles) - NIBBLE_OFFSET == weights[lanes.channels[lane], tap]
+
+
+@given(st.integers(1, 11), st.integers(1, 5), st.integers(1, 120), st.integers(0, 1000))
+def test_a_byte_product_serves_both_lanes_of_a_pair(
+    channels: int, scale: int, taps: int, seed: int
+) -> None:
+    """The identity the assembly relies on, with sums kept modulo 2**16."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-scale, scale + 1, (channels, taps))
+    a = rng.integers(0, 2, taps) * 15
+    lanes = assign(15 * np.minimum(weights, 0).sum(1), 15 * np.maximum(weights, 0).sum(1))
+    for pair in range(lanes.pairs):
+        low, high = (weights[lanes.channels[2 * pair + n]] + NIBBLE_OFFSET for n in (0, 1))
+        whole, partial = (a * (16 * high + low)).sum() % 65536, (a * low).sum() % 65536
+        left = (whole - partial - 16 * NIBBLE_OFFSET * a.sum() + 16 * lanes.centre[pair]) % 65536
+        signed = (left - 65536 if left >= 32768 else left) // 16 - lanes.centre[pair]
+        if pair not in lanes.exact:
+            assert signed == (a * (high - NIBBLE_OFFSET)).sum()
+
+
+def test_wide_lanes_are_low_or_exact() -> None:
+    low, high = np.array([-10, -4000, -10, -4000]), np.array([10, 4000, 10, 4000])
+    lanes = assign(low, high)
+    assert lanes.channels == (1, 0, 3, 2) and not lanes.exact
+    assert assign(np.full(3, -MODULUS), np.full(3, 0)).exact == (0,)
+    assert assign(np.array([0, -3000]), np.array([0, 1000])).centre == (3000 - MODULUS // 2,)
+
+
+@given(st.lists(st.integers(-8, 8), min_size=1, max_size=11), st.integers(2, 7), st.integers(0, 15))
+def test_weights_as_code_add_the_products(weights: list[int], free: int, a: int) -> None:
+    """Interpret the instructions; no multiple overflows its byte."""
+    registers = {26: a}
+    code = tap_code(weights, 26, range(100, 100 + free))
+    assert len(code.formed) <= free
+    for register, first, second in code.formed:
+        registers[register] = registers[first] + registers[second]
+        assert registers[register] < 256
+    sums = [0] * len(weights)
+    for operation, lane, register in code.added:
+        sums[lane] += registers[register] if operation == "add" else -registers[register]
+    assert sums == [w * a for w in weights]
+
+
+def test_recipes_are_as_cheap_as_can_be() -> None:
+    assert recipe([1, -1, 0], 6).cycles == 4
+    assert recipe([2], 6).cycles == 4  # a + a, twice an addition; a register would cost the same
+    assert recipe([2, -2], 6).cycles == 6
+    assert recipe([7, 7, 7, 8], 6).cycles == 2 * 4 + 2 * 3 + 4  # 2, 3, 4, 7; 8 = 1 + 7
+    assert recipe([7, 7, 7, 8], 3).cycles == 2 * 3 + 4 * 3 + 2  # 2, 4, 8; 7 = 8 - 1
+    assert recipe(list(range(-8, 8)), 6).cycles <= 2 * 6 + 2 * 15 + 4
+
+
+def _buffer(shape: tuple[int, ...], map: Affine | Table, bits: int = 4) -> Buffer:
+    return Buffer("b", "t", "sram", shape, bits, map)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "kind"),
+    [
+        (_buffer((2, 3, 2), Affine(5, (6, 2, 1))), "affine"),
+        (_buffer((3, 2, 2), Affine(5, (2, 6, 1))), "affine"),
+        (_buffer((2, 2, 2), Table((0, 1, 2, 3, 4, 5, 6, 7))), "affine"),
+        (_buffer((2, 2, 2), Table((6, 7, 0, 1, 9, 4, 2, 3))), "table"),
+        (_buffer((4, 2, 2), Affine(0, (4, 2, 1), (2, 0, 0))), "table"),
+        (_buffer((2, 2, 2), Affine(0, (2, 1, 4))), "table"),
+        (_buffer((5,), Affine(8, (4,)), 16), "affine"),
+        (_buffer((3,), Table((8, 0, 4)), 16), "table"),
+    ],
+)
+def test_views_find_every_element(buffer: Buffer, kind: str) -> None:
+    tables = PixelTables()
+    tables.pixels.append(99)  # of another buffer
+    view = tables.view(buffer)
+    assert view.kind == kind
+    elements = as_pixels(buffer)
+    for y, x, c in np.ndindex(elements.shape):
+        address = tables.address(view, y, x)
+        found = address + c * buffer.nibbles
+        if address >= SCATTERED:
+            found = tables.scatter[address - SCATTERED + c]
+        assert found == elements[y, x, c]
+
+
+def test_c_text() -> None:
+    text = rows(range(1000))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert [int(n) for n in text.replace(",", " ").split()] == list(range(1000))
+    assert asm("1:\nadd r0, r1 ; sum\n; alone\n\n").splitlines() == [
+        '        "1:\\n"',
+        '        "    add r0, r1\\n" /* sum */',
+        "        /* alone */",
+    ]

@@ -1,0 +1,366 @@
+"""Plans written by hand: loops, rings, partial sums, overlaps. Each with the graph it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.requant import FixedPoint
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Slice,
+    Step,
+    Track,
+    packed,
+    whole,
+)
+from tests.codegen.int8.support import constants
+from tests.graphs import Net
+
+ARENA = 1 << 16
+
+
+def at(variable: str, coef: int, const: int = 0) -> Lin:
+    return Lin(const, ((variable, coef),))
+
+
+class Hand:
+    """Buffers and steps of one plan; addresses in bytes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.buffers: dict[str, Buffer] = {b.name: b for b in constants(graph)}
+        self.fixed = tuple(self.buffers)
+
+    def put(
+        self, tensor: str, byte: int, *, name: str = "", wrap: tuple[int, ...] = (),
+        strides: tuple[int, ...] = (), bits: int = 0,
+    ) -> Slice:  # fmt: skip
+        """``bits`` makes it an accumulator; ``strides`` are in bytes."""
+        shape, width = (
+            self.graph.tensors[tensor].shape,
+            bits or self.graph.tensors[tensor].dtype.bits,
+        )
+        layout = packed(shape, width, 2 * byte)
+        if strides or wrap:
+            steps = tuple(2 * s for s in strides) or layout.strides
+            layout = Affine(2 * byte, steps, wrap)
+        role = "accumulator" if bits else "activation"
+        buffer = Buffer(name or tensor, tensor, "sram", shape, width, layout, role)  # type: ignore[arg-type]
+        self.buffers[buffer.name] = buffer
+        return whole(buffer)
+
+    def all(self, name: str) -> Slice:
+        return whole(self.buffers[name])
+
+    def parameters(self, op: str) -> tuple[Slice, ...]:
+        return tuple(self.all(name) for name in self.graph.operator(op).parameters)
+
+    def plan(self, *steps: Step) -> Plan:
+        memories = (Memory("sram", ARENA), Memory("flash", 1 << 22, "rom"))
+        return Plan(
+            self.graph.name, "by hand", memories, tuple(self.buffers.values()),
+            (Track("cpu", steps),), (self.graph.input, *self.fixed), self.graph.output,
+        )  # fmt: skip
+
+
+def net(*shape: int, seed: int = 0) -> Net:
+    return Net(shape, np.random.default_rng(seed))
+
+
+def channel_loop() -> tuple[Graph, Plan]:
+    """Pex: two channels at a time are expanded, filtered by depth, and added to the projection."""
+    n = net(6, 7, 3)
+    expand, depth, project = n.conv(6, (1, 1)), n.depthwise(), n.conv(5, (1, 1))
+    hand = Hand(n.graph())
+    x = hand.put("image", 0)
+    e = hand.put(expand, 200, strides=(14, 2, 1), wrap=(0, 0, 2))
+    d = hand.put(depth, 300, strides=(14, 2, 1), wrap=(0, 0, 2))
+    acc = hand.put(project, 400, name="acc", bits=32)
+    y = hand.put(project, 0)
+    part = at("k", 2)
+
+    def two(piece: Slice) -> Slice:
+        return Slice(piece.buffer, (0, 0, part), (6, 7, 2))
+
+    def of(op: str, axis: int) -> tuple[Slice, ...]:
+        weights, bias = hand.parameters(op)
+        lo, size = list[int | Lin](weights.lo), list(weights.size)
+        lo[axis], size[axis] = part, 2
+        narrow = Slice(weights.buffer, tuple(lo), tuple(size))
+        return (narrow, Slice(bias.buffer, (part,), (2,))) if axis == 0 else (narrow,)
+
+    body = (
+        Compute(expand, two(e), (x, *of(expand, 0))),
+        Compute(depth, two(d), (two(e), *of(depth, 0))),
+        Compute(project, acc, (two(d), *of(project, 3)), partial=True),
+    )
+    _, bias = hand.parameters(project)
+    steps = (Clear(project, acc), Loop("k", 3, body), Finish(project, acc, y, (bias,)))
+    return hand.graph, hand.plan(*steps)
+
+
+def row_tiles() -> tuple[Graph, Plan]:
+    """Three rows at a time with their halo; the last tile is cut off at the image's end."""
+    n = net(8, 6, 4)
+    name = n.conv(5, stride=(1, 2))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 500)
+    tile = Slice(y.buffer, (at("t", 3), 0, 0), (3, 3, 5))
+    halo = Slice(x.buffer, (at("t", 3, -1), 0, 0), (5, 6, 4))
+    step = Compute(name, tile, (halo, *hand.parameters(name)))
+    return hand.graph, hand.plan(Loop("t", 3, (step,)))
+
+
+def empty_tiles() -> tuple[Graph, Plan]:
+    """More tiles than there are rows: the last one has nothing to do."""
+    n = net(4, 6, 4)
+    name = n.depthwise()
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 500)
+    tile = Slice(y.buffer, (at("t", 3), 0, 0), (3, 6, 4))
+    step = Compute(name, tile, (x, *hand.parameters(name)))
+    return hand.graph, hand.plan(Loop("t", 3, (step,)))
+
+
+def row_ring() -> tuple[Graph, Plan]:
+    """A layer's rows go round a ring of three, each used up by the next layer at once."""
+    n = net(8, 6, 3)
+    first, second = n.conv(4), n.conv(2, padding=(0, 0, 0, 0))
+    third = n.maximum((2, 2), stride=(1, 1))
+    hand = Hand(n.graph())
+    x = hand.put("image", 0)
+    ring = hand.put(first, 200, wrap=(3, 0, 0))
+    pair = hand.put(second, 300, wrap=(2, 0, 0))
+    y = hand.put(third, 400)
+
+    def row(piece: Slice, index: Lin | int, count: int = 1) -> Slice:
+        return Slice(piece.buffer, (index, 0, 0), (count, *piece.size[1:]))
+
+    start = Compute(first, row(ring, 0, 2), (x, *hand.parameters(first)))
+    body = (
+        Compute(first, row(ring, at("r", 1, 2)), (x, *hand.parameters(first))),
+        Compute(
+            second, row(pair, at("r", 1)), (row(ring, at("r", 1), 3), *hand.parameters(second))
+        ),
+        Compute(third, row(y, at("r", 1, -1)), (row(pair, at("r", 1, -1), 2),)),
+    )
+    return hand.graph, hand.plan(start, Loop("r", 6, body))
+
+
+def sums_by_rows() -> tuple[Graph, Plan]:
+    """A convolution's rows are made, added to a classifier's sums, and forgotten."""
+    n = net(6, 6, 3)
+    hidden, logits = n.conv(4), n.dense(7)
+    hand = Hand(n.graph())
+    x, h = hand.put("image", 0), hand.put(hidden, 200, strides=(0, 4, 1))
+    acc, y = hand.put(logits, 300, name="acc", bits=32), hand.put(logits, 350)
+    row = at("r", 1)
+    one = Slice(h.buffer, (row, 0, 0), (1, 6, 4))
+    weights, bias = hand.parameters(logits)
+    body = (
+        Compute(hidden, one, (x, *hand.parameters(hidden))),
+        Compute(
+            logits, acc, (one, Slice(weights.buffer, (0, row, 0, 0), (7, 1, 6, 4))), partial=True
+        ),
+    )
+    steps = (Clear(logits, acc), Loop("r", 6, body), Finish(logits, acc, y, (bias,)))
+    return hand.graph, hand.plan(*steps)
+
+
+def pools_by_rows(kind: str) -> tuple[Graph, Plan]:
+    """A pool of the whole height, a row at a time."""
+    n = net(6, 5, 4)
+    make = n.mean if kind == "mean" else n.maximum
+    name = make((6, 2), stride=(1, 1))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 200)
+    acc = hand.put(name, 300, name="acc", bits=16)
+    row = Slice(x.buffer, (at("r", 1), 0, 0), (1, 5, 4))
+    loop = Loop("r", 6, (Compute(name, acc, (row,), partial=True),))
+    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y))
+
+
+def taps_by_rows() -> tuple[Graph, Plan]:
+    """A strided, padded convolution and a depthwise one add what each input row gives them."""
+    n = net(7, 6, 3)
+    dense, depth = n.conv(4, stride=(2, 1)), n.depthwise((3, 3), 2)
+    hand = Hand(n.graph())
+    x, h, y = hand.put("image", 0), hand.put(dense, 200), hand.put(depth, 300)
+    sums = hand.put(dense, 600, name="sums", bits=32)
+    more = hand.put(depth, 1200, name="more", bits=32)
+    steps: list[Step] = []
+    for op, source, acc, out in ((dense, x, sums, h), (depth, h, more, y)):
+        weights, bias = hand.parameters(op)
+        rows, *rest = source.size
+        part = Slice(source.buffer, (at("r", 1), 0, 0), (1, *rest))
+        loop = Loop("r", rows, (Compute(op, acc, (part, weights), partial=True),))
+        steps += [Clear(op, acc), loop, Finish(op, acc, out, (bias,))]
+    return hand.graph, hand.plan(*steps)
+
+
+def depth_by_channels() -> tuple[Graph, Plan]:
+    """A depthwise convolution with a multiplier, an input channel a step into its sums."""
+    n = net(5, 6, 3)
+    name = n.depthwise((3, 3), 2)
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 200)
+    acc = hand.put(name, 400, name="acc", bits=32)
+    weights, bias = hand.parameters(name)
+    part = Slice(x.buffer, (0, 0, at("c", 1)), (5, 6, 1))
+    loop = Loop("c", 3, (Compute(name, acc, (part, weights), partial=True),))
+    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y, (bias,)))
+
+
+def add_by_operands() -> tuple[Graph, Plan]:
+    """A residual's two operands at different times, and the result over its own sums."""
+    n = net(4, 5, 3)
+    left, right = n.conv(3), n.conv(3, source="image")
+    name = n.plus(left, right)
+    hand = Hand(n.graph())
+    x, a = hand.put("image", 0), hand.put(left, 100)
+    b = hand.put(right, 100)
+    acc, y = hand.put(name, 400, name="acc", bits=32), hand.put(name, 400)
+    return hand.graph, hand.plan(
+        Clear(name, acc),
+        Compute(left, a, (x, *hand.parameters(left))),
+        Compute(name, acc, (a,), partial=True),
+        Compute(right, b, (x, *hand.parameters(right))),
+        Compute(name, acc, (b,), partial=True),
+        Finish(name, acc, y),
+    )
+
+
+def in_place() -> tuple[Graph, Plan]:
+    """A pointwise convolution, a table, a sum and a classifier over their own inputs."""
+    n = net(5, 6, 6)
+    narrow = n.conv(4, (1, 1))
+    table, twice = n.lookup(), n.plus(n.last, n.last)
+    logits = n.dense(4)
+    hand = Hand(n.graph())
+    x, a, b, c, y = (hand.put(t, 0) for t in ("image", narrow, table, twice, logits))
+    return hand.graph, hand.plan(
+        Compute(narrow, a, (x, *hand.parameters(narrow)), unit=(1, 1, 4)),
+        Compute(table, b, (a,), unit=(5, 6, 4)),
+        Compute(twice, c, (b,)),
+        Compute(logits, y, (c, *hand.parameters(logits)), unit=(4,)),
+    )
+
+
+def depthwise_in_place() -> tuple[Graph, Plan]:
+    """Each output pixel goes where the last input pixel that only it needs has been."""
+    n = net(6, 5, 70)
+    name, out = n.depthwise(padding=(0, 0, 0, 0)), n.maximum((2, 2), stride=(1, 1))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 0, strides=(350, 70, 1))
+    z = hand.put(out, 2200)
+    step = Compute(name, y, (x, *hand.parameters(name)), unit=(1, 1, 70))
+    return hand.graph, hand.plan(step, Compute(out, z, (y,)))
+
+
+def concat_in_place() -> tuple[Graph, Plan]:
+    """Convolutions write their channels where the joined tensor has them."""
+    n = net(5, 4, 3)
+    a = n.conv(4)
+    b = n.like(n.conv(3, source="image"), a)
+    joined = n.concat((a, b))
+    out = n.conv(2, (1, 1))
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    hand.put(a, 100, strides=(28, 7, 1))
+    raw = hand.graph.operators[1].output
+    hand.put(raw, 300)
+    hand.put(b, 104, strides=(28, 7, 1))
+    hand.put(joined, 100)
+    hand.put(out, 0)
+    steps = [
+        Compute(
+            op.name, hand.all(op.output), tuple(hand.all(t) for t in (*op.inputs, *op.parameters))
+        )
+        for op in hand.graph.operators
+    ]
+    steps[3] = Compute(joined, hand.all(joined), (hand.all(a), hand.all(b)), unit=(5, 4, 7))
+    return hand.graph, hand.plan(*steps)
+
+
+def moved() -> tuple[Graph, Plan]:
+    """A tensor is shifted onto itself, then to a wider pitch by a loop over rows."""
+    n = net(4, 6, 3)
+    name = n.conv(4)
+    hand = Hand(n.graph())
+    x, near = hand.put("image", 40), hand.put("image", 8, name="near")
+    wide = hand.put("image", 200, name="wide", strides=(32, 5, 1))
+    y = hand.put(name, 400)
+    row = (at("r", 1), 0, 0)
+    loop = Loop(
+        "r", 4, (Move(Slice("near", row, (1, 6, 3)), Slice("wide", row, (1, 6, 3))),)
+    )  # fmt: skip
+    step = Compute(name, y, (wide, *hand.parameters(name)))
+    return hand.graph, hand.plan(Move(x, near), loop, step)
+
+
+def reshaped() -> tuple[Graph, Plan]:
+    """A reshape at its input's address, and one elsewhere."""
+    n = net(4, 6, 3)
+    flat = n.reshape((72,))
+    back = n.reshape((8, 9))
+    out = n.dense(3)
+    hand = Hand(n.graph())
+    x, f, b, y = hand.put("image", 0), hand.put(flat, 0), hand.put(back, 8), hand.put(out, 200)
+    return hand.graph, hand.plan(
+        Compute(flat, f, (x,), unit=(72,)),
+        Compute(back, b, (f,), unit=(8, 9)),
+        Compute(out, y, (b, *hand.parameters(out))),
+    )
+
+
+def nested_loops() -> tuple[Graph, Plan]:
+    """Tiles of rows and columns and output channels; variables of awkward names."""
+    n = net(6, 6, 4)
+    name = n.conv(6, requant=FixedPoint.of([0.0004 * (1 + k) for k in range(6)]))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 200)
+    weights, bias = hand.parameters(name)
+    rows, columns, outs = at("if", 2), at("a-b", 4), at("a_b", 3)
+    step = Compute(
+        name,
+        Slice(y.buffer, (rows, columns, outs), (2, 4, 3)),
+        (
+            x,
+            Slice(weights.buffer, (outs, 0, 0, 0), (3, 3, 3, 4)),
+            Slice(bias.buffer, (outs,), (3,)),
+        ),
+    )
+    loops = Loop("if", 3, (Loop("a-b", 2, (Loop("a_b", 2, (step,)),)),))
+    return hand.graph, hand.plan(loops)
+
+
+PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
+    "channel loop": channel_loop,
+    "row tiles": row_tiles,
+    "empty tiles": empty_tiles,
+    "row ring": row_ring,
+    "sums by rows": sums_by_rows,
+    "mean by rows": lambda: pools_by_rows("mean"),
+    "maximum by rows": lambda: pools_by_rows("maximum"),
+    "taps by rows": taps_by_rows,
+    "depth by channels": depth_by_channels,
+    "add by operands": add_by_operands,
+    "in place": in_place,
+    "depthwise in place": depthwise_in_place,
+    "concat in place": concat_in_place,
+    "moved": moved,
+    "reshaped": reshaped,
+    "nested loops": nested_loops,
+}

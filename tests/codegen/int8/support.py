@@ -1,0 +1,136 @@
+"""Plans by a planner that cannot be wrong, and generated C run natively."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.codegen import int8
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.hardware import Hardware, Memory
+from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
+from tests.strategies.chains import board
+
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
+
+MAIN = r"""
+#include "model.h"
+#include <stdio.h>
+#include <string.h>
+/* frames on stdin, outputs on stdout */
+static unsigned char frame[NN_INPUT_BYTES];
+int main(void) {
+    for (unsigned n = 0; fread(frame, 1, sizeof frame, stdin) == sizeof frame; n++) {
+        if (nn_init() != NN_OK) return 2;
+        if (n % 2) {
+            memcpy(nn_input(), frame, sizeof frame);
+        } else {
+            const uint32_t half = NN_INPUT_BYTES / 2;
+            if (half && (nn_feed(frame, half) != NN_OK || nn_invoke() != NN_INCOMPLETE)) return 3;
+            if (nn_feed(frame + half, NN_INPUT_BYTES - half) != NN_OK) return 4;
+            if (nn_feed(frame, 1) != NN_CORRUPT) return 5;
+        }
+        if (nn_invoke() != NN_OK) return 6;
+        fwrite(nn_output(), sizeof(nn_output_t), NN_OUTPUT_COUNT, stdout);
+        if (NN_INPUT_KEPT && memcmp(nn_input(), frame, sizeof frame)) return 7;
+    }
+    return 0;
+}
+"""
+
+
+def host(sram_bytes: int = 1 << 24) -> Hardware:
+    return replace(board(False, "flash", sram_bytes), flash_bytes=1 << 26)
+
+
+def apart(graph: Graph, sram_bytes: int = 1 << 24) -> Plan:
+    """Every tensor at an address of its own, operators in the graph's order."""
+    buffers, top = [], 0
+    for name, tensor in graph.tensors.items():
+        if name not in graph.constants:
+            layout = packed(tensor.shape, tensor.dtype.bits, top)
+            buffers.append(Buffer(name, name, "sram", tensor.shape, tensor.dtype.bits, layout))
+            top += -(-tensor.size * tensor.dtype.bits // 32) * 8
+    fixed = constants(graph)
+    by_name = {buffer.name: buffer for buffer in (*buffers, *fixed)}
+    steps = tuple(
+        Compute(
+            op.name,
+            whole(by_name[op.output]),
+            tuple(whole(by_name[name]) for name in dict.fromkeys((*op.inputs, *op.parameters))),
+        )
+        for op in graph.operators
+    )
+    memories = (Memory("sram", sram_bytes), Memory("flash", 1 << 26, "rom"))
+    resident = (graph.input, *(buffer.name for buffer in fixed))
+    return Plan(
+        graph.name, "apart", memories, (*buffers, *fixed), (Track("cpu", steps),), resident,
+        graph.output,
+    )  # fmt: skip
+
+
+def constants(graph: Graph) -> list[Buffer]:
+    fixed, top = [], 0
+    for name in graph.constants:
+        tensor = graph.tensors[name]
+        layout = packed(tensor.shape, tensor.dtype.bits, top)
+        fixed.append(
+            Buffer(name, name, "flash", tensor.shape, tensor.dtype.bits, layout, "constant")
+        )
+        top += -(-tensor.size * tensor.dtype.bits // 8) * 2
+    return fixed
+
+
+class Native:
+    """``graph`` as generated for ``plan``, compiled natively; a crash is an error."""
+
+    def __init__(
+        self,
+        folder: Path,
+        graph: Graph,
+        plan: Plan,
+        *,
+        sanitize: bool = True,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
+        """``files``: what was generated, if not by ``affine``."""
+        self.graph = graph
+        folder.mkdir(parents=True, exist_ok=True)
+        self.files = files or int8.generate(graph, plan, host(), {})
+        for name, content in {**self.files, "main.c": MAIN}.items():
+            (folder / name).write_text(content)
+        self.program = folder / "program"
+        flags = SANITIZERS if sanitize else ("-O2",)
+        command = ["cc", *WARNINGS, *flags, "model.c", "main.c", "-o", "program"]
+        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:3000]
+
+    def __call__(self, frames: IntArray) -> IntArray:
+        """(n, *input shape) -> (n, *output shape)."""
+        tensors = self.graph.tensors
+        source, target = tensors[self.graph.input], tensors[self.graph.output]
+        data = frames.astype(str(source.dtype)).tobytes()
+        done = subprocess.run([str(self.program)], input=data, capture_output=True, check=False)
+        assert done.returncode == 0, (done.returncode, done.stderr.decode()[-2000:])
+        values = np.frombuffer(done.stdout, np.dtype(str(target.dtype)))
+        return values.astype(np.int64).reshape(-1, *target.shape)
+
+
+def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
+    """Random frames, the darkest and the brightest one first."""
+    tensor = graph.tensors[graph.input]
+    low, high = tensor.dtype.minimum, tensor.dtype.maximum
+    random = np.random.default_rng(seed).integers(low, high + 1, (count, *tensor.shape))
+    random[0], random[1] = low, high
+    return random
+
+
+def agrees(native: Native, count: int = 6) -> bool:
+    given = frames(native.graph, count)
+    return bool((native(given) == native.graph.outputs(given)).all())

@@ -1,0 +1,292 @@
+"""What is generated, what is refused, and that it is always the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate, int8
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Memory
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Move,
+    Plan,
+    Slice,
+    Table,
+    Track,
+    whole,
+)
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.int8.configurations import CONFIGURATIONS, folder, generated, network
+from tests.codegen.int8.plans import Hand, net
+from tests.codegen.int8.support import Native, agrees, apart, host
+from tests.graphs import Net
+from tests.strategies.chains import board, mnist
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_golden_files(name: str) -> None:
+    for file, content in generated(name).items():
+        golden = folder(name) / file
+        if file.startswith("model"):
+            assert content == golden.read_text(), (
+                f"{golden.name} of {name} changed; if that is meant: "
+                "python -m tests.codegen.int8.configurations"
+            )
+
+
+def test_the_core_chooses_the_generator() -> None:
+    graph = network()
+    plan = Ordinary().plan(graph, host())
+    assert generate(graph, plan, host(), {}) == int8.generate(graph, plan, host(), {})
+    chain = mnist().graph()
+    uno = replace(board(), core="avr")
+    nibbles = generate(chain, Herringbone("slots").plan(chain, uno), uno, {})
+    assert "nn_cells.h" in nibbles and "nn_int8.h" not in nibbles
+    with pytest.raises(ThimbleError, match=r"no code generator for core z80 \(test\); have avr"):
+        generate(graph, plan, replace(host(), core="z80"), {})
+
+
+def test_orders_and_addresses_come_from_the_plan_alone() -> None:
+    graph = network()
+    plan = apart(graph)
+    one = int8.generate(graph, plan, host(), {})
+    assert one == int8.generate(graph, replace(plan, strategy="anything"), host(), {})
+    assert one["model.c"] != int8.generate(graph, Ordinary().plan(graph, host()), host(), {})[
+        "model.c"
+    ]  # fmt: skip
+
+
+def test_header_states_memory_quantization_and_provenance() -> None:
+    graph = network()
+    plan = Ordinary().plan(graph, host())
+    header = int8.generate(graph, plan, host(), {"graph": graph.hash})["model.h"]
+    image = graph.tensors["image"]
+    assert graph.hash in header and "_Static_assert" in header
+    assert "#define NN_INPUT_SHAPE 8, 8, 3\n" in header
+    assert f"#define NN_INPUT_SCALE {image.scale[0]}\n" in header
+    assert f"#define NN_INPUT_ZERO {image.zero_point}\n" in header
+    assert f"#define NN_MACS {graph.macs}\n" in header
+    assert "typedef int8_t nn_output_t;" in header
+    arena = int(re.search(r"NN_ARENA_BYTES (\d+)", header)[1])  # type: ignore[index]
+    assert arena == 8 * 8 * 3 + 4 * 4 * 4
+
+
+def test_an_arena_larger_than_the_board_does_not_compile(tmp_path: Path) -> None:
+    graph = network()
+    plan = Ordinary().plan(graph, host())
+    for name, content in int8.generate(graph, plan, host(255), {}).items():
+        (tmp_path / name).write_text(content)
+    command = ["cc", "-std=gnu99", "-c", "model.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode and "the arena does not fit the RAM" in done.stderr
+
+
+def test_the_input_is_said_to_be_kept_or_not() -> None:
+    graph = network()
+    kept = int8.generate(graph, apart(graph), host(), {})["model.h"]
+    assert "#define NN_INPUT_KEPT 1" in kept and "The input is kept" in kept
+    plan = Ordinary().plan(graph, host())
+    lost = int8.generate(graph, plan, host(), {})["model.h"]
+    assert "#define NN_INPUT_KEPT 0" in lost and "The input is not kept" in lost
+
+
+def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
+    """The program compares it after each frame."""
+    graph = network()
+    plan = Ordinary(preserve_input=True).plan(graph, host())
+    native = Native(tmp_path, graph, plan)
+    assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
+    assert agrees(native)
+
+
+def test_c_is_plain() -> None:
+    """C99 but for attributes and assertions: no heap, no files, nothing of this machine."""
+    for name in CONFIGURATIONS:
+        for content in generated(name).values():
+            assert not re.search(r"malloc|stdio|\b(float|double)\b|/tmp|typeof|__builtin", content)
+            assert max(map(len, content.splitlines())) < 260
+            assert "\t" not in content and not re.search(r" +$", content, re.MULTILINE)
+            assert not re.search(r"\n\n\n", content)
+
+
+def test_weights_are_in_flash_unless_the_board_says_otherwise() -> None:
+    graph = network()
+    hardware = replace(host(), weights_in="sram")
+    inside = int8.generate(graph, Ordinary().plan(graph, hardware), hardware, {})
+    outside = int8.generate(graph, Ordinary().plan(graph, host()), host(), {})
+    pattern = re.compile(r"^static (const )?int8_t nn_\w+_weights\[", re.MULTILINE)
+    assert set(pattern.findall(outside["model.c"])) == {"const "}
+    assert set(pattern.findall(inside["model.c"])) == {""}
+    assert "arena and weights do not fit" in inside["model.h"]
+
+
+def test_depthwise_weights_are_laid_out_for_the_kernel() -> None:
+    n = net(4, 4, 3)
+    n.depthwise()
+    graph = n.graph()
+    text = int8.generate(graph, apart(graph), host(), {})["model.c"]
+    row = re.search(r"nn_conv0_weights\[27\] = {\n(.*?)}", text, re.DOTALL)
+    assert row is not None
+    found = [int(word) for word in re.findall(r"-?\d+", row[1])]
+    expected = graph.constants["conv0.weight"].transpose(3, 1, 2, 0).reshape(-1)
+    assert found == expected.tolist()
+
+
+def refused(graph: Graph, plan: Plan, message: str) -> None:
+    with pytest.raises(ThimbleError, match=message) as caught:
+        int8.generate(graph, plan, host(), {})
+    assert "\n" not in str(caught.value)
+
+
+def small() -> tuple[Graph, Plan]:
+    n = net(5, 5, 3)
+    n.conv(4)
+    n.dense(3)
+    graph = n.graph()
+    return graph, apart(graph)
+
+
+def changed(plan: Plan, name: str, **fields: Any) -> Plan:
+    old = plan.buffer[name]
+    new = replace(old, **fields)
+    return replace(plan, buffers=tuple(new if b is old else b for b in plan.buffers))
+
+
+def stepped(plan: Plan, *steps: Any) -> Plan:
+    return replace(plan, tracks=(Track("cpu", steps),))
+
+
+def test_refuses_another_networks_plan_and_two_tracks() -> None:
+    graph, plan = small()
+    refused(graph, replace(plan, graph="other"), "the plan is for other, the graph is net")
+    tracks = (*plan.tracks, replace(plan.tracks[0], name="io"))
+    refused(graph, replace(plan, tracks=tracks), "one track of steps")
+
+
+def test_refuses_tables_and_nibbles() -> None:
+    graph, plan = small()
+    cells = tuple(range(0, 200, 2))
+    refused(graph, changed(plan, "conv0", map=Table(cells)), "conv0: .* the plan has a table")
+    odd = Affine(3, (40, 8, 2))
+    refused(graph, changed(plan, "conv0", map=odd), "conv0: .* whole bytes.*quantize=int8")
+    chain = mnist().graph()
+    hardware = replace(board(False), core="host")
+    refused(chain, Herringbone("slots").plan(chain, hardware), "try strategy=ordinary|whole bytes")
+
+
+def test_refuses_inputs_and_outputs_in_pieces() -> None:
+    graph, plan = small()
+    torn = Affine(0, (60, 8, 2))
+    refused(graph, changed(plan, "image", map=torn), "image: .* in one piece")
+    refused(graph, replace(plan, resident=plan.resident[1:]), "takes image into one place")
+
+
+def test_refuses_memories_it_cannot_use() -> None:
+    graph, plan = small()
+    more = replace(plan, memories=(*plan.memories, Memory("dtcm", 512)))
+    refused(graph, changed(more, "conv0", memory="dtcm"), "one arena in RAM.*dtcm, sram")
+
+
+def test_refuses_an_order_that_overwrites_its_input() -> None:
+    n = net(4, 4, 4)
+    name = n.conv(4, (1, 1))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 0)
+    places = [(i, j, 0) for i in range(4) for j in range(4)]
+    step = Compute(name, y, (x, *hand.parameters(name)), unit=(1, 1, 4), order=tuple(places[::-1]))
+    refused(hand.graph, hand.plan(step), "computes row by row; the plan overwrites")
+    rows = replace(step, unit=(2, 4, 4), order=())
+    refused(hand.graph, hand.plan(rows), "overwrites its input pixel by pixel")
+    assert int8.generate(hand.graph, hand.plan(replace(step, order=tuple(places))), host(), {})
+
+
+def test_refuses_overlaps_that_copies_cannot_survive() -> None:
+    n = net(4, 4, 2)
+    name = n.lookup()
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 3)
+    refused(hand.graph, hand.plan(Compute(name, y, (x,), unit=(4, 4, 2))), "in place or apart")
+    n = net(4, 4, 2)
+    name = n.pad(((1, 1), (0, 0), (0, 0)))
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 8)
+    refused(hand.graph, hand.plan(Compute(name, y, (x,), unit=(6, 4, 2))), "pads apart")
+
+
+def test_refuses_partial_sums_of_what_has_none() -> None:
+    n = net(4, 4, 2)
+    name = n.lookup()
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 100)
+    step = Compute(name, y, (x,), partial=True)
+    refused(hand.graph, hand.plan(step), "lookup0: no code for partial sums of Lookup")
+
+
+def test_refuses_rings_that_a_kernel_cannot_follow() -> None:
+    n = net(4, 4, 6)
+    name = n.conv(2, (1, 1))
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    ring = hand.put("image", 200, name="ring", wrap=(0, 0, 4))
+    y = hand.put(name, 400)
+    step = Compute(name, y, (ring, *hand.parameters(name)))
+    refused(hand.graph, hand.plan(step), "ring: .* cannot follow a ring along axis 2")
+
+
+def test_refuses_moves_of_constants() -> None:
+    graph, plan = small()
+    weights = plan.buffer["conv0.weight"]
+    copy = Buffer("copy", "conv0.weight", "sram", weights.shape, 8, replace(weights.map, base=9000))  # type: ignore[type-var]
+    more = replace(plan, buffers=(*plan.buffers, copy))
+    refused(graph, stepped(more, Move(whole(weights), whole(copy))), "moves data within RAM")
+
+
+def test_refuses_sums_beyond_32_bits() -> None:
+    n = Net((300, 300, 2), np.random.default_rng(0))
+    n.conv(2, (250, 250), padding=(0, 0, 0, 0))
+    graph = n.graph()
+    graph.constants["conv0.weight"][...] = 127
+    refused(graph, apart(graph), "conv0: its sums reach .* beyond 32 bits")
+
+
+def test_refuses_part_of_a_softmax_row() -> None:
+    n = net(4, 8)
+    name = n.softmax()
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 100)
+    half = Slice(y.buffer, (0, 0), (4, 4))
+    refused(hand.graph, hand.plan(Compute(name, half, (x,))), "rows of a softmax whole")
+
+
+def test_clear_without_anything_to_add_is_still_code() -> None:
+    n = net(3, 3, 2)
+    name = n.conv(2)
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    acc = hand.put(name, 100, name="acc", bits=32)
+    hand.put(name, 300)
+    source = int8.generate(hand.graph, hand.plan(Clear(name, acc)), host(), {})["model.c"]
+    assert "nothing added yet" in source and "nn_store_32" in source
+
+
+def test_large_tables_are_strings(tmp_path: Path) -> None:
+    """Numbers would take the compiler minutes for the largest networks."""
+    n = Net((6, 6, 64), np.random.default_rng(0))
+    n.dense(40)
+    graph = n.graph()
+    native = Native(tmp_path, graph, apart(graph), sanitize=False)
+    assert agrees(native)
+    assert '_weights[] =\n    "\\' in native.files["model.c"]

@@ -1,0 +1,171 @@
+"""Random networks: planned, verified, interpreted, generated, run. All give the graph's outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.plan.calibrate import calibrated
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.patch.patch import Patch
+from tests.codegen.int8.loops import looped
+from tests.codegen.int8.support import Native, apart, frames, host
+from tests.graphs import random_graph
+from tests.strategies.nets import fig1_block
+from tests.tiers import quick
+
+QUICK, MANY, CHUNK = 60, 1000, 6
+
+
+def check(seed: int, folder: Path) -> None:
+    graph = random_graph(seed)
+    given = frames(graph, 5, seed)
+    expected = graph.outputs(given)
+    plan = Ordinary().plan(graph, host())
+    verify(plan, graph)
+    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
+    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+    if seed % 5 == 0:
+        native = Native(folder / f"{seed} apart", graph, apart(graph), sanitize=False)
+        assert np.array_equal(native(given), expected), seed
+
+
+@pytest.mark.parametrize("first", quick(3, range(0, QUICK, CHUNK)))
+def test_random_networks(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        check(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(QUICK, MANY, 94))
+def test_a_thousand_random_networks(first: int, tmp_path: Path) -> None:
+    for seed in range(first, min(first + 94, MANY)):
+        check(seed, tmp_path)
+
+
+def check_loops(seed: int, folder: Path) -> None:
+    """The same network by tiles, channel loops and partial sums."""
+    graph = random_graph(seed)
+    plan = looped(graph, seed)
+    verify(plan, graph)
+    given = frames(graph, 4, seed)
+    expected = graph.outputs(given)
+    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
+    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+
+
+@pytest.mark.parametrize("first", quick(2, range(0, 30, CHUNK)))
+def test_random_loops(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        check_loops(seed, tmp_path)
+
+
+def check_partial(seed: int, folder: Path) -> None:
+    """As ``strategy=partial`` plans it, with exact and with rounded sums."""
+    graph = random_graph(seed)
+    given = frames(graph, 4, seed)
+    for bits in (32, 8):
+        plan = calibrated(Partial(accumulator_bits=bits).plan(graph, host()), graph, given)
+        verify(plan, graph)
+        expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+        native = Native(folder / f"{seed} {bits}", graph, plan)
+        assert np.array_equal(native(given), expected), (seed, bits)
+
+
+@pytest.mark.parametrize("first", quick(1, range(0, 9, 3)))
+def test_partial_execution(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 3):
+        check_partial(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(9, 159, 50))
+def test_partial_execution_of_many(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        check_partial(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5])
+def test_patches(seed: int, tmp_path: Path) -> None:
+    """As ``strategy=patch`` plans them: rings in rows and columns, outputs that go round them."""
+    graph = random_graph(seed)
+    plan = Patch(rows=2, columns=2).plan(graph, host())
+    given = frames(graph, 4, seed)
+    assert np.array_equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
+
+
+def test_patches_of_an_inverted_bottleneck(tmp_path: Path) -> None:
+    graph = fig1_block()
+    plan = Patch(rows=2, columns=3).plan(graph, host())
+    given = frames(graph, 3)
+    native = Native(tmp_path, graph, plan)
+    assert "% " in native.files["model.c"]
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+def check_rounded(seed: int, folder: Path) -> None:
+    """Accumulators of 8 and 16 bits: the interpreter says what they hold."""
+    graph = random_graph(seed)
+    plan = looped(graph, seed, rounded=True)
+    verify(plan, graph)
+    given = frames(graph, 4, seed)
+    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+
+
+@pytest.mark.parametrize("first", quick(1, range(0, 18, CHUNK)))
+def test_random_rounded_sums(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + CHUNK):
+        check_rounded(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(30, 230, 100))
+def test_many_random_rounded_sums(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check_rounded(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(30, 630, 100))
+def test_many_random_loops(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check_loops(seed, tmp_path)
+
+
+def test_the_networks_are_of_every_kind() -> None:
+    kinds: dict[str, int] = {}
+    for seed in range(QUICK):
+        graph = random_graph(seed)
+        for op in graph.operators:
+            kinds[type(op).__name__] = kinds.get(type(op).__name__, 0) + 1
+        assert random_graph(seed).hash == graph.hash
+    assert min(kinds.values()) >= 5 and len(kinds) == 11, kinds
+
+
+def test_values_neither_vanish_nor_saturate() -> None:
+    """Networks whose outputs are all alike would not notice a wrong sum."""
+    spread = []
+    for seed in range(QUICK):
+        graph = random_graph(seed)
+        outputs = graph.outputs(frames(graph, 8, seed)[2:])
+        spread.append(outputs.reshape(len(outputs), -1).std(axis=0).mean())
+    assert np.mean(np.array(spread) > 2) > 0.7, sorted(spread)
+
+
+def test_rounded_sums_do_round() -> None:
+    rounded = different = 0
+    for seed in range(18):
+        graph = random_graph(seed)
+        plan = looped(graph, seed, rounded=True)
+        (frame,) = frames(graph, 3, seed)[2:]
+        rounded += any(buffer.step > 1 for buffer in plan.buffers)
+        different += not np.array_equal(
+            interpret(plan, graph, frame).output, graph.outputs(frame[None])[0]
+        )
+    assert rounded > 9 and different > 6, (rounded, different)

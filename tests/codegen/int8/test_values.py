@@ -1,0 +1,146 @@
+"""Expressions of generated C against their values; ranges hold whatever the loops do."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.codegen.int8 import nest, values
+from pipeline.codegen.int8.constants import Names, variable
+from pipeline.codegen.int8.values import Value, greatest, least, span
+from pipeline.codegen.names import comment
+from pipeline.plan.vocabulary import Lin, Slice
+
+LOOPS = {"a": ("a", 4), "b": ("b", 3)}
+PLACES = [{"a": a, "b": b} for a, b in product(range(4), range(3))]
+
+
+def evaluated(value: Value | str, place: dict[str, int]) -> int:
+    """As C computes it, where nothing is negative that is divided."""
+    text = re.sub(r"(?<!/)/(?!/)", "//", str(value))
+    return int(eval(text, {"nn_min": min, "nn_max": max}, place))
+
+
+lins = st.builds(
+    lambda const, a, b: Lin(const, (("a", a), ("b", b))),
+    st.integers(-9, 20), st.integers(-4, 6), st.integers(0, 6),
+)  # fmt: skip
+
+
+@given(lins, lins, st.integers(0, 9), st.integers(1, 7))
+@settings(max_examples=200, deadline=None)
+def test_arithmetic(one: Lin, other: Lin, factor: int, divisor: int) -> None:
+    a, b = values.of(one, LOOPS), values.of(other, LOOPS)
+    positive = greatest(a, Value(0))
+    found = {
+        "sum": (a + b, lambda x, y: x + y),
+        "difference": (a - b, lambda x, y: x - y),
+        "product": (a * factor, lambda x, y: x * factor),
+        "least": (least(a, b), min),
+        "greatest": (greatest(a, b), max),
+        "quotient": (positive // divisor, lambda x, y: max(x, 0) // divisor),
+        "rest": (positive % divisor, lambda x, y: max(x, 0) % divisor),
+        "mixed": (least(a, b) + greatest(a, b), lambda x, y: x + y),
+    }
+    for name, (value, expected) in found.items():
+        for place in PLACES:
+            wanted = expected(one(place), other(place))
+            assert evaluated(value, place) == wanted, name
+            assert value.low <= wanted <= value.high, name
+
+
+@given(lins, st.integers(1, 8), st.integers(1, 15))
+@settings(max_examples=200, deadline=None)
+def test_spans_are_the_boxes_of_slices(lo: Lin, size: int, limit: int) -> None:
+    part = span(lo, size, limit, LOOPS)
+    for place in PLACES:
+        ((start, stop),) = Slice("x", (lo,), (size,)).box((limit,), place)
+        low, high = evaluated(part.start, place), evaluated(part.stop, place)
+        assert max(0, high - low) == stop - start
+        assert stop == start or (low, high) == (start, stop)
+        assert high - low >= part.fewest
+
+
+@given(lins, st.integers(1, 6), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_what_stays_in_a_ring(lo: Lin, ring: int, extent: int) -> None:
+    start = greatest(values.of(lo, LOOPS), Value(0))
+    if start.stays_in(ring, extent):
+        for place in PLACES:
+            assert evaluated(start, place) % ring + extent <= ring
+
+
+def test_equal_ends_cancel() -> None:
+    part = span(Lin(0, (("a", 2),)), 2, 8, LOOPS)
+    assert str(part.extent) == "2" and part.extent.known
+    assert str(values.of(Lin(-1, (("a", 3), ("b", 1))), LOOPS)) == "3 * a + b - 1"
+
+
+def walked(extents: list[int], strides: list[list[int]]) -> list[tuple[int, ...]]:
+    """Offsets of each view, in the order of the loops."""
+    loops, counts = nest.nest([Value(n) for n in extents], strides)
+    ranges = [range(counts[axis.count].const) for axis in loops.axes]
+    found = []
+    for place in product(*ranges):
+        env = {axis.variable: n for axis, n in zip(loops.axes, place, strict=True)}
+        found.append(tuple(evaluated(loops.at(v), env) for v in range(len(strides))))
+    return found
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.data(),
+)
+@settings(max_examples=200, deadline=None)
+def test_merged_loops_walk_the_same_elements(extents: list[int], data: st.DataObject) -> None:
+    packed = [1] * len(extents)
+    for axis in reversed(range(len(extents) - 1)):
+        packed[axis] = packed[axis + 1] * extents[axis + 1]
+    other = data.draw(st.lists(st.sampled_from([0, 1, 3, 12]), min_size=len(extents),
+                               max_size=len(extents)))  # fmt: skip
+    strides = [packed, other]
+    expected = [
+        tuple(sum(i * s for i, s in zip(place, view, strict=True)) for view in strides)
+        for place in product(*map(range, extents))
+    ]
+    assert walked(extents, strides) == expected
+
+
+def test_what_lies_side_by_side_is_one_loop() -> None:
+    loops, counts = nest.nest([Value(n) for n in (4, 1, 5, 6)], [[30, 30, 6, 1], [30, 9, 6, 1]])
+    assert loops.depth == 1 and counts == {"i_count": Value(120)}
+    loops, _ = nest.nest([Value(n) for n in (4, 5, 6)], [[30, 6, 1], [60, 12, 2], [0, 0, 1]])
+    assert loops.depth == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (nest.product("y - 1", 24), "(y - 1) * 24"),
+        (nest.product("y", 1), "y"),
+        (nest.product("3", 8), "24"),
+        (nest.minus("y", "-2"), "y + 2"),
+        (nest.minus("y", "2 * t + 1"), "y - (2 * t + 1)"),
+        (nest.total("0", "y", "0"), "y"),
+        (nest.offset("y + ky", "0", 3, 8), "((y + ky) % 3) * 8"),
+        (nest.centred("in[i]", -128), "(in[i] + 128)"),
+        (nest.centred("in[i]", 0), "in[i]"),
+    ],
+)
+def test_expressions_read_as_a_person_writes_them(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_names() -> None:
+    names = Names()
+    assert names("a/b:0", "bias") == names("a/b:0", "bias") == "nn_a_b_0_bias"
+    assert names("a.b.0", "bias") == "nn_a_b_0_bias_2"
+    assert names("größe") == "nn_gr_e" and len(names("x" * 500)) < 60
+    assert [variable(n) for n in ("k", "do", "row", "a-b", "if")] == [
+        "k", "loop_do", "loop_row", "loop_a_b", "loop_if",
+    ]  # fmt: skip
+    assert "*/" not in comment("*/ evil \\\n /*") and "\n" not in comment("a\nb")
