@@ -1,4 +1,4 @@
-"""Where elements live: buffers, and the maps from a tensor's indices to a memory's nibbles.
+"""Where elements live: buffers, and (``maps``) which nibbles of a memory their elements are.
 
 Addresses and strides count **nibbles** (4 bits), so that 4-bit elements are first class: byte ``n``
 of a memory is nibbles ``2n`` (low) and ``2n + 1`` (high). An element of ``bits`` bits occupies
@@ -9,37 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import Literal
 
 import numpy as np
 
 from pipeline.errors import PlanError
 from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.maps import Affine, Map
 from pipeline.typed import misfit
 
 MOST_COPIES = 1 << 16
 """Of a buffer."""
-
-
-@dataclass(frozen=True)
-class Affine:
-    """Element (i, j, …) lives at ``base + Σ strides[d] * (i_d mod wrap[d])`` nibbles.
-
-    ``wrap[d] = 0`` means no modulus; a wrap makes a ring of rows, or ping-pong with wrap 2.
-    An empty ``wrap`` is all zeros.
-    """
-
-    base: int
-    strides: tuple[int, ...]
-    wrap: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Table:
-    """Element number ``n`` (row-major) lives at nibble ``cells[n]``."""
-
-    cells: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +45,7 @@ class Buffer:
     memory: str
     shape: tuple[int, ...]
     bits: int
-    map: Affine | Table
+    map: Map
     role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
     step: int = 1
     copies: int = 1
@@ -86,12 +66,7 @@ class Buffer:
             raise PlanError(f"buffer {self.name} is empty")
         if self.step < 0 or (self.step != 1 and self.role != "accumulator"):
             raise PlanError(f"buffer {self.name} of role {self.role} has steps of {self.step}")
-        if isinstance(self.map, Table):
-            fits = len(self.map.cells) == prod(self.shape) and min(self.map.cells) >= 0
-        else:
-            wrap = self.wrap
-            fits = len(self.map.strides) == len(wrap) == len(self.shape) and min(wrap) >= 0
-        if not fits:
+        if not self.map.fits(self.shape):
             raise PlanError(f"the map of buffer {self.name} is not of its shape")
 
     @property
@@ -106,25 +81,14 @@ class Buffer:
     @property
     def wrap(self) -> tuple[int, ...]:
         """The modulus of each axis, 0 for none."""
-        given = self.map.wrap if isinstance(self.map, Affine) else ()
-        return given or (0,) * len(self.shape)
+        return self.map.rings if isinstance(self.map, Affine) else (0,) * len(self.shape)
 
     @cached_property
     def extent(self) -> tuple[int, int]:
         """The lowest nibble of any element, and one past the highest, in any copy."""
-        ends = self._extent
+        low, high = self.map.extent(self.shape, self.nibbles)
         reach = self.copy_stride * (self.copies - 1)
-        return ends[0] + min(0, reach), ends[1] + max(0, reach)
-
-    @property
-    def _extent(self) -> tuple[int, int]:
-        if isinstance(self.map, Table):
-            return min(self.map.cells), max(self.map.cells) + self.nibbles
-        low = high = self.map.base
-        for extent, stride, ring in zip(self.shape, self.map.strides, self.wrap, strict=True):
-            reach = stride * (min(extent, ring or extent) - 1)
-            low, high = low + min(0, reach), high + max(0, reach)
-        return low, high + self.nibbles
+        return low + min(0, reach), high + max(0, reach)
 
     def meets(self, other: Buffer, granule: int = 1) -> bool:
         """Whether both reach into a granule, of so many nibbles, or lie around one."""
@@ -137,11 +101,7 @@ class Buffer:
         """Every element starts on a byte."""
         if self.copies > 1 and self.copy_stride % 2:
             return False
-        if isinstance(self.map, Table):
-            return not any(cell % 2 for cell in self.map.cells)
-        moving = zip(self.shape, self.map.strides, self.wrap, strict=True)
-        odd = any(stride % 2 and min(extent, ring or extent) > 1 for extent, stride, ring in moving)
-        return self.map.base % 2 == 0 and not odd
+        return self.map.starts_on_bytes(self.shape)
 
     def at(self, copy: int) -> Buffer:
         """The buffer's place number ``copy`` modulo their number, as a buffer of its own."""
@@ -150,10 +110,7 @@ class Buffer:
         number = copy % self.copies
         if number not in self._places:
             shift = number * self.copy_stride
-            if isinstance(self.map, Table):
-                moved: Affine | Table = Table(tuple(cell + shift for cell in self.map.cells))
-            else:
-                moved = replace(self.map, base=self.map.base + shift)
+            moved = self.map.moved(shift)
             self._places[number] = replace(self, map=moved, copies=1, copy_stride=0)
         return self._places[number]
 
@@ -163,39 +120,12 @@ class Buffer:
 
     def run(self, box: Box) -> int | None:
         """The first nibble of ``box`` if its elements lie row-major side by side, else None."""
-        if isinstance(self.map, Table) or any(self.wrap):
-            return None
-        base, expected = self.map.base, self.nibbles
-        for (start, stop), stride in zip(reversed(box), reversed(self.map.strides), strict=True):
-            if stop - start > 1 and stride != expected:
-                return None
-            base, expected = base + start * stride, expected * (stop - start)
-        return base
+        return self.map.run(box, self.nibbles)
 
     def addresses(self, box: Box) -> IntArray:
         """Nibble address of the first nibble of each element; shape: the extents of ``box``."""
-        if isinstance(self.map, Table):
-            return self._table[tuple(slice(start, stop) for start, stop in box)]
-        total = np.full((1,) * len(box), self.map.base, dtype=np.int64)
-        for axis, ((start, stop), stride, ring) in enumerate(
-            zip(box, self.map.strides, self.wrap, strict=True)
-        ):
-            index = np.arange(start, stop)
-            line = stride * (index % ring if ring else index)
-            total = total + line.reshape([-1 if d == axis else 1 for d in range(len(box))])
-        return total
-
-    @cached_property
-    def _table(self) -> IntArray:
-        assert isinstance(self.map, Table)
-        return np.array(self.map.cells, dtype=np.int64).reshape(self.shape)
+        return self.map.addresses(box, self.shape)
 
     def cells(self, box: Box) -> IntArray:
         """Every nibble address of the elements of ``box``: shape (elements, nibbles)."""
         return self.addresses(box).reshape(-1, 1) + np.arange(self.nibbles)
-
-
-def packed(shape: tuple[int, ...], bits: int, base: int = 0) -> Affine:
-    """Row-major, elements side by side; strides in nibbles."""
-    width = max(1, bits // 4)
-    return Affine(base, tuple(width * prod(shape[d + 1 :]) for d in range(len(shape))))

@@ -18,6 +18,7 @@ from pipeline.plan.vocabulary import (
     Move,
     Plan,
     PlanError,
+    Rows,
     Signal,
     Slice,
     Step,
@@ -51,9 +52,9 @@ def _buffer(buffer: Buffer) -> str:
         ]
         place = "byte " + " + ".join([_bytes(buffer.map.base), *terms])
     else:
-        cells = buffer.map.cells
-        last = max(cells) + buffer.nibbles - 1
-        place = f"a table, bytes {_bytes(min(cells))}…{_bytes(last)}"
+        low, stop = buffer.map.extent(buffer.shape, buffer.nibbles)
+        kind = "rows" if isinstance(buffer.map, Rows) else "a table"
+        place = f"{kind}, bytes {_bytes(low)}…{_bytes(stop - 1)}"
     return f"{buffer.name}: {shape} x {buffer.bits} bit{role} in {buffer.memory} at {place}"
 
 

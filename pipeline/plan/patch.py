@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.reads import Axis, array
-from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.vocabulary import Affine, Buffer, Rows, Table
 
 MOST_PARTS = 64
 """Of a patch: more are not worth the trouble."""
@@ -92,9 +92,14 @@ class Patch:
     def addresses(self) -> IntArray:
         """The first nibble of each element; shape ``shape``."""
         address = self.buffer.map
-        if not isinstance(address, Affine):
+        if isinstance(address, Table):
             table = self.buffer.addresses(self.buffer.box)
             return np.asarray(table[np.ix_(*(array(axis) for axis in self.axes))])
+        if isinstance(address, Rows):
+            first = np.array(address.cells, dtype=np.int64)[array(self.axes[0])]
+            rest = (0, *address.strides)
+            rows = first.reshape(-1, *(1,) * (len(rest) - 1))
+            return rows + _outer((range(1), *self.axes[1:]), rest, 0, np.int64)
         rings = zip(self.axes, self.buffer.wrap, strict=True)
         wrapped = [np.asarray(axis) % ring if ring else axis for axis, ring in rings]
         return _outer(wrapped, address.strides, address.base, np.int64)
@@ -121,11 +126,13 @@ class Patch:
     def parts(self) -> tuple[Part, ...] | None:
         """The grid cut where it goes round a ring: each part is evenly spaced. None if none is."""
         place = self.buffer.map
-        if not isinstance(place, Affine) or not self.size:
+        if isinstance(place, Table) or not self.size:
             return None
         ranges = [axis for axis in self.axes if isinstance(axis, range)]
         if len(ranges) < len(self.axes):
             return None
+        if isinstance(place, Rows):
+            return self._rows(place, ranges)
         cuts = [_segments(axis, ring) for axis, ring in zip(ranges, self.buffer.wrap, strict=True)]
         if prod(map(len, cuts)) > MOST_PARTS:
             return None
@@ -139,12 +146,24 @@ class Patch:
             for chosen in product(*cuts)
         )
 
+    def _rows(self, place: Rows, ranges: list[range]) -> tuple[Part, ...] | None:
+        """One part a row."""
+        if len(ranges[0]) > MOST_PARTS:
+            return None
+        rest = tuple(slice(0, len(axis)) for axis in ranges[1:])
+        inner = list(zip(place.strides, ranges[1:], strict=True))
+        strides = (0, *(stride * axis.step for stride, axis in inner))
+        base = sum(stride * axis.start for stride, axis in inner)
+        return tuple(
+            Part((slice(n, n + 1), *rest), place.cells[row] + base, strides)
+            for n, row in enumerate(ranges[0])
+        )
+
     @cached_property
     def apart(self) -> bool:
         """No two elements share a cell. False where that is not plain to see."""
-        if self.parts is None:
+        if self.parts is None or not isinstance(self.buffer.map, Affine):
             return False
-        assert isinstance(self.buffer.map, Affine)
         reaches, around = list[tuple[int, int]](), len(self.parts) > 1
         rings = zip(self.axes, self.buffer.map.strides, self.buffer.wrap, strict=True)
         for axis, stride, ring in rings:

@@ -16,13 +16,13 @@ from pipeline.plan import vocabulary as v
 CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(v.Lin, v.Affine, v.Table, v.Buffer, v.Slice, v.Track, v.Plan, Memory),
+        *(v.Lin, v.Affine, v.Rows, v.Table, v.Buffer, v.Slice, v.Track, v.Plan, Memory),
         *(v.Compute, v.Clear, v.Finish, v.Move, v.Signal, v.Wait, v.Loop),
     )
 }
 
 
-OFTEN = {"copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1}
+OFTEN = {"copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": ""}
 """Fields that are left out where they have these values."""
 
 

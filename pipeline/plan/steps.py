@@ -62,6 +62,7 @@ class Compute:
         partial: add to the accumulators in ``out``, which a ``Clear`` opened and a ``Finish`` ends.
         scratch: names of buffers whose contents the kernel destroys.
         frame: whose activations all slices hold; as in every other step.
+        kernel: which C runs it (``pipeline.kernels``); "": whatever the generator has that can.
     """
 
     op: str
@@ -72,6 +73,7 @@ class Compute:
     partial: bool = False
     scratch: tuple[str, ...] = ()
     frame: Index = 0
+    kernel: str = ""
 
 
 @dataclass(frozen=True)

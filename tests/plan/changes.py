@@ -25,6 +25,7 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Plan,
+    Rows,
     Signal,
     Slice,
     Table,
@@ -203,11 +204,14 @@ def coefficients(site: Site, pairs: tuple[tuple[str, int], ...]) -> tuple[tuple[
     return ((name, factor + int(site.pick((-1, 1)))), *rest)
 
 
-def place(site: Site, map_: Affine | Table) -> Affine | Table:
+def place(site: Site, map_: Affine | Rows | Table) -> Affine | Rows | Table:
     """Where another buffer lies, or the same cells in another form."""
     if site.chance(0.5):
         return site.pick(site.plan.buffers).map
     node = site.node
+    if isinstance(map_, Affine) and not any(map_.wrap) and site.chance(0.3):
+        cells = tuple(map_.base + n * map_.strides[0] for n in range(node.shape[0]))
+        return Rows(cells, map_.strides[1:])
     if isinstance(map_, Affine) and site.chance(0.5):
         return Table(tuple(int(cell) for cell in node.addresses(node.box).reshape(-1)))
     return packed(node.shape, node.bits, node.extent[0])
@@ -236,6 +240,7 @@ STEP: dict[str, Change] = {"op": any_of(operators), "frame": index}
 CHANGES: dict[type, dict[str, Change]] = {
     Lin: {"const": near, "coef": coefficients},
     Affine: {"base": near, "strides": one(near), "wrap": wrap},
+    Rows: {"cells": one(near), "strides": one(near)},
     Table: {"cells": one(near)},
     Buffer: {
         "name": any_of(buffers),
@@ -258,6 +263,7 @@ CHANGES: dict[type, dict[str, Change]] = {
         "order": order,
         "partial": either(False, True),
         "scratch": scratch,
+        "kernel": either("", "none"),
     },
     Clear: {**STEP, "acc": piece},
     Finish: {**STEP, "acc": piece, "out": piece, "ins": slices, "unit": unit},

@@ -23,6 +23,7 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Plan,
+    Rows,
     Signal,
     Slice,
     Table,
@@ -275,6 +276,32 @@ def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
     )
 
 
+def rows_anywhere(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """A row a step, each where there is room: over input rows that died, and above them."""
+    b = Builder(rng)
+    b.tensor("x", (5, 4, 2), U8)
+    b.conv("y", "x", 3, 3, U8, 7)
+    graph = b.graph("x")
+    x = Buffer("x", "x", "sram", (5, 4, 2), 8, packed((5, 4, 2), 8))
+    y = Buffer("y", "y", "sram", (3, 2, 3), 8, Rows((80, 0, 16), (6, 2)))
+    fixed = constants(graph)
+    steps = tuple(
+        Compute(
+            "y",
+            Slice("y", (row, 0, 0), (1, 2, 3)),
+            (Slice("x", (row, 0, 0), (3, 4, 2)), *map(whole, fixed)),
+            (1, 1, 3),
+        )
+        for row in range(3)
+    )
+    memories = (Memory("sram", 64), Memory("flash", 256, "rom"))
+    resident = ("x", *(buffer.name for buffer in fixed))
+    return (
+        Plan("fixture", "by hand", memories, (x, y, *fixed), (Track("cpu", steps),), resident, "y"),
+        graph,
+    )
+
+
 def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """Whole tensors: a table and a sum in place, a broadcast factor, a reshape that stays put."""
     net = Net((3, 3, 2), int(rng.integers(1 << 30)))
@@ -292,5 +319,6 @@ FIXTURES = {
     "channel_partial": channel_partial,
     "double_buffer": double_buffer,
     "row_ring": row_ring,
+    "rows_anywhere": rows_anywhere,
     "residual": residual,
 }

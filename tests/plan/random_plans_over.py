@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from pipeline.graph.tensor import Box
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Table
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Rows, Table
 from tests.plan.random_plans_draft import Draft, Place, Task
 from tests.plan.reference_places import Wrong, nibbles
 from tests.plan.reference_places import units as computed
@@ -20,6 +20,10 @@ def extent(buffer: Buffer) -> Span:
     """The lowest nibble, and one past the highest."""
     if isinstance(buffer.map, Table):
         low, high = min(buffer.map.cells), max(buffer.map.cells)
+    elif isinstance(buffer.map, Rows):
+        reaches = [s * (n - 1) for s, n in zip(buffer.map.strides, buffer.shape[1:], strict=True)]
+        low = min(buffer.map.cells) + sum(min(0, reach) for reach in reaches)
+        high = max(buffer.map.cells) + sum(max(0, reach) for reach in reaches)
     else:
         wrap = buffer.map.wrap or (0,) * len(buffer.shape)
         axes = zip(buffer.shape, buffer.map.strides, wrap, strict=True)
@@ -31,8 +35,9 @@ def extent(buffer: Buffer) -> Span:
 
 
 def moved(buffer: Buffer, by: int) -> Buffer:
-    if isinstance(buffer.map, Table):
-        return replace(buffer, map=Table(tuple(cell + by for cell in buffer.map.cells)))
+    if isinstance(buffer.map, Table | Rows):
+        cells = tuple(cell + by for cell in buffer.map.cells)
+        return replace(buffer, map=replace(buffer.map, cells=cells))
     assert isinstance(buffer.map, Affine)
     return replace(buffer, map=replace(buffer.map, base=buffer.map.base + by))
 

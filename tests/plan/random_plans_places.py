@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Table, packed
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Rows, Table, packed
 from tests.plan.random_plans_draft import Draft, Place, Task
 from tests.plan.random_plans_over import Span, extent, meet, moved, over_inputs
 
@@ -80,7 +80,10 @@ def _mapped(draft: Draft, buffer: Buffer, wrap: Place) -> Buffer:
     if buffer.memory == "stream":
         return replace(buffer, copy_stride=prod(shape) * width)
     if not wrap and draft.chance(0.2):
-        made = replace(buffer, map=_table(draft, prod(shape), width))
+        if draft.chance(0.5):
+            made = replace(buffer, map=_rows(draft, shape, width))
+        else:
+            made = replace(buffer, map=_table(draft, prod(shape), width))
     else:
         made = replace(buffer, map=_affine(draft, shape, wrap, width), copies=1)
         made = replace(moved(made, -extent(made)[0]), copies=buffer.copies)
@@ -99,6 +102,19 @@ def _table(draft: Draft, count: int, width: int) -> Table:
         cells[0] = cells[-1]
     draft.features.add("table")
     return Table(tuple(cell - min(cells) for cell in cells))
+
+
+def _rows(draft: Draft, shape: Place, width: int) -> Rows:
+    """Each index of the first axis anywhere; the elements of one side by side."""
+    inner = _affine(draft, shape[1:], (), width) if len(shape) > 1 else Affine(0, ())
+    low, high = inner.extent(shape[1:], width)
+    each = high - low
+    cells = [each * int(n) for n in draft.rng.permutation(shape[0] + draft.below(3))[: shape[0]]]
+    if draft.slip(0.04):
+        cells[0] = cells[-1] + width
+    draft.features.add("rows")
+    least = min(cells) + low
+    return Rows(tuple(cell - least for cell in cells), inner.strides)
 
 
 def _affine(draft: Draft, shape: Place, wrap: Place, width: int) -> Affine:

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 
 from pipeline.graph.tensor import Box
-from pipeline.plan.vocabulary import Affine, Buffer, Index, Loop, Slice, Step
+from pipeline.plan.vocabulary import Affine, Buffer, Index, Loop, Rows, Slice, Step
 
 Env = dict[str, int]
 Place = tuple[int, ...]
@@ -73,6 +73,10 @@ def nibbles(buffer: Buffer, copy: int, place: Place) -> range:
         first = buffer.map.base
         for i, stride, ring in zip(place, buffer.map.strides, wrap, strict=True):
             first += stride * (i % ring if ring else i)
+    elif isinstance(buffer.map, Rows):
+        first = buffer.map.cells[place[0]]
+        for i, stride in zip(place[1:], buffer.map.strides, strict=True):
+            first += stride * i
     else:
         first = buffer.map.cells[ordinal(place, buffer.shape)]
     first += (copy % buffer.copies) * buffer.copy_stride

@@ -1,0 +1,168 @@
+"""Maps from a tensor's indices to a memory's nibbles: by strides, by rows, or by a table.
+
+Each answers for a tensor of ``shape`` whose elements take ``nibbles`` each; extents end exclusive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from pipeline.graph.tensor import Box, IntArray
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Element (i, j, …) lives at ``base + Σ strides[d] * (i_d mod wrap[d])`` nibbles.
+
+    ``wrap[d] = 0`` means no modulus; a wrap makes a ring of rows, or ping-pong with wrap 2.
+    An empty ``wrap`` is all zeros.
+    """
+
+    base: int
+    strides: tuple[int, ...]
+    wrap: tuple[int, ...] = ()
+
+    def fits(self, shape: Shape) -> bool:
+        wrap = self.rings
+        return len(self.strides) == len(wrap) == len(shape) and min(wrap) >= 0
+
+    @property
+    def rings(self) -> tuple[int, ...]:
+        """The modulus of each axis, 0 for none."""
+        return self.wrap or (0,) * len(self.strides)
+
+    def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
+        low = high = self.base
+        for extent, stride, ring in zip(shape, self.strides, self.rings, strict=True):
+            reach = stride * (min(extent, ring or extent) - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        return low, high + nibbles
+
+    def starts_on_bytes(self, shape: Shape) -> bool:
+        moving = zip(shape, self.strides, self.rings, strict=True)
+        odd = any(stride % 2 and min(extent, ring or extent) > 1 for extent, stride, ring in moving)
+        return self.base % 2 == 0 and not odd
+
+    def moved(self, by: int) -> Affine:
+        return replace(self, base=self.base + by)
+
+    def run(self, box: Box, nibbles: int) -> int | None:
+        """The first nibble of ``box`` if its elements lie row-major side by side, else None."""
+        if any(self.wrap):
+            return None
+        base, expected = self.base, nibbles
+        for (start, stop), stride in zip(reversed(box), reversed(self.strides), strict=True):
+            if stop - start > 1 and stride != expected:
+                return None
+            base, expected = base + start * stride, expected * (stop - start)
+        return base
+
+    def addresses(self, box: Box, shape: Shape) -> IntArray:
+        lines = []
+        for (start, stop), stride, ring in zip(box, self.strides, self.rings, strict=True):
+            index = np.arange(start, stop)
+            lines.append(stride * (index % ring if ring else index))
+        return outer_sum(self.base, lines)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Element (i, j, …) lives at ``cells[i] + Σ strides[d] * (j, …)_d``: each index of the first
+    axis, a row of an image, lies anywhere."""
+
+    cells: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def fits(self, shape: Shape) -> bool:
+        return (len(self.cells), 1 + len(self.strides)) == (shape[0], len(shape))
+
+    def row(self, index: int) -> Affine:
+        """Row ``index`` of the tensor, counted from 0, as a tensor of one row."""
+        return Affine(self.cells[index], (0, *self.strides))
+
+    def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
+        low, high = self._inner.extent(shape[1:], nibbles)
+        return min(self.cells) + low, max(self.cells) + high
+
+    def starts_on_bytes(self, shape: Shape) -> bool:
+        inner = self._inner.starts_on_bytes(shape[1:])
+        return inner and not any(cell % 2 for cell in self.cells)
+
+    def moved(self, by: int) -> Rows:
+        return replace(self, cells=tuple(cell + by for cell in self.cells))
+
+    def run(self, box: Box, nibbles: int) -> int | None:
+        first, stop = box[0]
+        if stop - first < 1:
+            return None
+        line = self._inner.run(box[1:], nibbles)
+        each = nibbles * prod(stop - start for start, stop in box[1:])
+        held = self.cells[first:stop]
+        if line is None or any(b - a != each for a, b in pairwise(held)):
+            return None
+        return held[0] + line
+
+    def addresses(self, box: Box, shape: Shape) -> IntArray:
+        first, stop = box[0]
+        lines = [np.array(self.cells[first:stop], dtype=np.int64)]
+        for (start, end), stride in zip(box[1:], self.strides, strict=True):
+            lines.append(stride * np.arange(start, end))
+        return outer_sum(0, lines)
+
+    @property
+    def _inner(self) -> Affine:
+        return Affine(0, self.strides)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Element number ``n`` (row-major) lives at nibble ``cells[n]``."""
+
+    cells: tuple[int, ...]
+
+    def fits(self, shape: Shape) -> bool:
+        return len(self.cells) == prod(shape) and min(self.cells) >= 0
+
+    def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
+        return min(self.cells), max(self.cells) + nibbles
+
+    def starts_on_bytes(self, shape: Shape) -> bool:
+        return not any(cell % 2 for cell in self.cells)
+
+    def moved(self, by: int) -> Table:
+        return Table(tuple(cell + by for cell in self.cells))
+
+    def run(self, box: Box, nibbles: int) -> int | None:
+        """Not looked for."""
+        return None
+
+    def addresses(self, box: Box, shape: Shape) -> IntArray:
+        return self._array.reshape(shape)[tuple(slice(start, stop) for start, stop in box)]
+
+    @cached_property
+    def _array(self) -> IntArray:
+        return np.array(self.cells, dtype=np.int64)
+
+
+Map = Affine | Rows | Table
+
+
+def outer_sum(base: int, lines: list[IntArray]) -> IntArray:
+    """``base`` and one number of each line added, for all combinations."""
+    total = np.full((1,) * len(lines), base, dtype=np.int64)
+    for axis, line in enumerate(lines):
+        total = total + line.reshape([-1 if d == axis else 1 for d in range(len(lines))])
+    return total
+
+
+def packed(shape: Shape, bits: int, base: int = 0) -> Affine:
+    """Row-major, elements side by side; strides in nibbles."""
+    width = max(1, bits // 4)
+    return Affine(base, tuple(width * prod(shape[d + 1 :]) for d in range(len(shape))))
