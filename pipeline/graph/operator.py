@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from pipeline.graph.access import Operand, Term
+from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
 Tensors = Mapping[str, Tensor]
@@ -34,7 +34,13 @@ class Operator(ABC):
 
     ``combine`` says how contributions to one accumulator meet: by sum or by maximum; ``whole``
     operators have no partial result.
+
+    Attributes:
+        element_wise: an output element is made of the inputs' elements at its place, or of those
+            that are broadcast to it; kernels compute one after the other.
     """
+
+    element_wise: ClassVar[bool] = False
 
     name: str
     inputs: tuple[str, ...]
@@ -63,6 +69,34 @@ class Operator(ABC):
         """Constants read once an element's sum is complete, such as a bias."""
         return ()
 
+    def reads(self, tensors: Tensors) -> tuple[Operand, ...]:
+        """All that is read, one entry for each time; constants of ``completion`` at the end."""
+        terms = (operand for term in self.terms(tensors) for operand in term.operands)
+        return (*terms, *self.completion(tensors))
+
+    def overwritable(self, tensors: Tensors) -> tuple[str, ...]:
+        """Inputs whose place the output can take, if nothing else needs them: of an element-wise
+        operator those of its size that are not broadcast.
+
+        Each output element then lies where the one input element lay that no other output reads.
+        """
+        target, operands = tensors[self.output], self.reads(tensors)
+        return tuple(
+            name
+            for name in self.same_sized(tensors)
+            if self.element_wise
+            and all(_same_place(o, target.shape) for o in operands if o.tensor == name)
+        )
+
+    def same_sized(self, tensors: Tensors) -> tuple[str, ...]:
+        """Inputs that take as much room as the output."""
+        target = tensors[self.output]
+        return tuple(
+            name
+            for name in dict.fromkeys(self.inputs)
+            if (tensors[name].size, tensors[name].dtype.bits) == (target.size, target.dtype.bits)
+        )
+
     @abstractmethod
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
         """Exact accumulators (n, extents of ``out``) from the given parts of the operands.
@@ -90,6 +124,14 @@ class Operator(ABC):
         """Multiply–accumulates of one frame, padding included; 0 where nothing is multiplied."""
         products = any(len(term.operands) > 1 for term in self.terms(tensors))
         return tensors[self.output].size * self.atoms(tensors) if products else 0
+
+
+def _same_place(operand: Operand, shape: tuple[int, ...]) -> bool:
+    """Output element (i, j, …) reads element (i, j, …) and no other."""
+    return len(operand.windows) == len(shape) and all(
+        window == Window(axis) or (extent == 1 and window == Window(None))
+        for axis, (window, extent) in enumerate(zip(operand.windows, shape, strict=True))
+    )
 
 
 Clip = tuple[int, int] | None

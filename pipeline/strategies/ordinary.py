@@ -21,7 +21,6 @@ from pipeline.scratch import scratch_bytes
 from pipeline.strategies.arrangement import WORD, round_up
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
-from pipeline.strategies.in_place import ELEMENTWISE, overwritable
 from pipeline.strategies.placement import Placement, place
 from pipeline.strategies.prologue import Prologue
 from pipeline.strategies.skyline import Block
@@ -118,7 +117,7 @@ def needed(graph: Graph) -> list[Operator]:
 
 def _task(op: Operator, graph: Graph, number: dict[str, int], scratch: int) -> Task:
     reads = tuple(number[name] for name in dict.fromkeys(op.inputs))
-    over = tuple(number[name] for name in overwritable(op, graph.tensors))
+    over = tuple(number[name] for name in op.overwritable(graph.tensors))
     return Task(reads, number[op.output], over, scratch)
 
 
@@ -187,7 +186,7 @@ def _corner_and_size(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _unit(op: Operator, shape: tuple[int, ...]) -> tuple[int, ...]:
     """What a kernel reads the inputs of before it writes any of it: one element, all of a reshape,
     otherwise a pixel."""
-    if isinstance(op, ELEMENTWISE):
+    if op.element_wise:
         return ()
     if isinstance(op, Reshape):
         return shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class Add(Operator):
     TFLite's int8 ADD: each operand is shifted left by ``left_shift``, multiplied by its own
     ``operand_requants``, and the sum by ``requant``.
     """
+
+    element_wise: ClassVar[bool] = True
 
     operands: tuple[str, str] = ("", "")
     left_shift: int = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from pipeline.graph.tensor import Box, IntArray
 class Lookup(Operator):
     """``table[q - minimum]`` for every stored integer q: sigmoid, tanh, hard-swish, leaky ReLU,
     a change of quantization. Entry 0 is for the input type's least integer."""
+
+    element_wise: ClassVar[bool] = True
 
     combine: Literal["add", "maximum", "whole"] = "whole"
     table: tuple[int, ...] = ()

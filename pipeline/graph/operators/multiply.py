@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from pipeline.graph.tensor import Box, IntArray
 @dataclass(frozen=True)
 class Multiply(Operator):
     """``operands`` (activations or constants) multiplied, then requantized: TFLite's int8 MUL."""
+
+    element_wise: ClassVar[bool] = True
 
     operands: tuple[str, str] = ("", "")
     requant: FixedPoint = FixedPoint((0,), (0,))

@@ -36,6 +36,10 @@ class Reshape(Operator):
         windows = tuple(Window(None, extent) for extent in tensors[self.inputs[0]].shape)
         return (Term((Operand(self.inputs[0], windows),)),)
 
+    def overwritable(self, tensors: Tensors) -> tuple[str, ...]:
+        """What it takes at once it may leave where it is."""
+        return self.same_sized(tensors)
+
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         dtype = tensors[self.output].dtype
         return dtype.minimum, dtype.maximum

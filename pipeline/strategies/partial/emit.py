@@ -22,7 +22,6 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.plan.vocabulary import Loop as PlanLoop
 from pipeline.plan.vocabulary import Step as PlanStep
-from pipeline.strategies.in_place import ELEMENTWISE
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
 
@@ -149,7 +148,7 @@ class Emitter:
 def unit(op: Operator, shape: tuple[int, ...]) -> tuple[int, ...]:
     """What a kernel reads the inputs of before it writes any of it: one element, all of a reshape,
     otherwise a pixel."""
-    if isinstance(op, ELEMENTWISE):
+    if op.element_wise:
         return ()
     if isinstance(op, Reshape):
         return shape

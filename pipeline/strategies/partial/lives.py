@@ -14,7 +14,6 @@ from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
 Scratch = Callable[[str, str, int], int]
@@ -116,5 +115,5 @@ def _read_after(plan: Schedule, place: int, makers: Mapping[str, Operator]) -> s
 
 def _overwritten(op: Operator, graph: Graph, later: set[str]) -> str:
     """The input whose place the output takes: one that dies here."""
-    dying = set(overwritable(op, graph.tensors)) - later - {graph.output}
+    dying = set(op.overwritable(graph.tensors)) - later - {graph.output}
     return next((name for name in op.inputs if name in dying), "")

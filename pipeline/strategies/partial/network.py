@@ -16,7 +16,6 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.work import Task, Work
 
 Kind = Literal["channelwise", "aggregating", "other"]
@@ -71,7 +70,7 @@ class Network:
                 kind(op, graph.tensors),
                 number[op.output],
                 mask(op.inputs),
-                mask(overwritable(op, graph.tensors)),
+                mask(op.overwritable(graph.tensors)),
             )
             for op in operators
         )

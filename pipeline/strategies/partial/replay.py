@@ -15,7 +15,6 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
 
@@ -75,7 +74,7 @@ class _Replay:
     def full(self, place: int, step: Step, whole: set[str], later: set[str]) -> set[str]:
         op = self.once(step)
         self.need(step, op.inputs, whole)
-        dying = set(overwritable(op, self.graph.tensors)) - later
+        dying = set(op.overwritable(self.graph.tensors)) - later
         held = whole if dying else whole | {step.tensor}
         self.loads.append(Load(step, place, sum(map(self.nibbles, held)), 0))
         return whole | {step.tensor}

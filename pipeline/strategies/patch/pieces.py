@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.strategies.in_place import overwritable
 from pipeline.strategies.partial.lives import Piece
 from pipeline.strategies.partial.network import kind
 from pipeline.strategies.patch.stage import Stage
@@ -40,7 +39,7 @@ def program(graph: Graph, stage: Stage, rest: Sequence[Operator], limit: int) ->
     for n, op in enumerate(rest):
         size, shape = graph.tensors[op.output].size, graph.tensors[op.output].shape
         dying = [name for name in op.inputs if last[name] == n]
-        over = next((name for name in overwritable(op, graph.tensors) if name in dying), "")
+        over = next((name for name in op.overwritable(graph.tensors) if name in dying), "")
         whole = sum(graph.tensors[name].size for name in held) + size
         if not over and whole > limit and _depthwise(op, graph) and op.inputs[0] in dying:
             over = op.inputs[0]

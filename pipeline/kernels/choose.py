@@ -1,0 +1,48 @@
+"""Which kernels a board's core has, and which is the fastest for a form."""
+
+from __future__ import annotations
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.kernels import cortex_m
+from pipeline.kernels.form import Form
+from pipeline.kernels.int8 import Portable, word
+from pipeline.kernels.kernel import Kernel
+
+
+def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
+    """Those that might compute ``form``."""
+    fast = cortex_m.KERNELS if cortex_m.has_dsp(hardware) else ()
+    return (*fast, Portable(word(form.op), hardware.cycles_per_mac))
+
+
+def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
+    """All that compute ``form``, the fastest first."""
+    able = [kernel for kernel in kernels(form, hardware) if kernel.accepts(form)]
+    return tuple(sorted(able, key=lambda kernel: kernel.cycles(form)))
+
+
+def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
+    """The fastest; without ``scratch``, of those that need none.
+
+    Raises:
+        ThimbleError: where there is none.
+    """
+    able = offers(form, hardware)
+    for kernel in able:
+        if scratch or not kernel.scratch_bytes(form):
+            return kernel
+    why = " or ".join(dict.fromkeys(k.why_not(form) for k in kernels(form, hardware)))
+    raise ThimbleError(f"{form.op.name}: {why}")
+
+
+def named(name: str, form: Form, hardware: Hardware) -> Kernel:
+    """The kernel that a plan calls ``name``.
+
+    Raises:
+        ThimbleError: where there is none of this name for the operator on this board.
+    """
+    for kernel in kernels(form, hardware):
+        if kernel.name == name:
+            return kernel
+    raise ThimbleError(f"{form.op.name}: this board has no kernel {name} for it")

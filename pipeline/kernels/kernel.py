@@ -1,0 +1,52 @@
+"""What every kernel declares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from pipeline.kernels.form import Form
+
+
+class Kernel(ABC):
+    """C for some forms of some operators."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a step of a plan calls it: its set's name, and its own in that."""
+
+    @abstractmethod
+    def why_not(self, form: Form) -> str:
+        """Why it does not compute ``form``, in words that fit behind the operator's name; "" where
+        it does."""
+
+    def accepts(self, form: Form) -> bool:
+        return not self.why_not(form)
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """The block of outputs whose inputs it reads before it writes any of them, see
+        ``Compute``: one element of an element-wise operator, all of one that reads all for any
+        element and adds nothing up, such as a reshape; otherwise a pixel."""
+        extents, op = form.out.extents, form.op
+        if op.element_wise:
+            return ()
+        if op.combine == "whole":
+            windows = (w for operand in op.reads(form.graph.tensors) for w in operand.windows)
+            if all(window.axis is None for window in windows):
+                return extents
+        elif len(extents) == 1:
+            return (1,)
+        return (*[1] * (len(extents) - 1), extents[-1])
+
+    def scratch_bytes(self, form: Form) -> int:
+        """Of the arena, at a word; destroyed."""
+        return 0
+
+    @abstractmethod
+    def cycles(self, form: Form) -> float:
+        """Modelled, of one step."""
+
+    def overlap(self, form: Form, tensor: str) -> int | None:
+        """Whether the output may lie over ``tensor``, which dies: None: apart. Otherwise it begins
+        where that begins, or so many nibbles after it, or before that."""
+        return 0 if tensor in form.op.overwritable(form.graph.tensors) else None
