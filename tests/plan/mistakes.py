@@ -57,13 +57,19 @@ def rebuilt(root: Any, path: Path, value: Any) -> Any:
     return (*root[:head], rebuilt(root[head], rest, value), *root[head + 1 :])
 
 
-def a_field(rng: Rng, plan: Plan, graph: Graph) -> tuple[str, Callable[[], Plan]]:
+def a_field(rng: Rng, plan: Plan, graph: Graph, only: str = "") -> tuple[str, Callable[[], Plan]]:
     """What is changed, and how to make the plan: a likely mistake in one field of one object, or
-    seldom what no field holds."""
+    seldom what no field holds. In any field, or ``only`` in this one: ``Buffer.bits``."""
     found: dict[type, list[Path]] = {}
     for path, node in nodes(plan):
         found.setdefault(type(node), []).append(path)
-    names = [(cls, name) for cls in CHANGES if cls in found for name in CHANGES[cls]]
+    names = [
+        (cls, name)
+        for cls in CHANGES
+        if cls in found
+        for name in CHANGES[cls]
+        if only in ("", f"{cls.__name__}.{name}")
+    ]
     cls, name = names[int(rng.integers(len(names)))]
     path = found[cls][int(rng.integers(len(found[cls])))]
     site = Site(rng, plan, graph, at(plan, path))

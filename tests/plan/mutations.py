@@ -66,15 +66,18 @@ def tried(make: Callable[[], T]) -> tuple[T | None, str]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def mutant(rng: Rng, plan: Plan, graph: Graph) -> tuple[Mutant, str]:
-    """``plan`` with one mistake, seldom with two; and what its making ended in, if not well."""
+def mutant(rng: Rng, plan: Plan, graph: Graph, only: str = "") -> tuple[Mutant, str]:
+    """``plan`` with one mistake, seldom with two; and what its making ended in, if not well. Any
+    mistakes, or ``only`` those of one kind: ``a_twin``, ``Buffer.bits``."""
     kinds = []
+    mistakes = [each for each in MISTAKES if only in ("", each.__name__)]
+    of_a_field = 1.0 if not mistakes else 0.0 if only else 0.75
     for _ in range(2 if rng.random() < 0.1 else 1):
-        if rng.random() < 0.25:
-            mistake = MISTAKES[int(rng.integers(len(MISTAKES)))]
+        if rng.random() >= of_a_field:
+            mistake = mistakes[int(rng.integers(len(mistakes)))]
             kind, made = mistake.__name__, tried(lambda p=plan, m=mistake: m(rng, p))
         else:
-            kind, make = a_field(rng, plan, graph)
+            kind, make = a_field(rng, plan, graph, only)
             made = tried(make)
         kinds.append(kind)
         changed, raw = made
@@ -84,16 +87,19 @@ def mutant(rng: Rng, plan: Plan, graph: Graph) -> tuple[Mutant, str]:
     return Mutant(" and ".join(kinds), plan), ""
 
 
-def trial(subject: Subject, seed: int, number: int, judge_refused: bool = True) -> Tally:
+def trial(
+    subject: Subject, seed: int, number: int, judge_refused: bool = True, only: str = ""
+) -> Tally:
     """Of one subject ``number`` mutants, and as many as are refused when they are made.
 
-    Unless ``judge_refused``, those that the verifier refuses are counted as harmless.
+    Unless ``judge_refused``, those that the verifier refuses are counted as harmless. ``only``: of
+    one kind of mistake.
     """
     rng = np.random.default_rng([seed, *subject.name.encode()])
     right = wanted(subject.plan, subject.graph, subject.inputs)
     tally = Tally()
     while tally.mutants - tally.unmade < number:
-        made, raw = mutant(rng, subject.plan, subject.graph)
+        made, raw = mutant(rng, subject.plan, subject.graph, only)
         plan = made.plan
         if plan and tried(lambda plan=plan: repr(plan))[0] == repr(subject.plan):
             continue

@@ -104,23 +104,33 @@ def test_every_mistake_changes_something(mistake: Callable[[Rng, Plan], Plan]) -
 
 
 @pytest.mark.parametrize(
-    ("owner", "check", "name"),
+    ("owner", "check", "name", "mistake"),
     [
-        (Ledger, "in_order", "herringbone"),
-        (Ledger, "scratch", "herringbone"),
-        (Ledger, "take", "row_ring"),
-        (Races, "_touch", "double_buffer"),
-        (Tokens, "destroy", "herringbone layout=slots"),
-        (_Verifier, "whole", "channel_partial"),
-        (_Verifier, "sums_fit", "channel_partial"),
+        (Ledger, "in_order", "herringbone", "Compute.order"),
+        (Ledger, "scratch", "herringbone", "a_scratch_more"),
+        (Ledger, "take", "row_ring", "a_step_in_a_loop"),
+        (Races, "_touch", "double_buffer", "Wait.counter"),
+        (Tokens, "destroy", "herringbone layout=slots", "a_scratch_more"),
+        (_Verifier, "whole", "channel_partial", "Lin.const"),
+        (_Verifier, "sums_fit", "channel_partial", "Buffer.bits"),
     ],
 )
 def test_a_hole_in_the_verifier_is_found(
-    monkeypatch: pytest.MonkeyPatch, owner: type, check: str, name: str
+    monkeypatch: pytest.MonkeyPatch, owner: type, check: str, name: str, mistake: str
 ) -> None:
-    """Without one of its checks, it accepts mutants that change an output."""
+    """Without one of its checks, it accepts mutants that change an output: one in twenty or more
+    of those with this mistake, and none with all checks."""
+    seeds, subject = range(20), subjects()[name]
+    assert not trial(subject, 0, 20, judge_refused=False, only=mistake).wrong
     monkeypatch.setattr(owner, check, lambda *_, **__: None)
-    assert trial(subjects()[name], 7, 300, judge_refused=False).wrong
+    assert any(trial(subject, n, 20, judge_refused=False, only=mistake).wrong for n in seeds)
+
+
+@pytest.mark.parametrize("kind", ["Buffer.bits", "a_twin"])
+def test_mutants_of_one_kind(kind: str) -> None:
+    tally = trial(subjects()["channel_partial"], 1, 20, judge_refused=False, only=kind)
+    kinds = {each.removesuffix(" wrong") for each in tally.kinds}
+    assert kinds == {kind} and tally.mutants >= 20
 
 
 HARMFUL = (
