@@ -38,9 +38,15 @@ class Operator(ABC):
     Attributes:
         element_wise: an output element is made of the inputs' elements at its place, or of those
             that are broadcast to it; kernels compute one after the other.
+        accumulates: what an output element is made of may be added (or compared) part by part, in
+            accumulators that are requantized once they are complete.
+        weighted: sums of products with weights, which lead with the output's channels, and a bias:
+            the two ``parameters``.
     """
 
     element_wise: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
 
     name: str
     inputs: tuple[str, ...]
@@ -73,6 +79,21 @@ class Operator(ABC):
         """All that is read, one entry for each time; constants of ``completion`` at the end."""
         terms = (operand for term in self.terms(tensors) for operand in term.operands)
         return (*terms, *self.completion(tensors))
+
+    def channel_wise(self, tensors: Tensors) -> bool:
+        """Whether output channel c is made of channel c of every input and of nothing else of
+        them."""
+        shape = tensors[self.output].shape
+        return all(
+            operand.windows[-1] == Window(len(shape) - 1)
+            and tensors[operand.tensor].shape[-1] == shape[-1]
+            for operand in self.reads(tensors)
+            if operand.tensor in self.inputs
+        )
+
+    def aggregating(self, tensors: Tensors) -> bool:
+        """Whether its sums run over channels of the input (Pex, definition 2)."""
+        return self.weighted and not self.channel_wise(tensors)
 
     def overwritable(self, tensors: Tensors) -> tuple[str, ...]:
         """Inputs whose place the output can take, if nothing else needs them: of an element-wise

@@ -1,8 +1,8 @@
 """What C there is, as planners see it: which kernel computes which form of an operator, and what it
 needs for that. The C itself is ``codegen``'s."""
 
-from pipeline.kernels.choose import choose, named, offers
+from pipeline.kernels.choose import choose, named, offers, scratch_bytes
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel
 
-__all__ = ["Form", "Kernel", "Part", "choose", "named", "offers"]
+__all__ = ["Form", "Kernel", "Part", "choose", "named", "offers", "scratch_bytes"]

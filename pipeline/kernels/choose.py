@@ -6,14 +6,20 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.kernels import cortex_m
 from pipeline.kernels.form import Form
+from pipeline.kernels.int4 import Window
 from pipeline.kernels.int8 import Portable, word
 from pipeline.kernels.kernel import Kernel
 
 
 def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     """Those that might compute ``form``."""
-    fast = cortex_m.KERNELS if cortex_m.has_dsp(hardware) else ()
-    return (*fast, Portable(word(form.op), hardware.cycles_per_mac))
+    cycles = hardware.cycles_per_mac
+    if hardware.core == "avr":  # windows have assembly there
+        return Window(cycles), Portable(word(form.op), 4 * cycles)
+    if not cortex_m.has_dsp(hardware):
+        return Portable(word(form.op), cycles), Window(4 * cycles)
+    portable = cortex_m.PORTABLE_CYCLES
+    return (*cortex_m.KERNELS, Portable(word(form.op), portable), Window(4 * portable))
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
@@ -46,3 +52,8 @@ def named(name: str, form: Form, hardware: Hardware) -> Kernel:
         if kernel.name == name:
             return kernel
     raise ThimbleError(f"{form.op.name}: this board has no kernel {name} for it")
+
+
+def scratch_bytes(form: Form, hardware: Hardware) -> int:
+    """Of the fastest kernel; 0 where there is none."""
+    return next((kernel.scratch_bytes(form) for kernel in offers(form, hardware)), 0)

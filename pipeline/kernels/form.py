@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Literal
 
+from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.maps import Affine, Rows, packed
+from pipeline.plan.maps import Affine, Rows, Table, packed
 from pipeline.plan.vocabulary import Buffer, Compute, Index, Slice
 
 Spread = Literal["strides", "rows", "table"]
+SPREADS: dict[type, Spread] = {Affine: "strides", Rows: "rows", Table: "table"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Part:
             ``table`` none.
         bits: of an element.
         spread: by strides, rows anywhere, or elements anywhere.
-        rings: along an axis that the part may go around: the modulus; 0: it doesn't.
+        rings: along each axis the modulus that indices count with; 0: none.
+        around: along each axis whether the part may go around the ring.
         multiples: along each axis whether it begins at a multiple of its extent.
         step: of an accumulator, see ``Buffer``.
     """
@@ -36,12 +39,14 @@ class Part:
     bits: int
     spread: Spread = "strides"
     rings: tuple[int, ...] = ()
+    around: tuple[bool, ...] = ()
     multiples: tuple[bool, ...] = ()
     step: int = 1
 
     def __post_init__(self) -> None:
         rank = len(self.extents)
         object.__setattr__(self, "rings", self.rings or (0,) * rank)
+        object.__setattr__(self, "around", self.around or (False,) * rank)
         object.__setattr__(self, "multiples", self.multiples or (True,) * rank)
 
     @classmethod
@@ -51,44 +56,17 @@ class Part:
 
     @classmethod
     def of(cls, piece: Slice, buffer: Buffer) -> Part:
-        extents = tuple(map(min, piece.size, buffer.shape))
-        multiples = tuple(
-            _multiple(low, extent) for low, extent in zip(piece.lo, piece.size, strict=True)
-        )
-        layout, rings = buffer.map, (0,) * len(extents)
-        strides: tuple[int, ...] = ()
-        spread: Spread = "table"
-        if isinstance(layout, Affine):
-            axes = zip(piece.lo, extents, layout.rings, strict=True)
-            rings = tuple(0 if _stays_in(*axis) else axis[2] for axis in axes)
-            strides, spread = layout.strides, "strides"
-        elif isinstance(layout, Rows):
-            strides, spread = layout.strides, "rows"
-        return cls(extents, strides, buffer.bits, spread, rings, multiples, buffer.step)
-
-    @property
-    def straight(self) -> bool:
-        """By strides alone: neither rows nor elements lie anywhere, and no ring is gone around."""
-        return self.spread == "strides" and not any(self.rings)
-
-    @property
-    def in_one_piece(self) -> bool:
-        """Row-major, side by side."""
-        side_by_side = packed(self.extents, self.bits).strides
-        return self.straight and all(
-            extent == 1 or stride == wanted
-            for extent, stride, wanted in zip(self.extents, self.strides, side_by_side, strict=True)
-        )
-
-    @property
-    def evenly_spaced(self) -> bool:
-        """Of an image: rows follow each other as pixels do, and a pixel's channels lie side by
-        side."""
-        if not self.straight or len(self.extents) != 3:
-            return False
-        (rows, columns, channels), (row, pixel, channel) = self.extents, self.strides
-        return (rows == 1 or row == columns * pixel) and (
-            channels == 1 or channel == max(1, self.bits // 4)
+        axes = list(zip(piece.lo, piece.size, buffer.shape, buffer.wrap, strict=True))
+        layout, spread = buffer.map, SPREADS[type(buffer.map)]
+        return cls(
+            tuple(min(size, extent) for _, size, extent, _ in axes),
+            () if isinstance(layout, Table) else layout.strides,
+            buffer.bits,
+            spread,
+            tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
+            tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
+            tuple(_multiple(low, size) for low, size, *_ in axes),
+            buffer.step,
         )
 
 
@@ -139,7 +117,7 @@ class Form:
         following = {
             operand.tensor
             for operand in op.reads(self.graph.tensors)
-            if operand.windows[-1].axis == last and operand.windows[-1].count == 1
+            if operand.windows[-1] == Window(last)
         }
         parts = {
             name: _narrowed(part, channels) if name in following | {op.output} else part
@@ -168,18 +146,39 @@ class Form:
     def out(self) -> Part:
         return self.parts[self.op.output]
 
-    def part(self, tensor: str) -> Part:
-        """Of an activation that the step reads."""
-        return self.parts[tensor]
+    @property
+    def given(self) -> Part:
+        """What the step takes of the first input."""
+        return self.parts[self.op.inputs[0]]
 
     def covers(self, tensor: str, axes: slice = slice(None)) -> bool:
         """Whether all of ``tensor`` is taken along ``axes``."""
-        return self.parts[tensor].extents[axes] == self.graph.tensors[tensor].shape[axes]
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        return part.extents[axes] == shape[axes] and all(part.multiples[axes])
 
     def even(self, tensor: str, axis: int) -> bool:
-        """Whether each pass takes equally many along ``axis``, from multiples of that on."""
+        """Whether each pass takes equally many along ``axis``, from a multiple of that on."""
         part, extent = self.parts[tensor], self.graph.tensors[tensor].shape[axis]
         return part.multiples[axis] and extent % part.extents[axis] == 0
+
+    def in_one_piece(self, tensor: str) -> bool:
+        """Whether all of ``tensor``, of which this may be a part, lies row-major side by side."""
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        if part.spread != "strides" or any(part.rings):
+            return False
+        axes = zip(shape, part.strides, packed(shape, part.bits).strides, strict=True)
+        return all(extent == 1 or stride == wanted for extent, stride, wanted in axes)
+
+    def evenly_spaced(self, tensor: str) -> bool:
+        """Whether all of an image's rows follow each other as pixels do, and the channels that are
+        taken of a pixel lie side by side."""
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        if part.spread != "strides" or len(shape) != 3 or any(part.rings[:2]) or part.around[2]:
+            return False
+        (rows, columns, _), (row, pixel, channel) = shape, part.strides
+        return (rows == 1 or row == columns * pixel) and (
+            part.extents[2] == 1 or channel == part.bits // 4
+        )
 
 
 def _narrowed(part: Part, channels: int) -> Part:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.graph.operator import Operator
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
-from pipeline.plan.rates import work
+from pipeline.kernels.work import share
 
 
 def word(op: Operator) -> str:
@@ -36,25 +36,9 @@ class Portable(Kernel):
         for name, part in form.parts.items():
             if part.bits < 8:
                 return f"portable code has elements of whole bytes, {name} has {part.bits} bits"
-            if part.spread == "table":
-                return f"portable code has no tables of addresses, {name} has one"
+        if form.partial and not form.op.accumulates:
+            return f"no code for partial sums of {type(form.op).__name__}"
         return ""
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * share(form)
-
-
-def share(form: Form) -> float:
-    """Work of the step: the operator's, as far as the step goes."""
-    total = float(work(form.op, form.graph))
-    pieces = [(form.out.extents, form.target.shape)]
-    if form.partial:
-        pieces += [
-            (part.extents, form.graph.tensors[name].shape)
-            for name, part in form.parts.items()
-            if name != form.op.output
-        ][:1]
-    for extents, shape in pieces:
-        for extent, limit in zip(extents, shape, strict=True):
-            total *= extent / limit
-    return total

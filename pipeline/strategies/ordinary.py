@@ -16,8 +16,8 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import Box, Tensor
 from pipeline.hardware import Hardware
+from pipeline.kernels import Form, scratch_bytes
 from pipeline.plan.vocabulary import KEPT, Buffer, Compute, Plan, Slice, Track, packed, whole
-from pipeline.scratch import scratch_bytes
 from pipeline.strategies.arrangement import WORD, round_up
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
@@ -54,7 +54,7 @@ class Ordinary(Strategy):
         names = [prologue.start.name, *(op.output for op in operators)]
         number = {name: n for n, name in enumerate(names)}
         tensors = [graph.tensors[name] for name in names]
-        needs = [2 * scratch_bytes(op, graph.tensors, hardware) for op in operators]
+        needs = [2 * scratch_bytes(Form.whole(op, graph), hardware) for op in operators]
         aligns = [_alignment(tensor, hardware) for tensor in tensors]
         sizes = tuple(
             round_up(t.size * t.dtype.bits // 4, align)

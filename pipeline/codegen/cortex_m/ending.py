@@ -1,114 +1,50 @@
-"""What ends a fast kernel's sums: TFLite's requantization in four instructions, where it is exact.
-
-With a multiplier m < 2**31 and a right shift e >= 1 TFLite computes, of a sum v,
-
-    x = (v * m + 2**30) >> 31           SMMLAR of 2v and m
-    y = (x + 2**(e - 1) - [x < 0]) >> e     halves away from zero
-
-and y plus the zero point is clipped. Half and zero point, times 2**e, are one addend of the SMMLAR.
-The sign of x is that of v wherever it matters; where the clip cuts off all below the zero point,
-it never does. Where e is 0 for all channels, as in networks that are quantized here, the SMMLAR
-with the zero point as its addend is all.
-"""
+"""What ends a fast kernel's sums, as tables and C: see ``kernels/cortex_m/quick.py``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operator import Clip, clipped_to, limits
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
-
-REACH = 1 << 31
-
-Reals = NDArray[np.float64]
+from pipeline.kernels.cortex_m.quick import REACH, Quick, channel_sums, quick
 
 
 @dataclass(frozen=True)
-class Quick:
-    """Of each channel: ``constants`` (channels, 3) are multiplier, offset and shift.
+class QuickText:
+    """C of ``quick``, for a tensor of the type ``kind``."""
 
-    Attributes:
-        signed: results below the zero point are seen.
-        once: all shifts are 0.
-        low, high: what is stored is clipped to them, where its type alone does not do it.
-    """
-
-    constants: IntArray
-    signed: bool
-    once: bool
+    quick: Quick
     kind: str
-    low: int | None
-    high: int | None
+
+    @classmethod
+    def of(cls, quick: Quick, target: Tensor) -> QuickText:
+        return cls(quick, "s8" if target.dtype.signed else "u8")
+
+    @property
+    def constants(self) -> IntArray:
+        return self.quick.constants
 
     def requantized(self, twice: str, multiplier: object, offset: object, shift: object) -> str:
         """C of what is to be clipped; all are C expressions."""
-        if self.once:
+        if self.quick.once:
             return f"nn_add_product((uint32_t){twice}, (uint32_t){multiplier}, {offset})"
-        toward = twice if self.signed else "0"
+        toward = twice if self.quick.signed else "0"
         return f"nn_requantized({twice}, {multiplier}, {offset}, {shift}, {toward})"
 
     def saturated(self, value: str) -> str:
         text = f"nn_saturated_{self.kind}({value})"
-        text = f"nn_max({text}, {self.low})" if self.low is not None else text
-        return f"nn_min({text}, {self.high})" if self.high is not None else text
-
-
-def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick | None:
-    """
-    Args:
-        sums: (channels, 2): the least and greatest sum of each channel, bias included.
-    """
-    if not isinstance(requant, FixedPoint) or target.dtype.bits != 8:
-        return None
-    settled = constants(target, clip, requant, sums)
-    sums = np.where(np.isnan(settled)[:, None], sums, 0)
-    count, zero = len(sums), target.zero_point
-    multipliers = np.broadcast_to(np.array(requant.multipliers, dtype=np.int64), count)
-    exponents = -np.broadcast_to(np.array(requant.shifts, dtype=np.int64), count)
-    multipliers = np.where(np.isnan(settled), multipliers, 0)
-    once = not exponents[multipliers > 0].any()
-    exponents = np.where(multipliers == 0, 0 if once else 1, exponents)
-    if exponents.min() < (0 if once else 1) or exponents.max() > 30:
-        return None
-    largest = np.abs(sums).max(axis=1)
-    stored = np.where(np.isnan(settled), zero, settled).astype(np.int64)
-    offsets = (1 << exponents >> 1) + stored * (1 << exponents)
-    reached = (largest * multipliers >> 31) + np.abs(offsets) + 2
-    if (2 * largest).max() >= REACH or reached.max() >= REACH:
-        return None
-    low, high = limits(target, clip)
-    return Quick(
-        np.stack([multipliers, offsets, exponents], axis=1),
-        signed=low < zero and not once,
-        once=once,
-        kind="s8" if target.dtype.signed else "u8",
-        low=low if low > target.dtype.minimum else None,
-        high=high if high < target.dtype.maximum else None,
-    )
+        text = f"nn_max({text}, {self.quick.low})" if self.quick.low is not None else text
+        return f"nn_min({text}, {self.quick.high})" if self.quick.high is not None else text
 
 
 def wrapped(values: IntArray) -> IntArray:
     """As 32 bits hold them: sums that wrap around come out right all the same."""
     return (values + REACH) % (2 * REACH) - REACH
-
-
-def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -> Reals:
-    """(channels,): what a channel stores whatever the input, NaN where that depends.
-
-    Stored integers never fall as sums rise, so the ends of ``sums`` decide.
-    """
-    if np.abs(sums).max() >= REACH:
-        return np.full(len(sums), np.nan)
-    low, high = (clipped_to(target, clip, requant.apply(end)) for end in sums.T)
-    return np.where(low == high, low, np.nan)
 
 
 @dataclass(frozen=True)
@@ -122,7 +58,7 @@ class End:
 
     starts: IntArray
     reach: IntArray
-    quick: Quick | None
+    quick: QuickText | None
     ending: Ending | None
 
     @property
@@ -149,21 +85,9 @@ def end(job: Job) -> End:
     weights, bias = (graph.constants[name] for name in op.parameters)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point
-    sums = channel_sums(job)
+    sums = channel_sums(op, graph)
     found = quick(job.target, op.clip, op.requant, sums + bias[:, None])
     if found is None:
         return End(-less, sums, None, ending(job.program, op))
     reach = np.where(found.constants[:, :1] == 0, 0, sums + bias[:, None])
-    return End(bias - less, reach, found, None)
-
-
-def channel_sums(job: Job) -> IntArray:
-    """(channels, 2): the least and greatest sum of any part of a channel's products."""
-    op, graph = job.op, job.program.graph
-    assert isinstance(op, Conv2d | Dense)
-    weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
-    flat = weights.reshape(len(weights), -1).astype(np.int64)
-    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
-    products = flat[..., None] * ends
-    low, high = np.minimum(products.min(-1), 0), np.maximum(products.max(-1), 0)
-    return np.stack([low.sum(axis=1), high.sum(axis=1)], axis=1)
+    return End(bias - less, reach, QuickText.of(found, job.target), None)

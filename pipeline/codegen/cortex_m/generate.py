@@ -1,16 +1,16 @@
-"""C for a Cortex-M: fast kernels where the core and the step allow, portable ones otherwise."""
+"""C for a Cortex-M: fast kernels where the core has the instructions, and portable ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from pipeline.codegen import int8
-from pipeline.codegen.cortex_m.operators import FAST
+from pipeline.codegen.cortex_m.operators import WRITERS
 from pipeline.codegen.render import static_source
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels.cortex_m import has_dsp
 from pipeline.plan.vocabulary import Plan
-from pipeline.scratch import has_dsp
 
 HEADER = "nn_dsp.h"
 
@@ -22,4 +22,4 @@ def generate(
     if not has_dsp(hardware):
         return int8.generate(graph, plan, hardware, provenance)
     headers = {HEADER: static_source(f"cortex_m/{HEADER}")}
-    return int8.generate(graph, plan, hardware, provenance, FAST, headers)
+    return int8.generate(graph, plan, hardware, provenance, WRITERS, headers)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.scratch import Kind
+from pipeline.kernels.cortex_m.columns import Kind
 
 REGISTERS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r14")
 """For outputs and weights: pointers to inputs, weights and their end, and a pixel have the rest."""

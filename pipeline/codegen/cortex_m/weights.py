@@ -44,14 +44,10 @@ def pairs(count: int, step: int) -> IntArray:
     return first[:, None] + np.arange(step)
 
 
-def passes(count: int, at_once: int, step: int) -> IntArray | None:
-    """``pairs`` of each pass of ``at_once`` channels, the last of which may have fewer; None where
-    that has too few."""
+def passes(count: int, at_once: int, step: int) -> IntArray:
+    """``pairs`` of each pass of ``at_once`` channels, the last of which may have fewer."""
     starts = range(0, count, at_once)
-    sizes = [min(at_once, count - start) for start in starts]
-    if min(sizes) < step:
-        return None
-    return np.concatenate([n + pairs(k, step) for n, k in zip(starts, sizes, strict=True)])
+    return np.concatenate([n + pairs(min(at_once, count - n), step) for n in starts])
 
 
 def can_pack(weights: IntArray, sums: IntArray) -> bool:

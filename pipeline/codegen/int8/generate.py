@@ -7,6 +7,7 @@ from math import ceil, prod
 
 from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.job import Job, arena_view
+from pipeline.codegen.int8.operators import WRITERS
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.views import View, extent_bytes
@@ -14,7 +15,6 @@ from pipeline.codegen.int8.walker import emit
 from pipeline.codegen.render import render, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.hardware import Hardware
@@ -27,14 +27,14 @@ def generate(
     plan: Plan,
     hardware: Hardware,
     provenance: Mapping[str, str],
-    fast: Mapping[type[Operator], Callable[[Job], bool]] | None = None,
+    fast: Mapping[str, Callable[[Job], None]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """``model.h``, ``model.c`` and ``nn_int8.h``: self-contained, a function of the arguments.
 
     Args:
         provenance: what the code was made of, as (name, hash) for a comment.
-        fast: kernels of a core's own: each writes a step's call, or says that it cannot.
+        fast: kernels of a core's own, by name: each writes a step's call.
         headers: what those include, text by file name.
 
     Raises:
@@ -43,7 +43,7 @@ def generate(
     _check(graph, plan)
     arena = _arena_memory(plan)
     arena_bytes = ceil(high_water_nibbles(plan, arena, constants=False) / 2)
-    program = Program(graph, plan, fast or {})
+    program = Program(graph, plan, hardware, {**WRITERS, **(fast or {})})
     steps = next((track.steps for track in plan.tracks if track.steps), ())
     image, result = (
         _end(program, _resident_input(graph, plan)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.render import static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
@@ -30,12 +30,13 @@ ARENA = "nn_arena"
 class Program:
     """
     Attributes:
-        fast: for some operators what generates a core's own kernel for a step, if it has one.
+        writers: by the name of a kernel what writes its calls.
     """
 
     graph: Graph
     plan: Plan
-    fast: Mapping[type[Operator], Callable[[Any], bool]] = field(default_factory=dict)
+    hardware: Hardware
+    writers: Mapping[str, Callable[[Any], None]]
 
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}

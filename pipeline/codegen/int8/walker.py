@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipeline.codegen.binding import kernel_of
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import KERNELS, PARTIAL, copies, sums
+from pipeline.codegen.int8.operators import copies, sums
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import Span
 from pipeline.errors import ThimbleError
@@ -65,18 +66,13 @@ def _step(program: Program, step: Compute | Clear | Finish | Move) -> None:
 
 def compute(program: Program, step: Compute) -> None:
     op = program.operators[step.op]
-    kernel = KERNELS.get(type(op))
-    if kernel is None:
-        raise ThimbleError(
-            f"{op.name}: no code for {type(op).__name__}; have "
-            f"{', '.join(sorted(kind.__name__ for kind in KERNELS))}"
-        )
-    if step.partial and not isinstance(op, PARTIAL):
-        raise ThimbleError(f"{op.name}: no code for partial sums of {type(op).__name__}")
     acc = program.buffer(step.out)
     if acc.step == 0:
         raise ThimbleError(f"{acc.name}: the step of its sums is not chosen; calibrate the plan")
     job = Job(program, op, step)
-    fast = program.fast.get(type(op))
-    if fast is None or not fast(job):
-        kernel(job)
+    kernel = kernel_of(job)
+    if kernel.name not in program.writers:
+        raise ThimbleError(
+            f"{op.name}: no code for {kernel.name}; have {', '.join(sorted(program.writers))}"
+        )
+    program.writers[kernel.name](job)

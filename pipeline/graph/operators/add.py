@@ -24,6 +24,7 @@ class Add(Operator):
     """
 
     element_wise: ClassVar[bool] = True
+    accumulates: ClassVar[bool] = True
 
     operands: tuple[str, str] = ("", "")
     left_shift: int = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ class Conv2d(Operator):
     ``parameters`` are (weights, bias). ``padding`` is (top, bottom, left, right); padded pixels
     have the real value 0. A fused ReLU is an unsigned output type, or ``clip``.
     """
+
+    accumulates: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
 
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)

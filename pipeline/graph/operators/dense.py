@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from pipeline.graph.tensor import Box, IntArray
 @dataclass(frozen=True)
 class Dense(Operator):
     """(input shape) * (c_out, input shape) -> (c_out,). ``parameters`` are (weights, bias)."""
+
+    accumulates: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
 
     clip: Clip = None
     requant: Requant = PowerOfTwo()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Pool2d(Operator):
 
     ``padding`` is (top, bottom, left, right); padded pixels take no part.
     """
+
+    accumulates: ClassVar[bool] = True
 
     kernel: tuple[int, int] = (2, 2)
     stride: tuple[int, int] = (2, 2)

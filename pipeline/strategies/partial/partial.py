@@ -13,8 +13,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.kernels import Form, scratch_bytes
 from pipeline.plan.vocabulary import Plan, Track
-from pipeline.scratch import accumulation_bytes, pass_bytes, scratch_bytes
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.constants import constants
 from pipeline.strategies.order import least_peak
@@ -137,12 +137,12 @@ class Partial(Strategy):
         self, op: Operator, graph: Graph, hardware: Hardware, rule: str, at_once: int
     ) -> int:
         """Bytes; see ``lives``."""
-        if not rule:
-            return scratch_bytes(op, graph.tensors, hardware)
+        form = Form.whole(op, graph)
         if rule == "accumulate":
-            bits = self.accumulator_bits
-            return accumulation_bytes(op, graph.tensors, hardware, at_once, bits)
-        return pass_bytes(op, graph.tensors, hardware, at_once)
+            form = form.adding(at_once, self.accumulator_bits)
+        elif rule:
+            form = form.with_channels(at_once)
+        return scratch_bytes(form, hardware)
 
 
 def _narrowed(plan: Schedule, placed: Callable[[Schedule], Layout]) -> tuple[Schedule, Layout]:

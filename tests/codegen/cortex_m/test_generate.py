@@ -10,9 +10,10 @@ import pytest
 
 from pipeline.codegen import cortex_m, generate, int8
 from pipeline.graph.graph import Graph
+from pipeline.kernels import Form, scratch_bytes
+from pipeline.kernels.cortex_m.conv2d import pixels_together
 from pipeline.plan.cost import cost
 from pipeline.plan.vocabulary import Plan
-from pipeline.scratch import pixels_together, scratch_bytes
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.golden import GOLDEN, generated
 from tests.codegen.cortex_m.support import core, fast, twin
@@ -46,7 +47,7 @@ def test_the_core_decides() -> None:
 def test_scratch_is_planned_and_counted() -> None:
     graph, hardware = network(), core()
     plan, plain = Ordinary().plan(graph, hardware), Ordinary().plan(graph, core("cortex-m0plus"))
-    by_name = {op.name: scratch_bytes(op, graph.tensors, hardware) for op in graph.operators}
+    by_name = {op.name: scratch_bytes(Form.whole(op, graph), hardware) for op in graph.operators}
     found = {
         b.name.removesuffix(".scratch"): b.shape[0] for b in plan.buffers if b.role == "scratch"
     }

@@ -1,22 +1,28 @@
-"""One module an operator: each writes the call of a fast kernel, or says that it has none."""
+"""One module an operator: each writes the calls of its fast kernels (``pipeline.kernels``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.codegen.cortex_m.operators import add, conv2d, dense, pool
+from pipeline.codegen.cortex_m.operators import (
+    accumulate,
+    add,
+    conv2d,
+    dense,
+    depthwise,
+    pool,
+    single,
+)
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 
-FAST: dict[type[Operator], Callable[[Job], bool]] = {
-    Add: add.compute,
-    AveragePool2d: pool.compute,
-    Conv2d: conv2d.compute,
-    Dense: dense.compute,
-    MaxPool2d: pool.compute,
+WRITERS: dict[str, Callable[[Job], None]] = {
+    "cortex_m.accumulate": accumulate.compute,
+    "cortex_m.conv2d": conv2d.compute,
+    "cortex_m.dense": dense.compute,
+    "cortex_m.depthwise": depthwise.compute,
+    "cortex_m.pool": pool.compute,
+    "cortex_m.rows": single.by_rows,
+    "cortex_m.single": single.by_taps,
+    "cortex_m.strips": single.in_strips,
+    "cortex_m.sum": add.compute,
 }
-"""The result is False where the portable kernel has to do."""

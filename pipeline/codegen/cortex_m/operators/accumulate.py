@@ -12,20 +12,20 @@ from math import prod
 import numpy as np
 
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import channel_sums
 from pipeline.codegen.cortex_m.operators import rounded
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.scratch import added_bytes, pixels_together
+from pipeline.kernels.cortex_m.conv2d import pixels_together
+from pipeline.kernels.cortex_m.quick import channel_sums
 
 MOST_WORDS = 4
 """Of a window in the code of the innermost loop."""
 
 
-def compute(job: Job) -> bool:
+def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
@@ -33,28 +33,13 @@ def compute(job: Job) -> bool:
     count, kernel_h, kernel_w, depth = values.shape
     given = job.program.box(job.given(source.name))[-1]
     at_once = given.extent.const
-    if not (
-        job.apart
-        and op.groups == 1
-        and count > 1
-        and source.dtype.bits == 8
-        and given.extent.known
-        and at_once > 0
-        and depth % at_once == 0
-        and not any(n % at_once for n in (given.start.const, *(k for _, k in given.start.terms)))
-        and step.covers(job)
-    ):
-        return False
     total, size = prod(job.target.shape[:2]), kernel_h * kernel_w * at_once
     view, out = step.channels_view(job), job.out()
-    needed = added_bytes(op, job.program.graph.tensors, at_once, out.bits)
-    scratch = step.scratch(job, needed)
-    if scratch is None or not (step.evenly_spaced(view) and step.evenly_spaced(out)):
-        return False
-    if rounded.compute(job, op, at_once, given.start // at_once, view, out, scratch):
-        return True
+    scratch, pass_number = step.scratch(job), given.start // at_once
+    if rounded.compute(job, op, at_once, pass_number, view, out, scratch):
+        return
     pixels, places = pixels_together(total), weights.order(1, size)
-    packed = weights.can_pack(values, channel_sums(job))
+    packed = weights.can_pack(values, channel_sums(op, job.program.graph))
     split = passes(values, at_once).reshape(depth // at_once, count, size)
     stream = np.stack([_once(each, places, packed) for each in split])
     (height, width, _), (_, columns, _) = source.shape, job.target.shape
@@ -64,7 +49,7 @@ def compute(job: Job) -> bool:
         "cortex_m/accumulate",
         f"{about(job, op)}, partial",
         {"in": view, "out": out, "scratch": scratch},
-        {"pass_number": given.start // at_once},
+        {"pass_number": pass_number},
         True,
         "part",
         pixels=pixels,
@@ -92,7 +77,6 @@ def compute(job: Job) -> bool:
             job.in_flash(name), 4,
         ),
     )  # fmt: skip
-    return True
 
 
 def _once(values: IntArray, places: IntArray, packed: bool) -> IntArray:

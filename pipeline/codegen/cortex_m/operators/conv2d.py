@@ -9,11 +9,10 @@ import numpy as np
 
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.cortex_m.operators import accumulate, depthwise, single
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.scratch import convolution_bytes, is_depthwise, is_plain, pixels_together
+from pipeline.kernels.cortex_m.conv2d import pixels_together, reached
 
 MOST_WORDS = 4
 """Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
@@ -73,7 +72,7 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
     out_rows, out_columns, _ = job.target.shape
     top, _, left, _ = op.padding
     down, across = op.dilation
-    taps = [(ky * down, kx * across) for ky, kx in reached(job, op)]
+    taps = [(ky * down, kx * across) for ky, kx in reached(op, job.program.graph.tensors)]
     apart = (kernel_h > 1 and down > 1) or (kernel_w > 1 and across > 1)
     rows, row = (len(taps), channels) if apart else (kernel_h, kernel_w * channels)
     flat = (kernel_h, kernel_w, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
@@ -95,39 +94,9 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
     )
 
 
-def reached(job: Job, op: Conv2d) -> list[tuple[int, int]]:
-    """Taps (ky, kx) that lie inside of the input for some pixel."""
-    axes = [
-        [
-            k
-            for k in range(job.tensor(op.parameters[0]).shape[1 + axis])
-            if any(
-                0 <= n * op.stride[axis] - op.padding[2 * axis] + k * op.dilation[axis] < extent
-                for n in range(job.target.shape[axis])
-            )
-        ]
-        for axis, extent in enumerate(job.tensor(op.inputs[0]).shape[:2])
-    ]
-    return [(ky, kx) for ky in axes[0] for kx in axes[1]]
-
-
-def compute(job: Job) -> bool:
-    op, tensors = job.op, job.program.graph.tensors
+def compute(job: Job) -> None:
+    op, part = job.op, step.part(job)
     assert isinstance(op, Conv2d)
-    if job.partial:
-        return accumulate.compute(job)
-    if is_depthwise(op, tensors):
-        return depthwise.compute(job)
-    part = step.part(job)
-    if part is not None and part.at_once == 1:
-        return single.compute(job)
-    if part is None or not (is_plain(op, tensors) and step.in_one_piece(step.source_view(job))):
-        return False
-    if not reached(job, op):
-        return False
-    scratch = step.scratch(job, convolution_bytes(op, tensors))
-    if scratch is None:
-        return False
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     total, channels = prod(job.target.shape[:2]), job.target.shape[2]
     pixels = pixels_together(total)
@@ -135,15 +104,13 @@ def compute(job: Job) -> bool:
     values = job.program.graph.constants[name]
     finish = end(job)
     if shape.taps:
-        taps = [values[:, ky, kx] for ky, kx in reached(job, op)]
+        taps = [values[:, ky, kx] for ky, kx in reached(op, job.program.graph.tensors)]
         values = np.stack(taps, axis=1)
         never = job.program.graph.constants[name].sum((1, 2, 3)) - values.sum((1, 2))
         finish = replace(finish, starts=finish.starts + never * source.zero_point)
     values = values.reshape(channels, -1)
     places = weights.order(shape.rows, shape.row)
     pairs = weights.passes(channels, part.at_once, 2)
-    if pairs is None or (finish.quick is None and part.at_once < channels):
-        return False
     packed = weights.can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, pairs, packed)
     constants = job.program.constants
@@ -152,7 +119,7 @@ def compute(job: Job) -> bool:
         op.name,
         "cortex_m/conv2d",
         about(job, op),
-        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {"first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2},
         True,
         window=shape,
@@ -176,4 +143,3 @@ def compute(job: Job) -> bool:
         ),
         end=finish,
     )  # fmt: skip
-    return True

@@ -6,7 +6,6 @@ from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
-from pipeline.scratch import dense_bytes
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
 """By how many channels are computed together: words of input in the code of the innermost loop."""
@@ -20,16 +19,11 @@ def together(channels: int) -> int:
     return 4 if channels >= 4 else 2
 
 
-def compute(job: Job) -> bool:
+def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Dense)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     (channels,) = job.target.shape
-    if channels < 2 or not step.is_whole(job):
-        return False
-    scratch = step.scratch(job, dense_bytes(op, job.program.graph.tensors))
-    if scratch is None:
-        return False
     values = job.program.graph.constants[name].reshape(channels, -1)
     places = weights.order(1, source.size)
     at_once = together(channels)
@@ -41,7 +35,7 @@ def compute(job: Job) -> bool:
         op.name,
         "cortex_m/dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
-        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
         True,
         inputs=source.size,
@@ -62,4 +56,3 @@ def compute(job: Job) -> bool:
         ),
         end=finish,
     )  # fmt: skip
-    return True

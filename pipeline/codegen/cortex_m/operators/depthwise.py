@@ -12,23 +12,14 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.scratch import depthwise_bytes, depthwise_columns, lanes, odd_kernel
+from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
 
 
-def compute(job: Job) -> bool:
-    op, tensors = job.op, job.program.graph.tensors
+def compute(job: Job) -> None:
+    op, part = job.op, step.part(job)
     assert isinstance(op, Conv2d)
-    part = step.part(job)
-    if part is None:
-        return False
     at_once = lanes(part.at_once)
-    scratch = step.scratch(job, depthwise_bytes(op, tensors, at_once))
-    if scratch is None:
-        return False
-    view = step.channels_view(job)
     groups = weights.passes(job.target.shape[2], part.at_once, at_once)
-    if groups is None or not step.evenly_spaced(view):
-        return False
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     height, width, channels = source.shape
     _, kernel_h, kernel_w, _ = job.tensor(name).shape
@@ -36,8 +27,6 @@ def compute(job: Job) -> bool:
     top, _, left, _ = op.padding
     stride, zero = op.stride[1], source.zero_point
     finish = end(job)
-    if finish.quick is None and part.at_once < channels:
-        return False
     values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
     rows = table(values, finish, stride)
     half = odd_kernel(kernel_w) // 2
@@ -47,7 +36,7 @@ def compute(job: Job) -> bool:
         op.name,
         "cortex_m/depthwise",
         about(job, op),
-        {"in": view, "out": job.out(), "scratch": scratch},
+        {"in": step.channels_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {
             "first_quad": part.group(at_once),
             "channels": part.extent,
@@ -68,7 +57,7 @@ def compute(job: Job) -> bool:
         uneven=part.at_once % at_once or channels % part.at_once % at_once,
         out_rows=out_rows,
         out_columns=out_columns,
-        columns=depthwise_columns(op, tensors),
+        columns=columns(op, job.program.graph.tensors),
         row_edges=top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,
         column_edges=left > 0 or (out_columns - 1) * stride - left + kernel_w > width,
         outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
@@ -83,7 +72,6 @@ def compute(job: Job) -> bool:
         ),
         end=finish,
     )
-    return True
 
 
 def table(values: IntArray, finish: End, stride: int) -> IntArray:

@@ -13,22 +13,12 @@ from pipeline.codegen.int8.values import whole
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
-MOST_TAPS = 256
-"""Bytes whose sum 16 bits hold."""
 
-
-def compute(job: Job) -> bool:
+def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
-    if part is None or not part.extent.known or part.extent.const < 4:
-        return False
-    view, out = step.channels_view(job), job.out()
-    if not (step.evenly_spaced(view) and step.evenly_spaced(out)) or prod(op.kernel) > MOST_TAPS:
-        return False
-    end = ending(job.program, op)
-    if end.per_channel:
-        return False
+    view, out, end = step.channels_view(job), job.out(), ending(job.program, op)
     height, width, _ = source.shape
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), view, op.kernel, op.stride, op.padding
@@ -60,7 +50,6 @@ def compute(job: Job) -> bool:
         zeros=0 if end.counted else prod(op.kernel) * source.zero_point,
         ending=end,
     )
-    return True
 
 
 def repeated(byte: int) -> str:

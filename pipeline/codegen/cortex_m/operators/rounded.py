@@ -21,7 +21,9 @@ from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.scratch import few_taps, kinds, pairs
+from pipeline.kernels.cortex_m.accumulate import few_taps
+from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.fast import pairs
 
 LEAST_STEP = 3
 """Of a smaller one m takes more than 31 bits."""

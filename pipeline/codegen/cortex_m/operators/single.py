@@ -19,24 +19,19 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
 from pipeline.codegen.int8.values import whole
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.scratch import LEAST_CHANNELS, is_narrow, kinds, pairs, single_bytes
+from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.fast import pairs
 
 MOST_PAIRS = 8
 """Of channels in the code of the innermost loop."""
 
 
-def compute(job: Job) -> bool:
-    op = job.op
+def by_taps(job: Job) -> None:
+    op, view = job.op, step.source_view(job)
     assert isinstance(op, Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    values, view = job.program.graph.constants[name], step.source_view(job)
+    values = job.program.graph.constants[name]
     depth = values.shape[3]
-    if op.groups > 1 or not step.in_one_piece(view):
-        return False
-    if depth < LEAST_CHANNELS:
-        return by_rows(job, op)
-    if in_strips(job, op):
-        return True
     kernel = (values.shape[1], values.shape[2])
     inside, _, outs = conv2d.ranges(job, op, depth)
     rows, columns = window.window_axes(
@@ -68,19 +63,14 @@ def compute(job: Job) -> bool:
         ),
         ending=ending(job.program, op),
     )
-    return True
 
 
-def by_rows(job: Job, op: Conv2d) -> bool:
-    """Whether a row of the kernel is long enough, and then the call."""
-    part, finish, view = step.part(job), end(job), step.source_view(job)
+def by_rows(job: Job) -> None:
+    op, part, finish, view = job.op, step.part(job), end(job), step.source_view(job)
+    assert isinstance(op, Conv2d) and finish.quick
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
     channels, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
-    if op.dilation[1] > 1 or kernel_w * depth < LEAST_CHANNELS:
-        return False
-    if part is None or finish.quick is None:
-        return False
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), view, (kernel_h, kernel_w), op.stride, op.padding,
         op.dilation,
@@ -113,18 +103,13 @@ def by_rows(job: Job, op: Conv2d) -> bool:
         ),
         end=finish,
     )  # fmt: skip
-    return True
 
 
-def in_strips(job: Job, op: Conv2d) -> bool:
-    """Whether rows of the input are short, and then the call."""
+def in_strips(job: Job) -> None:
+    op, part, finish = job.op, step.part(job), end(job)
+    assert isinstance(op, Conv2d) and finish.quick
     tensors, name = job.program.graph.tensors, op.parameters[0]
-    scratch, part, finish = step.scratch(job, single_bytes(op, tensors)), step.part(job), end(job)
-    if not is_narrow(op, tensors) or scratch is None or part is None or finish.quick is None:
-        return False
     found = kinds(op, tensors)
-    if not all(kind.taps for kind in found):
-        return False
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[name]
     channels, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
@@ -135,7 +120,7 @@ def in_strips(job: Job, op: Conv2d) -> bool:
         op.name,
         "cortex_m/strips",
         conv2d.about(job, op),
-        {"in": step.source_view(job), "out": job.out(), "scratch": scratch},
+        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {"o": part.start},
         True,
         kernel=(kernel_h, kernel_w),
@@ -160,4 +145,3 @@ def in_strips(job: Job, op: Conv2d) -> bool:
         ),
         end=finish,
     )  # fmt: skip
-    return True

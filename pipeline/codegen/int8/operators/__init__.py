@@ -1,46 +1,24 @@
-"""One module a family of operators: what each asks of the templates."""
+"""One module a family of operators: each writes the calls of its kernels (``pipeline.kernels``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import (
-    conv2d,
-    copies,
-    dense,
-    elements,
-    pool2d,
-    softmax,
-)
-from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.concat import Concat
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.pad import Pad
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.codegen.int8.operators import conv2d, copies, dense, elements, pool2d, softmax
 
-KERNELS: dict[type[Operator], Callable[[Job], None]] = {
-    Add: elements.add,
-    AveragePool2d: pool2d.compute,
-    Concat: copies.concat,
-    Conv2d: conv2d.compute,
-    Dense: dense.compute,
-    Lookup: elements.lookup,
-    MaxPool2d: pool2d.compute,
-    Multiply: elements.multiply,
-    Pad: copies.pad,
-    Rearrange: copies.rearrange,
-    Reshape: copies.reshape,
-    Softmax: softmax.compute,
+WRITERS: dict[str, Callable[[Job], None]] = {
+    "int8.add": elements.add,
+    "int8.average_pool2d": pool2d.compute,
+    "int8.concat": copies.concat,
+    "int8.conv2d": conv2d.compute,
+    "int8.dense": dense.compute,
+    "int8.lookup": elements.lookup,
+    "int8.max_pool2d": pool2d.compute,
+    "int8.multiply": elements.multiply,
+    "int8.pad": copies.pad,
+    "int8.rearrange": copies.rearrange,
+    "int8.reshape": copies.reshape,
+    "int8.softmax": softmax.compute,
 }
-"""Operators that code is generated for: what a support table shows."""
-
-PARTIAL = (Add, AveragePool2d, Conv2d, Dense, MaxPool2d)
-"""Those that may add to accumulators."""
+"""By the name of the kernel."""

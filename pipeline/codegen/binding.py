@@ -1,0 +1,47 @@
+"""Which kernel runs a step. The generator obeys the plan, or says why it can't."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8.job import Job
+from pipeline.errors import ThimbleError
+from pipeline.kernels import Form, Kernel, choose, named, offers
+from pipeline.plan.vocabulary import Affine, Buffer
+
+
+def kernel_of(job: Job) -> Kernel:
+    """The one that the step names; where it names none, the fastest that its scratch is enough for.
+
+    Raises:
+        ThimbleError: where the kernel doesn't compute such a step, or none does.
+    """
+    step, hardware = job.step, job.program.hardware
+    form = form_of(job)
+    scratch_bytes = max(
+        (_usable_bytes(job.program.plan.buffer[n]) for n in step.scratch), default=0
+    )
+    if not step.kernel:
+        able = (k for k in offers(form, hardware) if k.scratch_bytes(form) <= scratch_bytes)
+        return next(able, None) or choose(form, hardware, scratch=False)
+    kernel = named(step.kernel, form, hardware)
+    if why := kernel.why_not(form):
+        raise ThimbleError(f"{job.op.name}: the plan runs it by {kernel.name}, but {why}")
+    if (needed := kernel.scratch_bytes(form)) > scratch_bytes:
+        raise ThimbleError(
+            f"{job.op.name}: {kernel.name} needs {needed} B of scratch at a word, the plan has "
+            f"{scratch_bytes} B"
+        )
+    return kernel
+
+
+def form_of(job: Job) -> Form:
+    program, out = job.program, job.program.buffer(job.step.out)
+    overlaps = {source.tensor for source in job.sources if not program.apart(out, source)}
+    return Form.of(job.step, program.plan.buffer, program.graph, overlaps)
+
+
+def _usable_bytes(scratch: Buffer) -> int:
+    """Of a buffer that is in one piece, from a word on."""
+    place = scratch.map
+    if not isinstance(place, Affine) or scratch.bits != 8 or place.base % 8:
+        return 0
+    return scratch.shape[0] if place.strides == (2,) else 0

@@ -1,0 +1,52 @@
+"""Convolution of some input channels into accumulators: a pass of a loop over channels."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.conv2d import pixels_together
+from pipeline.kernels.cortex_m.fast import Fast, convolution, pairs, words
+from pipeline.kernels.form import Form
+
+MOST_WINDOW = 9
+"""Elements of a window that the registers hold, two in each."""
+
+
+class Accumulate(Fast):
+    """Accumulators that are narrow and rounded have code of their own where windows are small."""
+
+    word = "accumulate"
+    takes = "convolutions of one group that add equally many channels of an image in each pass"
+
+    def can(self, form: Form) -> bool:
+        op = form.op
+        if not isinstance(op, Conv2d) or not form.partial or form.overlaps:
+            return False
+        name = op.inputs[0]
+        return (
+            op.groups == 1
+            and form.target.shape[2] > 1
+            and form.covers(op.output)
+            and form.even(name, 2)
+            and form.evenly_spaced(op.output)
+            and form.evenly_spaced(name)
+        )
+
+    def scratch_bytes(self, form: Form) -> int:
+        """Windows of some pixels, or weights, 16 bits each, see ``few_taps``."""
+        op, tensors = convolution(form), form.graph.tensors
+        rows, columns, count = form.target.shape
+        channels, shape = form.given.extents[2], tensors[op.parameters[0]].shape
+        size = prod(shape[1:3]) * channels
+        windows = pixels_together(rows * columns) * words(size) * 8
+        if form.out.bits > 16 or not few_taps(size):
+            return windows
+        each = (pairs(shape[1] * len(kind.taps) * channels) for kind in kinds(op, tensors))
+        return max(windows, sum(each) * count * 4)
+
+
+def few_taps(elements: int) -> bool:
+    """Whether a window's ``elements`` stay in registers for all output channels."""
+    return elements <= MOST_WINDOW

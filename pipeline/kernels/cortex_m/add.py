@@ -1,0 +1,54 @@
+"""Sums of two tensors of one shape, four elements at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.add import Add
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import Tensor
+from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.quick import REACH, Quick, quick
+from pipeline.kernels.form import Form
+
+
+class Sum(Fast):
+    """Whether apart or over an operand: a word is read before it is written, in ascending order."""
+
+    word = "sum"
+    takes = "sums of two tensors of one shape, both in one piece"
+
+    def can(self, form: Form) -> bool:
+        op, tensors = form.op, form.graph.tensors
+        return (
+            isinstance(op, Add)
+            and not form.partial
+            and len(set(op.inputs)) == 2
+            and op.operands == op.inputs
+            and all(tensors[name].shape == form.target.shape for name in op.inputs)
+            and form.covers(op.output)
+            and all(form.in_one_piece(name) for name in (*op.inputs, op.output))
+            and all(
+                has_side(tensors[name], requant, op.left_shift)
+                for name, requant in zip(op.operands, op.operand_requants, strict=True)
+            )
+            and end_of(op, form.graph) is not None
+        )
+
+
+def has_side(tensor: Tensor, requant: object, left_shift: int) -> bool:
+    """Whether an operand is brought to the scale of both within 32 bits."""
+    if not isinstance(requant, FixedPoint) or len(requant.multipliers) > 1:
+        return False
+    multiplier, shift = requant.multipliers[0], -requant.shifts[0]
+    reach = max(tensor.dtype.maximum - tensor.zero_point, tensor.zero_point - tensor.dtype.minimum)
+    if not 0 <= shift <= 30 or left_shift < 1 or multiplier == 0:
+        return False
+    return (reach << (left_shift + 1)) + (1 << shift) < REACH
+
+
+def end_of(op: Add, graph: Graph) -> Quick | None:
+    """How the sums end."""
+    sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
+    return quick(graph.tensors[op.output], op.clip, op.requant, sums)

@@ -1,0 +1,62 @@
+"""Convolution of whole images: windows of some pixels are widened once, for all channels."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.graph.operator import Tensors
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes, words
+from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.form import Form
+
+MOST_PIXELS = 4
+"""That are computed together: their sums fill the registers."""
+
+
+class Convolution(Fast):
+    """Two channels at a time; where passes of a loop make some, all of them have to end quickly."""
+
+    word = "conv2d"
+    takes = "convolutions of one group, two or more channels at a time, of an image in one piece"
+
+    def can(self, form: Form) -> bool:
+        op, tensors = form.op, form.graph.tensors
+        if not isinstance(op, Conv2d) or op.groups > 1 or not in_passes(form):
+            return False
+        channels, at_once = form.target.shape[2], form.out.extents[2]
+        return (
+            in_groups_of(2, channels, at_once)
+            and form.in_one_piece(op.inputs[0])
+            and bool(reached(op, tensors))
+            and (at_once == channels or quick_end(op, form.graph) is not None)
+        )
+
+    def scratch_bytes(self, form: Form) -> int:
+        """The windows of some pixels, 16 bits an element."""
+        rows, columns, _ = form.target.shape
+        taps = prod(form.graph.tensors[convolution(form).parameters[0]].shape[1:])
+        return pixels_together(rows * columns) * words(taps) * 8
+
+
+def pixels_together(pixels: int) -> int:
+    """How many of ``pixels`` to compute together: each block of p costs 3 + 3p instructions for
+    two channels and two taps, and the last block is as large as the others."""
+    costs = {p: -(-pixels // p) * (3 + 3 * p) for p in range(1, min(MOST_PIXELS, pixels) + 1)}
+    return min(costs, key=lambda p: (costs[p], -p))
+
+
+def reached(op: Conv2d, tensors: Tensors) -> list[tuple[int, int]]:
+    """Taps (ky, kx) that lie inside of the input for some pixel."""
+    axes = [
+        [
+            k
+            for k in range(tensors[op.parameters[0]].shape[1 + axis])
+            if any(
+                0 <= n * op.stride[axis] - op.padding[2 * axis] + k * op.dilation[axis] < extent
+                for n in range(tensors[op.output].shape[axis])
+            )
+        ]
+        for axis, extent in enumerate(tensors[op.inputs[0]].shape[:2])
+    ]
+    return [(ky, kx) for ky in axes[0] for kx in axes[1]]

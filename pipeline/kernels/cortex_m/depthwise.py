@@ -1,0 +1,67 @@
+"""Depthwise convolution: rows of four channels are taken apart, so that neighbours are pairs; where
+a pass has fewer, those of one."""
+
+from __future__ import annotations
+
+from pipeline.graph.operator import Tensors
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes
+from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.form import Form
+
+LANES = 4
+"""Channels that one word holds."""
+
+WIDEST = 9
+"""Columns of a kernel whose row of weights fits the registers beside some sums."""
+
+
+class Depthwise(Fast):
+    """Each channel is computed from itself, with the strides that there is code for."""
+
+    word = "depthwise"
+    takes = (
+        f"depthwise convolutions, {LANES} or more channels, strides 1 and 2 along rows, kernels of "
+        f"up to {WIDEST} columns"
+    )
+
+    def can(self, form: Form) -> bool:
+        op, tensors = form.op, form.graph.tensors
+        if not isinstance(op, Conv2d) or not in_passes(form):
+            return False
+        channels, at_once = form.target.shape[2], form.out.extents[2]
+        return (
+            op.groups == channels == form.source.shape[2]
+            and channels >= LANES
+            and op.dilation == (1, 1)
+            and op.stride[1] in (1, 2)
+            and tensors[op.parameters[0]].shape[2] <= WIDEST
+            and in_groups_of(lanes(at_once), channels, at_once)
+            and form.evenly_spaced(op.inputs[0])
+            and (at_once == channels or quick_end(op, form.graph) is not None)
+        )
+
+    def scratch_bytes(self, form: Form) -> int:
+        """As many rows as the kernel has, of some channels, each channel by itself."""
+        op, tensors = convolution(form), form.graph.tensors
+        at_once = lanes(form.out.extents[2])
+        return tensors[op.parameters[0]].shape[1] * at_once * columns(op, tensors) * 2
+
+
+def lanes(channels: int) -> int:
+    """How many of ``channels`` are taken from a word."""
+    return LANES if channels >= LANES else 1
+
+
+def columns(op: Conv2d, tensors: Tensors) -> int:
+    """Elements in a row of one channel, padding included; pairs are read whole."""
+    kernel = odd_kernel(tensors[op.parameters[0]].shape[2])
+    width_in, width_out = tensors[op.inputs[0]].shape[1], tensors[op.output].shape[1]
+    computed = 2 * width_out if op.stride[1] == 2 else width_out + width_out % 2
+    needed = max(computed + kernel - 1, op.padding[2] + width_in)
+    return needed + needed % 2
+
+
+def odd_kernel(columns: int) -> int:
+    """A kernel's columns with a column of zeros where that makes pairs and one more."""
+    return max(3, columns | 1)

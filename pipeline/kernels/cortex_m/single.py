@@ -1,0 +1,98 @@
+"""Convolution of one output channel: a pass of a loop that makes channels one by one.
+
+No other channel uses what is widened. Where rows are short, a row of the input is widened once for
+all rows of the kernel, and a pixel is loaded once for all its taps. Elsewhere elements are
+multiplied as they are stored, tap by tap or, where pixels have few channels, a row of the kernel at
+once.
+"""
+
+from __future__ import annotations
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_passes, pairs
+from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.form import Form
+
+MOST_COLUMNS = 16
+"""Of an input whose columns have code of their own each."""
+
+WIDEST = 4
+"""Columns of a kernel, for them."""
+
+LEAST_CHANNELS = 8
+"""Of an input, or products in a row of the kernel: of fewer, portable kernels are as fast."""
+
+
+class Single(Fast):
+    """Tap by tap."""
+
+    word = "single"
+    product_cycles = 2.0
+    takes = f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more"
+
+    def can(self, form: Form) -> bool:
+        return _one_channel(form) and form.source.shape[2] >= LEAST_CHANNELS
+
+
+class Rows(Fast):
+    """A row of the kernel at once."""
+
+    word = "rows"
+    takes = (
+        f"convolutions of one group, one channel at a time, of fewer than {LEAST_CHANNELS} but "
+        "with as many products in a row of the kernel"
+    )
+
+    def can(self, form: Form) -> bool:
+        if not _one_channel(form):
+            return False
+        op, depth = convolution(form), form.source.shape[2]
+        kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
+        return (
+            depth < LEAST_CHANNELS <= kernel_w * depth
+            and op.dilation[1] == 1
+            and quick_end(op, form.graph) is not None
+        )
+
+
+class Strips(Fast):
+    """Several outputs of a row at once."""
+
+    word = "strips"
+    takes = (
+        f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more, up to "
+        f"{MOST_COLUMNS} columns, kernels of up to {WIDEST}"
+    )
+
+    def can(self, form: Form) -> bool:
+        if not _one_channel(form):
+            return False
+        op, tensors = convolution(form), form.graph.tensors
+        _, _, kernel_w, depth = tensors[op.parameters[0]].shape
+        return (
+            depth >= LEAST_CHANNELS
+            and max(form.source.shape[1], form.target.shape[1]) <= MOST_COLUMNS
+            and kernel_w <= WIDEST
+            and op.stride[0] == 1
+            and all(kind.taps for kind in kinds(op, tensors))
+            and quick_end(op, form.graph) is not None
+        )
+
+    def scratch_bytes(self, form: Form) -> int:
+        """As many rows of the input as the kernel has, and the channel's weights, 16 bits an
+        element."""
+        shape = form.graph.tensors[convolution(form).parameters[0]].shape
+        _, kernel_h, kernel_w, depth = shape
+        return kernel_h * (form.source.shape[1] + kernel_w) * pairs(depth) * 4
+
+
+def _one_channel(form: Form) -> bool:
+    op = form.op
+    return (
+        isinstance(op, Conv2d)
+        and op.groups == 1
+        and in_passes(form)
+        and form.out.extents[2] == 1
+        and form.in_one_piece(op.inputs[0])
+    )

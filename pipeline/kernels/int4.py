@@ -1,0 +1,58 @@
+"""C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import MaxPool2d, Pool2d
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.kernels.form import Form
+from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.work import share
+
+WINDOWS = (Conv2d, Dense, Pool2d)
+
+
+@dataclass(frozen=True)
+class Window(Kernel):
+    """A convolution, a pooling, or a dense layer as one large window: a pixel at a time.
+
+    Attributes:
+        work_cycles: of a multiply–accumulate, or of a value that is compared or added.
+    """
+
+    work_cycles: float
+
+    @property
+    def name(self) -> str:
+        return "int4.window"
+
+    def why_not(self, form: Form) -> str:
+        op, tensors = form.op, form.graph.tensors
+        if not isinstance(op, WINDOWS):
+            known = ", ".join(kind.__name__ for kind in WINDOWS)
+            return f"no code for {type(op).__name__}; have {known}"
+        if isinstance(op, Conv2d) and op.groups != 1:
+            return f"generated code has no grouped convolution yet (groups={op.groups})"
+        requant = PowerOfTwo() if isinstance(op, MaxPool2d) else getattr(op, "requant")  # noqa: B009
+        if not isinstance(requant, PowerOfTwo):
+            return (
+                "code for this core requantizes by shifts (quantize=int4), not by "
+                f"{type(requant).__name__}"
+            )
+        for tensor, bits in ((form.source, 8), (form.target, 32)):
+            if tensor.dtype.bits > bits:
+                return f"generated code reads 4 and 8-bit activations, not {tensor.dtype}"
+        if form.partial or not form.covers(op.output, slice(-1, None)):
+            return (
+                "generated code computes all channels of a pixel in one step; this plan splits them"
+            )
+        for name in op.parameters[:1]:
+            if str(tensors[name].dtype) not in ("int4", "int8"):
+                return f"generated code has int4 and int8 weights, not {tensors[name].dtype}"
+        return ""
+
+    def cycles(self, form: Form) -> float:
+        return self.work_cycles * share(form)
