@@ -7,6 +7,26 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Constants in flash, which an AVR reads by instructions of its own. */
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define NN_FLASH PROGMEM
+#define nn_flash_u8(address) ((uint8_t)pgm_read_byte(address))
+#define nn_flash_i8(address) ((int8_t)pgm_read_byte(address))
+#define nn_flash_u16(address) ((uint16_t)pgm_read_word(address))
+#define nn_flash_i16(address) ((int16_t)pgm_read_word(address))
+#define nn_flash_u32(address) ((uint32_t)pgm_read_dword(address))
+#define nn_flash_i32(address) ((int32_t)pgm_read_dword(address))
+#else
+#define NN_FLASH
+#define nn_flash_u8(address) (*(address))
+#define nn_flash_i8(address) (*(address))
+#define nn_flash_u16(address) (*(address))
+#define nn_flash_i16(address) (*(address))
+#define nn_flash_u32(address) (*(address))
+#define nn_flash_i32(address) (*(address))
+#endif
+
 /* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
  * some of the copies for functions that write nothing, and leave out the calls. */
 #if defined(__GNUC__) && !defined(__clang__)

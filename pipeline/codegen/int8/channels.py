@@ -63,6 +63,8 @@ def call(
         },
         job.apart,
         "part" if job.partial else "",
+        job.order,
+        any_strides=True,
         rows=axes[0],
         columns=axes[1],
         divide=divide,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil, prod
 
-from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.job import Job, arena_view
 from pipeline.codegen.int8.operators import WRITERS
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import whole
-from pipeline.codegen.int8.views import View, extent_bytes
+from pipeline.codegen.int8.views import View
 from pipeline.codegen.int8.walker import emit
 from pipeline.codegen.render import render, static_source
 from pipeline.errors import ThimbleError
@@ -60,13 +60,14 @@ def generate(
     source = render(
         "int8/model.c.j2",
         name=graph.name,
+        shared=[part.code() for part in program.tables if part.code()],
         tables=list(program.constants.tables.values()),
         kernels=kernels,
         statements=statements,
         headers=sorted(headers or {}),
         input=image,
         output=result,
-        total=nest.total,
+        total=expressions.total,
     )
     header = render(
         "int8/model.h.j2",
@@ -132,7 +133,7 @@ def _end(program: Program, buffer: Buffer) -> View:
     """
     box = [whole(extent) for extent in buffer.shape]
     found = arena_view(program, "end", buffer, box)
-    plain = all(
+    plain = found.lookup is None and all(
         extent == 1 or (stride == found.bytes * prod(buffer.shape[axis + 1 :]) and not ring)
         for axis, (extent, stride, ring) in enumerate(
             zip(buffer.shape, found.strides, found.rings, strict=True)
@@ -148,9 +149,8 @@ def _end(program: Program, buffer: Buffer) -> View:
 
 def _input_kept(graph: Graph, plan: Plan, steps: tuple[Step, ...]) -> bool:
     """Whether no step writes to where the input lies."""
-    low, high = extent_bytes(_resident_input(graph, plan))
-    spans = [extent_bytes(plan.buffer[name]) for name in _written(steps)]
-    return all(stop <= low or high <= start for start, stop in spans)
+    image = _resident_input(graph, plan)
+    return not any(plan.buffer[name].meets(image) for name in _written(steps))
 
 
 def _written(steps: tuple[Step, ...]) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipeline.codegen.int8.order import Line, lines
 from pipeline.codegen.int8.program import ARENA, Program
 from pipeline.codegen.int8.values import Span
 from pipeline.codegen.int8.views import View, view
@@ -103,24 +104,30 @@ class Job:
 
     def unit(self) -> tuple[int, ...]:
         """The block of outputs whose inputs have to be read before any of it is written; ones
-        where the order does not matter.
+        where the order does not matter."""
+        ones = (1,) * len(self.step.out.size)
+        return ones if self.apart else self.step.unit or ones
+
+    @cached_property
+    def order(self) -> list[Line]:
+        """The order of the output's pixels if it matters and is not row by row, else nothing.
 
         Raises:
-            ThimbleError: when the plan counts on an order that is not row-major.
+            ThimbleError: when it is not one of pixels, or of a slice that may be cut off.
         """
-        ones = (1,) * len(self.step.out.size)
-        if self.apart:
-            return ones
-        if self.step.order and list(self.step.order) != sorted(self.step.order):
+        given = self.step.order
+        if self.apart or list(given) == sorted(given):
+            return []
+        if any(part.fewest < size for part, size in zip(self.box, self.step.out.size, strict=True)):
             raise ThimbleError(
-                f"{self.op.name}: code for this core computes row by row; the plan overwrites its "
-                "input in another order"
+                f"{self.op.name}: code for this core takes an order of pixels that are all there"
             )
-        return self.step.unit or ones
+        return lines(self.step)
 
     def refuse_overlap(self) -> None:
-        """Of kernels that read an element just before they write it."""
-        if not (self.apart or self.in_place or max(self.unit()) == 1):
+        """Of kernels that read an element just before they write it, row by row."""
+        apart = self.apart or self.in_place
+        if not (apart or (max(self.unit()) == 1 and not self.order)):
             raise ThimbleError(
                 f"{self.op.name}: code for this core computes it in place or apart from its "
                 "input; the plan has them overlap"
@@ -133,7 +140,8 @@ def arena_view(
     if buffer.role == "constant":
         raise ThimbleError(f"{buffer.name}: code for this core does not move constants")
     signed = buffer.role == "accumulator" or program.graph.tensors[buffer.tensor].dtype.signed
-    return view(name, buffer, ARENA, box, signed, ring_axes)
+    layout = program.places.layout(buffer)
+    return view(name, buffer, layout, ARENA, box, signed, ring_axes)
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.render import render
@@ -27,11 +27,18 @@ class Call:
         views: by their names in the kernel.
         values: ranges and the like, by their names in the kernel.
         apart: whether no view shares a byte with what is written.
+        lines: C of the order of pixels, if it is not row by row.
     """
 
     views: Mapping[str, View]
     values: Mapping[str, Value]
     apart: bool
+    lines: str = ""
+
+
+def stride_name(view: str, axis: int) -> str:
+    """Of an argument."""
+    return f"{view}_{('row', 'column', 'plane')[axis]}"
 
 
 @dataclass
@@ -64,16 +71,25 @@ class Kernel:
         return [name for name in varying if name in words]
 
     def code(self) -> str:
-        restrict = "restrict " if all(call.apart for call in self.calls) else ""
-        views = (
+        # pointers to what is looked up are the arena's start: equal ones may not be called apart
+        apart = not self._looked_up and all(call.apart for call in self.calls)
+        restrict = "restrict " if apart else ""
+        views = [
             f"{'' if name in (WRITTEN, SCRATCH) else 'const '}{view.type} *{restrict}{name}"
             for name, view in self.calls[0].views.items()
-        )
+        ]
+        views += [f"const nn_place_t *{name}_places" for name in self._looked_up]
+        views += ["const nn_line_t *lines"] * bool(self.calls[0].lines)
         values = (f"int32_t {name}" for name in self.arguments)
         return self._rendered(self.arguments, ", ".join((*views, *values)))
 
+    @property
+    def _looked_up(self) -> list[str]:
+        return [name for name, view in self.calls[0].views.items() if view.lookup]
+
     def _rendered(self, arguments: list[str], signature: str) -> str:
         first = self.calls[0]
+        views = {name: _argued(view, arguments) for name, view in first.views.items()}
         values = {n: n if n in arguments else str(value) for n, value in first.values.items()}
         return render(
             f"{self.template}.c.j2",
@@ -81,19 +97,27 @@ class Kernel:
             about=self.about,
             signature=signature,
             v=values,
-            product=nest.product,
-            offset=nest.offset,
-            minus=nest.minus,
-            times=nest.times,
-            total=nest.total,
-            centred=nest.centred,
-            source=first.views.get("in"),
-            out=first.views[WRITTEN],
+            product=expressions.product,
+            offset=expressions.offset,
+            minus=expressions.minus,
+            times=expressions.times,
+            total=expressions.total,
+            centred=expressions.centred,
+            source=views.get("in"),
+            out=views[WRITTEN],
             **self.shared,
         )
 
     def statement(self, number: int) -> str:
         call = self.calls[number]
-        pointers = (view.pointer for view in call.views.values())
+        pointers = [view.pointer for view in call.views.values()]
+        pointers += [call.views[name].places for name in self._looked_up]
+        pointers += [call.lines] * bool(call.lines)
         ranges = (str(call.values[name]) for name in self.arguments)
         return f"{self.name}({', '.join((*pointers, *ranges))});"
+
+
+def _argued(view: View, arguments: Sequence[str]) -> View:
+    """With the names of those of its strides that are arguments."""
+    names = ((axis, stride_name(view.name, axis)) for axis in range(len(view.strides) - 1))
+    return replace(view, stride_names={axis: name for axis, name in names if name in arguments})

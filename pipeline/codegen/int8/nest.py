@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pipeline.codegen.int8.expressions import product, total
 from pipeline.codegen.int8.values import Value
+from pipeline.codegen.int8.views import View
 
 VARIABLES = "ijklmn"
 
@@ -25,7 +27,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Nest:
+    """
+    Attributes:
+        begins: of each view what the looked-up axes add to an offset, "" for none.
+        torn: of each view whether that is all of it.
+    """
+
     axes: tuple[Axis, ...]
+    begins: tuple[str, ...]
+    torn: tuple[bool, ...]
 
     @property
     def depth(self) -> int:
@@ -43,6 +53,10 @@ class Nest:
     def closing(self) -> list[str]:
         return ["    " * depth + "}" for depth in reversed(range(self.depth))]
 
+    def without(self, inner: int) -> Nest:
+        """The loops around the innermost ones."""
+        return replace(self, axes=self.axes[: len(self.axes) - inner])
+
     @property
     def inside(self) -> str:
         """The indentation of the body."""
@@ -50,67 +64,68 @@ class Nest:
 
     def at(self, view: int) -> str:
         """C expression of the current element's offset in a view, in bytes."""
-        return total(*(product(axis.variable, axis.strides[view]) for axis in self.axes))
+        if self.torn[view]:
+            return self.begins[view]
+        steps = (product(axis.variable, axis.strides[view]) for axis in self.axes)
+        return total(self.begins[view] or "0", *steps)
 
 
 def nest(
-    extents: Sequence[Value], strides: Sequence[Sequence[int]]
+    extents: Sequence[Value],
+    strides: Sequence[Sequence[int]],
+    views: Sequence[View] = (),
+    merge: bool = True,
 ) -> tuple[Nest, dict[str, Value]]:
-    """The loops, and how many steps each has.
+    """The loops, and how many steps each has, with other values that the offsets need.
 
     Args:
         extents: of each axis.
         strides: of each view, along each axis; 0 where a view stays.
+        views: the first of them that have strides; missing axes are the first ones.
+        merge: whether axes may share a loop.
     """
+    kept = max(
+        (len(extents) - len(v.strides) + v.lookup.axes for v in views if v.lookup), default=0
+    )
     merged: list[tuple[Value, tuple[int, ...]]] = []
+    numbers, last = dict[int, int](), 0  # of each axis' loop; the axis of the last one
     for axis, extent in enumerate(extents):
         steps = tuple(view[axis] for view in strides)
         if extent.known and extent.const == 1:
             continue
-        if merged and extent.known:
+        if merge and merged and extent.known and last >= kept:
             outer, outer_steps = merged[-1]
             if outer_steps == tuple(step * extent.const for step in steps):
                 merged[-1] = (outer * extent.const, steps)
                 continue
+        numbers[axis], last = len(merged), axis
         merged.append((extent, steps))
     axes = tuple(Axis(name, steps) for name, (_, steps) in zip(VARIABLES, merged, strict=False))
-    return Nest(axes), {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
+    loops = {axis: VARIABLES[number] for axis, number in numbers.items()}
+    begins = [_begins(view, len(extents), loops) for view in views]
+    torn = [view.torn for view in views]
+    rest = len(strides) - len(views)
+    found = Nest(axes, (*begins, *[""] * rest), (*torn, *[False] * rest))
+    counts = {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
+    firsts = {first_channel(v): v.box[-1].start for v in views if v.torn}
+    return found, counts | {name: value for name, value in firsts.items() if not value.known}
 
 
-def product(text: str, factor: int) -> str:
-    """``text * factor`` as a person writes it."""
-    if factor == 0 or text == "0":
-        return "0"
-    if text.isdecimal():
-        return str(int(text) * factor)
-    inside = f"({text})" if " + " in text or " - " in text else text
-    return text if factor == 1 else f"{inside} * {factor}"
+def first_channel(view: View) -> str:
+    """Of a view of torn pixels: its number, or the name of the value that has it."""
+    first = view.box[-1].start
+    return str(first) if first.known else f"{view.name}_channel"
 
 
-def times(*factors: str) -> str:
-    """A product of expressions."""
-    return " * ".join(f"({text})" if " " in text else text for text in factors)
-
-
-def offset(index: str, start: str, ring: int, stride: int) -> str:
-    """Bytes from a view's corner to ``index`` along one axis."""
-    if ring:
-        return product(f"({index}) % {ring}", stride)
-    return product(minus(index, start), stride)
-
-
-def minus(text: str, other: str) -> str:
-    if other == "0":
-        return text
-    inside = f"({other})" if " " in other else other
-    return f"{text} + {other[1:]}" if other.startswith("-") else f"{text} - {inside}"
-
-
-def total(*parts: str) -> str:
-    """A sum without its zeros."""
-    return " + ".join(part for part in parts if part != "0") or "0"
-
-
-def centred(text: str, zero_point: int) -> str:
-    """``text`` less the zero point, as a factor."""
-    return f"({minus(text, str(zero_point))})" if zero_point else text
+def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
+    if view.lookup is None:
+        return ""
+    missing, indices = axes - len(view.strides), list[str]()
+    for axis, part in enumerate(view.box):
+        stays = part.extent.known and part.extent.const == 1
+        indices.append("0" if stays else loops.get(axis + missing, "0"))
+    starts = ["0"] * len(indices)
+    if view.torn:  # its elements are counted from the pixel's first one
+        indices[-1] = total(first_channel(view), indices[-1])
+        return view.at(indices, starts)
+    return view.entry(indices, starts)

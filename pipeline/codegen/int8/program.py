@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +13,12 @@ import numpy as np
 
 from pipeline.codegen.int8 import values
 from pipeline.codegen.int8.constants import Constants, Names, variable
-from pipeline.codegen.int8.kernel import Call, Kernel
+from pipeline.codegen.int8.kernel import Call, Kernel, stride_name
+from pipeline.codegen.int8.order import Line, Lines
+from pipeline.codegen.int8.permutations import Permutations
+from pipeline.codegen.int8.places import Places
 from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View, extent_bytes
+from pipeline.codegen.int8.views import View
 from pipeline.codegen.names import comment
 from pipeline.codegen.render import static_source
 from pipeline.errors import ThimbleError
@@ -46,7 +49,15 @@ class Program:
         self.kernels: dict[str, Kernel] = {}
         self.lines: list[Callable[[], str]] = []
         self.loops: dict[str, tuple[str, int]] = {}
+        self.places = Places()
+        self.orders = Lines()
+        self.permutations = Permutations()
         self._apart: dict[tuple[str, str], bool] = {}
+
+    @property
+    def tables(self) -> tuple[Places, Lines, Permutations]:
+        """What steps share besides constants and kernels."""
+        return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer]
@@ -84,6 +95,8 @@ class Program:
         ranges: Mapping[str, Value],
         apart: bool = True,
         kind: str = "",
+        order: Sequence[Line] = (),
+        any_strides: bool = False,
         **shared: Any,
     ) -> None:
         """A statement that runs a kernel; calls that differ in addresses and ranges share one.
@@ -91,16 +104,28 @@ class Program:
         Args:
             owner: what the kernel is called after.
             kind: a word for its name, where one owner has several.
+            order: of the pixels, where it is not row by row.
+            any_strides: calls whose views differ in strides, but for the last axis, share one, too.
         """
+        if any_strides:
+            ranges = {**ranges, **strides(views)}
+        if order:
+            ranges = {**ranges, "line_count": Value(len(order))}
         looks = [
-            (n, v.strides, v.rings, v.bits, v.signed, v.type, v.step) for n, v in views.items()
-        ]
+            (
+                n, v.strides[-1:] if any_strides else v.strides, v.rings, v.bits, v.signed, v.type,
+                v.step, v.lookup and (v.lookup.extents, v.torn),
+            )
+            for n, v in views.items()
+        ]  # fmt: skip
+        shared = {**shared, "ordered": bool(order)}
         key = repr((owner, template, kind, about, looks, sorted(shared.items(), key=str)))
         if key not in self.kernels:
             name = self.names.fresh(owner, kind)
             self.kernels[key] = Kernel(name, template, comment(about), dict(shared))
         kernel = self.kernels[key]
-        kernel.calls.append(Call(views, ranges, apart))
+        lines = f"&nn_lines[{self.orders.add(order)}]" if order else ""
+        kernel.calls.append(Call(views, ranges, apart, lines))
         number = len(kernel.calls) - 1
         self.line(lambda: kernel.statement(number))
 
@@ -110,8 +135,7 @@ class Program:
             return True
         key = (one.name, other.name)
         if key not in self._apart:
-            a, b = extent_bytes(one), extent_bytes(other)
-            disjoint = a[1] <= b[0] or b[1] <= a[0]
+            disjoint = not one.meets(other)
             if not disjoint:
                 shared = np.isin(one.cells(one.box), other.cells(other.box))
                 disjoint = not bool(shared.any())
@@ -119,10 +143,20 @@ class Program:
         return self._apart[key]
 
 
+def strides(views: Mapping[str, View]) -> dict[str, Value]:
+    """Of all axes but the last one, as arguments of a kernel."""
+    return {
+        stride_name(name, axis): Value(stride)
+        for name, view in views.items()
+        for axis, stride in enumerate(view.strides[:-1])
+        if not (view.lookup and axis < view.lookup.axes)
+    }
+
+
 @cache
 def _reserved() -> frozenset[str]:
     """Names that no operator's function or table may take."""
-    plain = ("nn_int8.h", "model.h.j2", "model.c.j2")
+    plain = ("nn_int8.h", "model.h.j2", "model.c.j2", "places.c.j2", "lines.c.j2", "permute.c.j2")
     files = (*(f"int8/{file}" for file in plain), "cortex_m/nn_dsp.h")
     texts = (static_source(file) for file in files)
     return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
+from pipeline.codegen.int8.expressions import minus, offset, product, total
+from pipeline.codegen.int8.places import Layout, Lookup
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.errors import ThimbleError
-from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.vocabulary import Buffer
 
 Strides = tuple[int, ...]
 
@@ -19,12 +22,15 @@ class View:
     Attributes:
         name: of the pointer in the kernel.
         array: the C array that the elements lie in.
-        offset: of the corner, in bytes; along a ring it is that of index 0.
+        offset: of the corner, in bytes; along a ring it is that of index 0, and without the axes
+            that are looked up.
         strides: bytes from one index to the next along each axis.
         rings: the axis' index counts modulo this, 0: plain.
         box: the indices.
         bits, signed: of an element.
         step: what one unit of an accumulator stands for (see ``Buffer.step``).
+        lookup: how the first axes' indices lead to a place, if not by strides.
+        stride_names: what C calls the strides that are not one number in all calls, by axis.
     """
 
     name: str
@@ -37,6 +43,8 @@ class View:
     signed: bool
     constant: bool = False
     step: int = 1
+    lookup: Lookup | None = None
+    stride_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -78,40 +86,92 @@ class View:
     def named(self, name: str) -> View:
         return replace(self, name=name)
 
+    @property
+    def torn(self) -> bool:
+        """Whether some pixels' channels do not lie side by side."""
+        return self.lookup is not None and self.lookup.torn
 
-def byte_strides(buffer: Buffer) -> tuple[Affine, Strides]:
-    """The buffer's map and its strides in bytes.
+    @property
+    def places(self) -> str:
+        """The argument for the entries from the corner on, of the type ``const nn_place_t *``."""
+        assert self.lookup is not None
+        first = Value(self.lookup.first)
+        for axis, part in enumerate(self.box[: self.lookup.axes]):
+            first = first + part.start * prod(self.lookup.extents[axis + 1 :])
+        return f"&nn_places[{first}]"
 
-    Raises:
-        ThimbleError: for a table, or for elements that do not begin at bytes.
-    """
-    layout = buffer.map
-    if not isinstance(layout, Affine):
-        raise ThimbleError(
-            f"{buffer.name}: code for this core has affine addresses, the plan has a table; "
-            "try strategy=ordinary"
+    def at(self, indices: Sequence[str], starts: Sequence[str]) -> str:
+        """C of the offset of an element, or of the first channel of a pixel, from ``pointer``.
+
+        Args:
+            indices: of each axis, or of all but the last one.
+            starts: those of the view's corner.
+        """
+        given = list(zip(indices, starts, strict=True))
+        begins = self.entry(indices, starts) if self.lookup else "0"
+        if self.torn and len(given) == len(self.strides):
+            return f"nn_element({begins}, {indices[-1]}, {self.bytes})"
+        axes = self.lookup.axes if self.lookup else 0
+        parts = (
+            offset(index, start, self.rings[axis], self.stride_names.get(axis, self.strides[axis]))
+            for axis, (index, start) in enumerate(given)
+            if axis >= axes
         )
-    if buffer.bits < 8 or layout.base % 2 or any(stride % 2 for stride in layout.strides):
-        raise ThimbleError(
-            f"{buffer.name}: code for this core has elements of whole bytes, the plan has "
-            f"{buffer.bits} bits; try quantize=int8, or hardware=arduino target=host"
+        return total(begins, *parts)
+
+    def pixel(self, name: str, indices: Sequence[str], starts: Sequence[str], more: str) -> str:
+        """C of a variable ``name`` for a pixel, from which ``channel`` reads.
+
+        Args:
+            more: the offset of the channel that is its number 0.
+        """
+        if self.torn:
+            return f"const nn_place_t {name} = {self.entry(indices, starts)};"
+        return f"const {self.type} *{name} = &{self.name}[{total(self.at(indices, starts), more)}];"
+
+    def channel(self, pixel: str, number: str, base: str, stride: int, start: str = "0") -> str:
+        """C of the value of channel ``base`` + ``number`` of a pixel.
+
+        Args:
+            stride: bytes from one channel to the next, ``base`` being in the pixel's pointer.
+            start: a channel that the pointer is behind by.
+        """
+        if self.torn:
+            return self.load(f"nn_element({pixel}, {total(base, number)}, {self.bytes})")
+        return f"{pixel}[{minus(product(number, stride), start)}]"
+
+    def entry(self, indices: Sequence[str], starts: Sequence[str]) -> str:
+        """C of what the table says of a row or a pixel."""
+        assert self.lookup is not None
+        extents = self.lookup.extents
+        parts = (
+            product(minus(index, start), prod(extents[axis + 1 :]))
+            for axis, (index, start) in enumerate(zip(indices, starts, strict=True))
+            if axis < len(extents)
         )
-    return layout, tuple(stride // 2 for stride in layout.strides)
+        return f"nn_place(&{self.name}_places[{total(*parts)}])"
 
 
 def view(
-    name: str, buffer: Buffer, array: str, box: Sequence[Span], signed: bool, ring_axes: int = 0
+    name: str,
+    buffer: Buffer,
+    layout: Layout,
+    array: str,
+    box: Sequence[Span],
+    signed: bool,
+    ring_axes: int = 0,
 ) -> View:
     """``box`` of ``buffer``, which lies in the C array ``array``.
 
     Args:
         ring_axes: how many of the leading axes the kernel can follow around a ring.
     """
-    layout, strides = byte_strides(buffer)
-    offset, rings = Value(layout.base // 2), []
-    wraps = layout.wrap or (0,) * len(strides)
-    for axis, (part, stride, ring) in enumerate(zip(box, strides, wraps, strict=True)):
-        if not ring:
+    offset, rings = Value(layout.base), []
+    parts = zip(box, layout.strides, layout.rings, strict=True)
+    for axis, (part, stride, ring) in enumerate(parts):
+        if layout.lookup and (layout.lookup.torn or axis < layout.lookup.axes):
+            ring = 0  # elements of torn pixels are counted from the first one
+        elif not ring:
             offset, ring = offset + part.start * stride, 0
         elif part.start.stays_in(ring, part.most):
             offset, ring = offset + part.start % ring * stride, 0
@@ -121,17 +181,6 @@ def view(
             )
         rings.append(ring)
     return View(
-        name, array, offset, strides, tuple(rings), tuple(box), buffer.bits, signed,
-        step=buffer.step,
+        name, array, offset, layout.strides, tuple(rings), tuple(box), buffer.bits, signed,
+        step=buffer.step, lookup=layout.lookup,
     )  # fmt: skip
-
-
-def extent_bytes(buffer: Buffer) -> tuple[int, int]:
-    """First byte and the one after the last of all that the buffer's elements occupy."""
-    layout, strides = byte_strides(buffer)
-    wraps = layout.wrap or (0,) * len(strides)
-    low = high = layout.base // 2
-    for extent, stride, ring in zip(buffer.shape, strides, wraps, strict=True):
-        far = (min(extent, ring or extent) - 1) * stride
-        low, high = low + min(0, far), high + max(0, far)
-    return low, high + buffer.bits // 8

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.codegen.int8.nest import minus, offset, product
+from pipeline.codegen.int8.expressions import minus, product
 from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,6 @@ class WindowAxis:
         variable: the output index, "y" or "x"; ``tap``: the kernel's, "ky" or "kx".
         edges: whether some windows reach beyond what may be read.
         vacant: whether some may have nothing to read at all.
-        step: bytes from one input index to the next; ``ring``: they count modulo this.
     """
 
     variable: str
@@ -30,8 +28,6 @@ class WindowAxis:
     dilation: int
     edges: bool
     vacant: bool
-    step: int
-    ring: int
 
     @property
     def first(self) -> str:
@@ -78,16 +74,15 @@ class WindowAxis:
         moved = product(tap, self.dilation)
         return self.origin if moved == "0" else f"{self.origin} + {moved}"
 
-    def at(self, start: str, tap: str | None = None) -> str:
-        """Bytes from the view's corner to the input under a tap."""
-        chosen = ("0" if self.single else self.tap) if tap is None else tap
-        return offset(self.index(chosen), start, self.ring, self.step)
+    @property
+    def read(self) -> str:
+        """The input index under the tap of the loops."""
+        return self.index("0" if self.single else self.tap)
 
 
 def window_axes(
     out: Sequence[Span],
     inside: tuple[Span, Span],
-    view: View,
     kernel: tuple[int, int],
     stride: tuple[int, int],
     padding: tuple[int, int, int, int],
@@ -97,7 +92,6 @@ def window_axes(
 
     Args:
         out: the output indices; ``inside``: the input indices that may be read.
-        view: of the input.
     """
 
     def along(axis: int) -> WindowAxis:
@@ -120,8 +114,6 @@ def window_axes(
             apart,
             edges,
             edges and vacant,
-            view.strides[axis],
-            view.rings[axis],
         )
 
     return along(0), along(1)

@@ -15,11 +15,14 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.base import LAYOUTS, Layout
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial.partial import Partial
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import coarser
 from tests.codegen.int8.support import frames
+from tests.codegen.int8.test_in_place import chain
 from tests.graphs import Net, random_graph
 from tests.strategies.nets import entrance, fig1_block, residual
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -98,6 +101,17 @@ def test_sums_of_16_bits(tmp_path: Path) -> None:
 def test_many_channel_by_channel(network: Callable[[int], Graph], tmp_path: Path) -> None:
     for seed in range(40):
         check_channel_by_channel(network(seed), "nucleo_f446re", tmp_path / f"{seed}")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_place(layout: Layout, tmp_path: Path) -> None:
+    """Tables, peels and permutations on the core that they are for."""
+    graph, hardware = chain(3), board_named("nucleo_f446re")
+    plan = Herringbone(layout=layout).plan(graph, hardware)
+    size = built(tmp_path, graph, hardware, plan)
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.lines import MAX_COUNT, compress
 from pipeline.codegen.int4.multiples import recipe, tap_code
-from pipeline.codegen.int4.operators.move import decompose
 from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.views import SCATTERED, PixelTables, as_pixels
 from pipeline.codegen.render import WIDTH, asm, rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.codegen.int4.operators.move import decompose
+from pipeline.codegen.cycles import decompose
 from pipeline.codegen.render import render, static_source
 from tests.codegen.support import SANITIZERS, WARNINGS, write
 

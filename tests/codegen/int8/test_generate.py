@@ -20,6 +20,7 @@ from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
     Compute,
+    Loop,
     Move,
     Plan,
     Slice,
@@ -30,7 +31,7 @@ from pipeline.plan.vocabulary import (
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.configurations import CONFIGURATIONS, folder, generated, network
-from tests.codegen.int8.plans import Hand, net
+from tests.codegen.int8.plans import Hand, at, net
 from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.graphs import Net
 from tests.strategies.chains import board, mnist
@@ -176,10 +177,10 @@ def test_refuses_another_networks_plan_and_two_tracks() -> None:
     refused(graph, replace(plan, tracks=tracks), "one track of steps")
 
 
-def test_refuses_tables_and_nibbles() -> None:
+def test_refuses_nibbles() -> None:
     graph, plan = small()
-    cells = tuple(range(0, 200, 2))
-    refused(graph, changed(plan, "conv0", map=Table(cells)), "conv0: .* the plan has a table")
+    cells = (*range(0, 198, 2), 199)
+    refused(graph, changed(plan, "conv0", map=Table(cells)), "conv0: .* whole bytes")
     odd = Affine(3, (40, 8, 2))
     refused(graph, changed(plan, "conv0", map=odd), "conv0: .* whole bytes.*quantize=int8")
     chain = mnist().graph()
@@ -200,17 +201,20 @@ def test_refuses_memories_it_cannot_use() -> None:
     refused(graph, changed(more, "conv0", memory="dtcm"), "one arena in RAM.*dtcm, sram")
 
 
-def test_refuses_an_order_that_overwrites_its_input() -> None:
+def test_refuses_units_other_than_pixels_over_its_input() -> None:
     n = net(4, 4, 4)
     name = n.conv(4, (1, 1))
     hand = Hand(n.graph())
     x, y = hand.put("image", 0), hand.put(name, 0)
-    places = [(i, j, 0) for i in range(4) for j in range(4)]
-    step = Compute(name, y, (x, *hand.parameters(name)), unit=(1, 1, 4), order=tuple(places[::-1]))
-    refused(hand.graph, hand.plan(step), "computes row by row; the plan overwrites")
-    rows = replace(step, unit=(2, 4, 4), order=())
-    refused(hand.graph, hand.plan(rows), "overwrites its input pixel by pixel")
-    assert int8.generate(hand.graph, hand.plan(replace(step, order=tuple(places))), host(), {})
+    step = Compute(name, y, (x, *hand.parameters(name)), unit=(2, 4, 4))
+    refused(hand.graph, hand.plan(step), "overwrites its input pixel by pixel")
+    halves = tuple((i, j, k) for i in range(4) for j in range(4) for k in (2, 0))
+    half = replace(step, unit=(1, 1, 2), order=halves)
+    refused(hand.graph, hand.plan(half), "an order of pixels, all channels of each")
+    part = Slice(y.buffer, (at("t", 3), 0, 0), (3, 4, 4))
+    turned = tuple((i, j, 0) for i in (2, 1, 0) for j in range(4))
+    cut = Compute(name, part, (x, *hand.parameters(name)), unit=(1, 1, 4), order=turned)
+    refused(hand.graph, hand.plan(Loop("t", 2, (cut,))), "an order of pixels that are all there")
 
 
 def test_refuses_overlaps_that_copies_cannot_survive() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.codegen.int8 import nest, values
+from pipeline.codegen.int8 import expressions, nest, values
 from pipeline.codegen.int8.constants import Names, variable
 from pipeline.codegen.int8.values import Value, greatest, least, span
 from pipeline.codegen.names import comment
@@ -120,15 +120,15 @@ def test_what_lies_side_by_side_is_one_loop() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (nest.product("y - 1", 24), "(y - 1) * 24"),
-        (nest.product("y", 1), "y"),
-        (nest.product("3", 8), "24"),
-        (nest.minus("y", "-2"), "y + 2"),
-        (nest.minus("y", "2 * t + 1"), "y - (2 * t + 1)"),
-        (nest.total("0", "y", "0"), "y"),
-        (nest.offset("y + ky", "0", 3, 8), "((y + ky) % 3) * 8"),
-        (nest.centred("in[i]", -128), "(in[i] + 128)"),
-        (nest.centred("in[i]", 0), "in[i]"),
+        (expressions.product("y - 1", 24), "(y - 1) * 24"),
+        (expressions.product("y", 1), "y"),
+        (expressions.product("3", 8), "24"),
+        (expressions.minus("y", "-2"), "y + 2"),
+        (expressions.minus("y", "2 * t + 1"), "y - (2 * t + 1)"),
+        (expressions.total("0", "y", "0"), "y"),
+        (expressions.offset("y + ky", "0", 3, 8), "((y + ky) % 3) * 8"),
+        (expressions.centred("in[i]", -128), "(in[i] + 128)"),
+        (expressions.centred("in[i]", 0), "in[i]"),
     ],
 )
 def test_expressions_read_as_a_person_writes_them(text: str, expected: str) -> None:

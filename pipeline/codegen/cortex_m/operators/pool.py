@@ -21,7 +21,7 @@ def compute(job: Job) -> None:
     view, out, end = step.channels_view(job), job.out(), ending(job.program, op)
     height, width, _ = source.shape
     rows, columns = window.window_axes(
-        job.box, (whole(height), whole(width)), view, op.kernel, op.stride, op.padding
+        job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
     )
     low, high = limits(job.target, op.clip)
     averages = isinstance(op, AveragePool2d)

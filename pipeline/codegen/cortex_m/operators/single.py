@@ -34,9 +34,7 @@ def by_taps(job: Job) -> None:
     depth = values.shape[3]
     kernel = (values.shape[1], values.shape[2])
     inside, _, outs = conv2d.ranges(job, op, depth)
-    rows, columns = window.window_axes(
-        job.box, inside, view, kernel, op.stride, op.padding, op.dilation
-    )
+    rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
     constants = job.program.constants
     less = values.sum(axis=3) * source.zero_point
     job.program.call(
@@ -72,7 +70,7 @@ def by_rows(job: Job) -> None:
     channels, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
     rows, columns = window.window_axes(
-        job.box, (whole(height), whole(width)), view, (kernel_h, kernel_w), op.stride, op.padding,
+        job.box, (whole(height), whole(width)), (kernel_h, kernel_w), op.stride, op.padding,
         op.dilation,
     )  # fmt: skip
     less = values.sum(axis=3) * source.zero_point

@@ -8,18 +8,15 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
+from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.program import MOVES, Program
 from pipeline.codegen.int4.views import grid
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.vocabulary import Buffer, Move
 from pipeline.plan.walk import Env
-
-Cycle = tuple[int, ...]
 
 
 def emit(program: Program, step: Move, env: Env) -> None:
@@ -80,28 +77,3 @@ def _units(
         source, target = source[:, :1], target[:, :1]
     as_units = [((a - base) // unit).reshape(-1).tolist() for a in (source, target)]
     return base, unit, as_units[0], as_units[1]
-
-
-def decompose(sources: list[int], targets: list[int]) -> tuple[list[Cycle], list[Cycle]]:
-    """Cycles and chains of the copy ``targets[n] <- sources[n]``; what stays is left out."""
-    taken_from = {t: s for t, s in zip(targets, sources, strict=True) if t != s}
-    read = set(taken_from.values())
-    chains = [tuple(_follow(start, taken_from)) for start in taken_from if start not in read]
-    done = {place for chain in chains for place in chain}
-    cycles = []
-    for start in taken_from:
-        if start not in done:
-            cycle = tuple(_follow(start, taken_from))
-            done.update(cycle)
-            cycles.append(cycle)
-    return cycles, chains
-
-
-def _follow(start: int, taken_from: dict[int, int]) -> Iterator[int]:
-    yield start
-    place = taken_from[start]
-    while place != start:
-        yield place
-        if place not in taken_from:
-            return
-        place = taken_from[place]

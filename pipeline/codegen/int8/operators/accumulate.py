@@ -52,6 +52,7 @@ def compute(
     if not (
         job.partial
         and job.apart
+        and not view.torn
         and op.groups == 1
         and regular
         and covered
@@ -84,6 +85,7 @@ def compute(
         },
         True,
         "part",
+        any_strides=True,
         rows=axes[0],
         columns=axes[1],
         kernel=(kernel_h, kernel_w),

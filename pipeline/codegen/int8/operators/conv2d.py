@@ -25,7 +25,7 @@ def compute(job: Job) -> None:
     inside, channels, outs = ranges(job, op, depth)
     view = job.view("in", piece, ring_axes=2)
     rows, columns = window.window_axes(
-        job.box, inside, view, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
+        job.box, inside, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
     )
     words = f"{about(job, op)}{', partial' if job.partial else ''}"
     if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
@@ -34,10 +34,10 @@ def compute(job: Job) -> None:
     # taps of one row side by side, channels and all: one loop
     row_wise = (
         full and op.groups == 1 and op.dilation[1] == 1 and not view.rings[1]
-        and (view.strides[1], view.strides[2]) == (depth, 1)
+        and (view.strides[1], view.strides[2]) == (depth, 1) and not view.torn
         and (job.partial or not columns.vacant)
     )  # fmt: skip
-    pixel = not job.apart and job.unit()[2] > 1
+    pixel = not job.apart and (job.unit()[2] > 1 or bool(job.order))
     if pixel and max(job.unit()[:2]) > 1:
         raise ThimbleError(f"{op.name}: code for this core overwrites its input pixel by pixel")
     # a group's channels may be given in part
@@ -64,6 +64,8 @@ def compute(job: Job) -> None:
         },
         job.apart,
         "part" if job.partial else "",
+        job.order,
+        any_strides=True,
         rows=rows,
         columns=columns,
         kernel=(kernel_h, kernel_w),

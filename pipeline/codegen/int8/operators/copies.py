@@ -7,6 +7,7 @@ from math import prod
 
 from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
+from pipeline.codegen.int8.permutations import first_bytes
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import Span, Value, whole
 from pipeline.codegen.int8.views import View
@@ -15,6 +16,7 @@ from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Buffer, Move, Slice
 
 
@@ -64,7 +66,7 @@ def pad(job: Job) -> None:
 
 
 def reshape(job: Job) -> None:
-    """Row-major elements are copied in one piece."""
+    """Row-major elements are copied in one piece, others each to its place."""
     op = job.op
     assert isinstance(op, Reshape)
     source = job.tensor(op.inputs[0])
@@ -73,12 +75,15 @@ def reshape(job: Job) -> None:
     view = job.view("in", piece)
     if not (_all(taken, source.shape) and _all(job.box, job.target.shape)):
         raise ThimbleError(f"{op.name}: code for this core reshapes a tensor all at once")
-    if not (_packed(view, source.shape) and _packed(out, job.target.shape)):
-        raise ThimbleError(f"{op.name}: code for this core reshapes tensors in one piece")
-    bytes_ = Value(source.size * view.bytes)
-    if view.offset != out.offset:
-        about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
-        _block(job.program, op.name, about, view, out, bytes_, job.apart)
+    about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
+    if _packed(view, source.shape) and _packed(out, job.target.shape):
+        if view.offset != out.offset:
+            bytes_ = Value(source.size * view.bytes)
+            _block(job.program, op.name, about, view, out, bytes_, job.apart)
+        return
+    buffers = job.program.buffer(piece), job.program.buffer(job.step.out)
+    cells = [first_bytes(buffer, buffer.box).reshape(-1, 1) for buffer in buffers]
+    _permute(job.program, about, cells[0], cells[1], view.bytes)
 
 
 def rearrange(job: Job) -> None:
@@ -124,8 +129,20 @@ def move(program: Program, step: Move) -> None:
     if source.bits != target.bits:
         raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
     view, out = _piece(program, "in", source, step.src), _piece(program, "out", target, step.dst)
-    name = f"move {source.tensor}"
-    _copy(program, name, f"move {source.tensor}", view, out, program.apart(source, target))
+    name, apart = f"move {source.tensor}", program.apart(source, target)
+    fixed = all(part.start.known and part.extent.known for part in out.box)
+    if fixed and not (apart or _in_one_piece(view, out)):
+        box = tuple((part.start.const, part.stop.const) for part in out.box)
+        taken, given = (first_bytes(buffer, box) for buffer in (source, target))
+        depth = taken.shape[-1]
+        _permute(program, name, taken.reshape(-1, depth), given.reshape(-1, depth), view.bytes)
+        return
+    _copy(program, name, name, view, out, apart)
+
+
+def _permute(program: Program, about: str, source: IntArray, target: IntArray, width: int) -> None:
+    if call := program.permutations.call(source, target, width):
+        program.line(f"{call} /* {about} */")
 
 
 def _piece(program: Program, name: str, buffer: Buffer, piece: Slice) -> View:
@@ -142,13 +159,14 @@ def _copy(program: Program, owner: str, about: str, view: View, out: View, apart
     if same_place(view, out):
         return
     extents = [part.extent for part in out.box]
-    loops, counts = nest.nest(extents, [out.strides, view.strides])
-    if loops.depth == 1 and loops.axes[0].strides == (out.bytes, out.bytes):
-        number = next(iter(counts.values()))
+    loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view])
+    if _in_one_piece(view, out):
+        (number,) = counts.values()
         return _block(program, owner, about, view, out, number * out.bytes, apart)
     if not apart:
         raise ThimbleError(
-            f"{owner}: code for this core copies what is not in one piece to another place"
+            f"{owner}: code for this core copies a part of it that depends on a loop to a place "
+            "apart from it"
         )
     program.call(
         owner,
@@ -173,7 +191,7 @@ def _block(
 
 
 def fill(program: Program, owner: str, about: str, out: View, number: int, kind: str) -> None:
-    loops, counts = nest.nest([part.extent for part in out.box], [out.strides])
+    loops, counts = nest.nest([part.extent for part in out.box], [out.strides], [out])
     line = out.store(loops.at(0), str(number))
     program.call(
         owner,
@@ -188,8 +206,18 @@ def fill(program: Program, owner: str, about: str, out: View, number: int, kind:
     )
 
 
+def _in_one_piece(view: View, out: View) -> bool:
+    """Whether both sides' elements follow each other."""
+    extents = [part.extent for part in out.box]
+    loops, _ = nest.nest(extents, [out.strides, view.strides], [out, view])
+    plain = view.lookup is None and out.lookup is None
+    return plain and [axis.strides for axis in loops.axes] == [(out.bytes, out.bytes)]
+
+
 def same_place(view: View, out: View) -> bool:
     """Whether a copy would put every element where it is."""
+    if view.lookup != out.lookup or (out.lookup and view.box != out.box):
+        return False
     moving = [axis for axis, part in enumerate(out.box) if part.most > 1]
     return view.offset == out.offset and all(
         (view.strides[a], view.rings[a]) == (out.strides[a], out.rings[a]) for a in moving
@@ -206,7 +234,7 @@ def _all(box: Sequence[Span], shape: tuple[int, ...]) -> bool:
 
 
 def _packed(view: View, shape: tuple[int, ...]) -> bool:
-    return all(
+    return view.lookup is None and all(
         extent == 1 or stride == view.bytes * prod(shape[axis + 1 :])
         for axis, (extent, stride) in enumerate(zip(shape, view.strides, strict=True))
     )

@@ -24,7 +24,7 @@ def compute(job: Job) -> None:
     view = job.view("in", piece, taken)
     shape = source.shape
     steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    loops, counts = nest.nest([part.extent for part in taken], [view.strides, steps])
+    loops, counts = nest.nest([part.extent for part in taken], [view.strides, steps], [view])
     first = Value(0)
     for part, step in zip(taken, steps, strict=True):
         first = first + part.start * step
@@ -46,6 +46,7 @@ def compute(job: Job) -> None:
         {**window.named("o", outs), **counts, "first": first},
         job.apart,
         "part" if job.partial else "",
+        job.order,
         nest=loops,
         inputs=source.size,
         zero=source.zero_point,

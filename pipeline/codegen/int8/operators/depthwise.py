@@ -23,11 +23,11 @@ def compute(job: Job) -> None:
     if job.partial and not given.covers(whole(source.shape[2])):
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     view = job.view("in", job.given(source.name), ring_axes=2)
-    if view.strides[2] != 1 and op.groups > 1 and multiplier > 1:
+    if (view.strides[2] != 1 and not view.torn) and op.groups > 1 and multiplier > 1:
         raise ThimbleError(f"{op.name}: code for this core reads channels side by side")
     table = conv2d.table(job, op, "weights", (3, 1, 2, 0))
     kernel = (kernel_h, kernel_w)
-    axes = window.window_axes(job.box, inside, view, kernel, op.stride, op.padding, op.dilation)
+    axes = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
     channels.call(
         job,
         f"{conv2d.about(job, op)}{', partial' if job.partial else ''}",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8 import expressions, nest
 from pipeline.codegen.int8.constants import narrowest
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
@@ -36,7 +36,7 @@ def add(job: Job) -> None:
             raise ThimbleError(f"{op.name}: {name} has several multipliers, one is possible")
         ends = (broadcast.extremes(name, job.program.graph.tensors) << op.left_shift).tolist()
         scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
-        value = nest.centred(view.load(loops.at(number + 1)), job.tensor(name).zero_point)
+        value = expressions.centred(view.load(loops.at(number + 1)), job.tensor(name).zero_point)
         moved = scaled(f"(int32_t){value} * {1 << op.left_shift}", "0")
         lines.append(f"const int32_t {kind}_scaled = {moved};")
     total = " + ".join(f"{kind}_scaled" for kind in views)
@@ -49,7 +49,7 @@ def multiply(job: Job) -> None:
     views = _operands(job)
     loops, counts = _loops(job, views)
     factors = [
-        nest.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
+        expressions.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
         for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=True), 1)
     ]
     _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}")
@@ -81,7 +81,9 @@ def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]
         _broadcast(view, job.tensor(name).shape, job.target.shape)
         for view, name in zip(views.values(), names, strict=True)
     ]
-    return nest.nest([part.extent for part in job.box], [job.out().strides, *steps])
+    out = job.out()
+    extents = [part.extent for part in job.box]
+    return nest.nest(extents, [out.strides, *steps], [out, *views.values()])
 
 
 def _call(
@@ -132,7 +134,8 @@ def lookup(job: Job) -> None:
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
     out = job.out()
     view = job.view("in", job.given(source.name), job.box)
-    loops, counts = nest.nest([part.extent for part in job.box], [out.strides, view.strides])
+    extents = [part.extent for part in job.box]
+    loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view])
     job.program.call(
         op.name,
         "int8/elements",

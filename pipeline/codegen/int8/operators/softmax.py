@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.int8 import nest
+from pipeline.codegen.int8.expressions import product, total
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.values import whole
 from pipeline.errors import ThimbleError
@@ -25,9 +26,16 @@ def compute(job: Job) -> None:
     if extent > LONGEST:
         raise ThimbleError(f"{op.name}: a softmax over {extent} values, {LONGEST} are possible")
     view, out = job.view("in", job.given(source.name), job.box), job.out()
-    rows, counts = nest.nest(
-        [part.extent for part in job.box[:-1]], [out.strides[:-1], view.strides[:-1]]
-    )
+    extents, channel = [part.extent for part in job.box], "c"
+    if view.lookup or out.lookup:
+        loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view], merge=False)
+        inner = loops.axes[-1:] if extent > 1 else ()
+        channel = inner[0].variable if inner else channel
+        rows, value, place = loops.without(len(inner)), view.load(loops.at(1)), loops.at(0)
+    else:
+        rows, counts = nest.nest(extents[:-1], [out.strides[:-1], view.strides[:-1]])
+        value = f"row[{product(channel, view.strides[-1])}]"
+        place = total(rows.at(0), product(channel, out.strides[-1]))
     table = job.program.constants.add(
         op.name,
         "exp",
@@ -44,7 +52,10 @@ def compute(job: Job) -> None:
         job.apart,
         nest=rows,
         extent=extent,
-        steps=(out.strides[-1], view.strides[-1]),
+        channel=channel,
+        input=value,
+        place=place,
+        row="" if view.lookup or out.lookup else rows.at(1),
         table=table,
         least=source.dtype.minimum,
         limits=(job.target.dtype.minimum, job.target.dtype.maximum),

@@ -37,7 +37,7 @@ def finish(program: Program, step: Finish) -> None:
     last = [0] * (len(box) - 1) + [1]
     if end.per_channel:  # kept apart from other axes: tables are by channel
         strides.append(tuple(last))
-    loops, counts = nest.nest([part.extent for part in box], strides)
+    loops, counts = nest.nest([part.extent for part in box], strides, [out, view])
     count = 0
     if end.counted:
         assert isinstance(op, Pool2d)

@@ -1,0 +1,42 @@
+"""C expressions as a person writes them."""
+
+from __future__ import annotations
+
+
+def product(text: str, factor: int | str) -> str:
+    """``text * factor`` as a person writes it."""
+    if factor == 0 or text == "0":
+        return "0"
+    if text.isdecimal() and isinstance(factor, int):
+        return str(int(text) * factor)
+    inside = f"({text})" if " + " in text or " - " in text else text
+    return text if factor == 1 else f"{inside} * {factor}"
+
+
+def times(*factors: str) -> str:
+    """A product of expressions."""
+    return " * ".join(f"({text})" if " " in text else text for text in factors)
+
+
+def offset(index: str, start: str, ring: int, stride: int | str) -> str:
+    """Bytes from a view's corner to ``index`` along one axis."""
+    if ring:
+        return product(f"({index}) % {ring}", stride)
+    return product(minus(index, start), stride)
+
+
+def minus(text: str, other: str) -> str:
+    if other == "0":
+        return text
+    inside = f"({other})" if " " in other else other
+    return f"{text} + {other[1:]}" if other.startswith("-") else f"{text} - {inside}"
+
+
+def total(*parts: str) -> str:
+    """A sum without its zeros."""
+    return " + ".join(part for part in parts if part != "0") or "0"
+
+
+def centred(text: str, zero_point: int) -> str:
+    """``text`` less the zero point, as a factor."""
+    return f"({minus(text, str(zero_point))})" if zero_point else text

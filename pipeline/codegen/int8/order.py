@@ -1,0 +1,83 @@
+"""Orders other than row by row: lines of pixels, each a step further than the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.plan.vocabulary import Compute
+
+MOST = 0x7FFF
+"""Of an index."""
+
+
+class Line(NamedTuple):
+    """``number`` pixels from (y, x) on, ``down`` and ``right`` from one to the next. (0, 0) is the
+    low corner of what is computed."""
+
+    y: int
+    x: int
+    down: int
+    right: int
+    number: int
+
+
+@dataclass
+class Lines:
+    """The table that all steps share, ``nn_lines``."""
+
+    held: list[Line] = field(default_factory=list)
+
+    def add(self, lines: Sequence[Line]) -> int:
+        """Where they begin; the same stretch is held once."""
+        size = len(lines)
+        for at in range(len(self.held) - size + 1):
+            if self.held[at : at + size] == list(lines):
+                return at
+        self.held += lines
+        return len(self.held) - size
+
+    def code(self) -> str:
+        """C of the table; "" without any."""
+        return render("int8/lines.c.j2", lines=self.held) if self.held else ""
+
+
+def lines(step: Compute) -> list[Line]:
+    """The step's order.
+
+    Raises:
+        ThimbleError: when its units are not pixels, all channels of each.
+    """
+    places = [(*([0] * (2 - min(2, len(o)))), *o[:2]) for o in step.order]
+    unit = step.unit or (1,) * len(step.out.size)
+    if (
+        len(unit) > 3 or max(unit[:2]) > 1 or any(o[2] for o in step.order if len(o) > 2)
+        or max((max(p) for p in places), default=0) > MOST
+    ):  # fmt: skip
+        raise ThimbleError(
+            f"{step.op}: code for this core takes an order of pixels, all channels of each at "
+            f"once; the plan has units of {unit}"
+        )
+    return _lines([(y, x) for y, x in places])
+
+
+def _lines(places: Sequence[tuple[int, int]]) -> list[Line]:
+    """The longest stretches from the first place on."""
+    found, start = list[Line](), 0
+    while start < len(places):
+        (y, x), down, right, stop = places[start], 0, 0, start + 1
+        if stop < len(places):
+            down, right = places[stop][0] - y, places[stop][1] - x
+        while stop < len(places) and places[stop] == (
+            y + (stop - start) * down,
+            x + (stop - start) * right,
+        ):
+            stop += 1
+        if stop - start == 2 < len(places) - start:  # two points are on a line with anything
+            stop, down, right = start + 1, 0, 0
+        found.append(Line(y, x, down, right, stop - start))
+        start = stop
+    return found

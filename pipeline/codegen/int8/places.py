@@ -1,0 +1,152 @@
+"""Elements that no strides lead to: tables in flash of where rows and pixels lie.
+
+The first axes of a tensor are looked up, the others follow by strides: one axis where rows lie
+anywhere, two where pixels do. A pixel whose channels do not lie side by side is torn: its entry has
+a flag and says where in a second table its elements' addresses begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.maps import outer_sum
+from pipeline.plan.vocabulary import Affine, Buffer
+
+FLAGS = {16: 0x8000, 32: 0x8000_0000}
+"""Of torn pixels, by the bits of an entry: addresses are below."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """
+    Attributes:
+        extents: of the axes that are looked up.
+        first: the entry of ``nn_places`` that all their indices 0 have.
+        torn: some pixels are.
+    """
+
+    extents: tuple[int, ...]
+    first: int
+    torn: bool = False
+
+    @property
+    def axes(self) -> int:
+        return len(self.extents)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a buffer's elements are, in bytes: ``lookup`` says it for the axes that it has."""
+
+    base: int
+    strides: tuple[int, ...]
+    rings: tuple[int, ...]
+    lookup: Lookup | None = None
+
+
+@dataclass
+class Places:
+    """The tables that all buffers share.
+
+    Attributes:
+        entries: addresses in bytes; of torn pixels -1 - n, where their elements begin in ``torn``.
+        held: where in them those of a buffer begin.
+    """
+
+    entries: list[int] = field(default_factory=list)
+    torn: list[int] = field(default_factory=list)
+    layouts: dict[str, Layout] = field(default_factory=dict)
+    held: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def layout(self, buffer: Buffer) -> Layout:
+        """
+        Raises:
+            ThimbleError: for elements that do not begin at bytes.
+        """
+        if buffer.name not in self.layouts:
+            self.layouts[buffer.name] = self._layout(buffer)
+        return self.layouts[buffer.name]
+
+    def _layout(self, buffer: Buffer) -> Layout:
+        if buffer.bits < 8 or not buffer.starts_on_bytes:
+            raise ThimbleError(
+                f"{buffer.name}: code for this core has elements of whole bytes, the plan has "
+                f"{buffer.bits} bits; try quantize=int8, or hardware=arduino target=host"
+            )
+        if isinstance(buffer.map, Affine):
+            strides = tuple(stride // 2 for stride in buffer.map.strides)
+            return Layout(buffer.map.base // 2, strides, buffer.map.rings)
+        cells = np.broadcast_to(buffer.addresses(buffer.box) // 2, buffer.shape)
+        rank, width = cells.ndim, buffer.bits // 8
+        for axes in range(rank + 1):
+            steps = _strides(cells, axes, width)
+            if steps is not None:
+                held = _corners(cells, axes)
+                if not axes:
+                    return Layout(int(held), steps, (0,) * rank)
+                lookup = Lookup(buffer.shape[:axes], self._entries(held.reshape(-1).tolist()))
+                return Layout(0, steps, (0,) * rank, lookup)
+            if rank == 3 and axes == 2:
+                break
+        lookup = Lookup(buffer.shape[:2], self._torn(cells, width), True)
+        return Layout(0, (0, 0, width), (0,) * rank, lookup)
+
+    def _torn(self, cells: IntArray, width: int) -> int:
+        """Entries of pixels, (h, w, c)."""
+        found = []
+        for pixel in cells.reshape(-1, cells.shape[2]):
+            if (np.diff(pixel) == width).all():
+                found.append(int(pixel[0]))
+            else:
+                found.append(-1 - len(self.torn))
+                self.torn += pixel.tolist()
+        return self._entries(found)
+
+    def _entries(self, found: list[int]) -> int:
+        """Where they begin in ``entries``; the same ones are held once."""
+        key = tuple(found)
+        if key not in self.held:
+            self.held[key] = len(self.entries)
+            self.entries += found
+        return self.held[key]
+
+    def code(self) -> str:
+        """C of the tables; "" without any."""
+        if not self.entries:
+            return ""
+        largest = max(*self.entries, *self.torn, len(self.torn), 0)
+        bits = next(bits for bits, flag in FLAGS.items() if largest < flag)
+        return render(
+            "int8/places.c.j2",
+            type=f"uint{bits}_t",
+            bits=bits,
+            flag=FLAGS[bits],
+            entries=[n if n >= 0 else FLAGS[bits] - 1 - n for n in self.entries],
+            torn=self.torn,
+        )
+
+
+def _strides(cells: IntArray, axes: int, width: int) -> tuple[int, ...] | None:
+    """Those of all axes after the first ``axes``, whatever the indices of these; None: it differs.
+    Axes that are looked up have 0, those of one index what they have in a packed tensor."""
+    inner = cells.shape[axes:]
+    origin = (0,) * cells.ndim
+    strides = [0] * axes
+    for axis, extent in enumerate(inner, axes):
+        one = tuple(int(a == axis) for a in range(cells.ndim))
+        packed = width * prod(cells.shape[axis + 1 :])
+        strides.append(int(cells[one] - cells[origin]) if extent > 1 else packed)
+    lines = [step * np.arange(n) for step, n in zip(strides[axes:], inner, strict=True)]
+    first = _corners(cells, axes).reshape(*cells.shape[:axes], *(1 for _ in inner))
+    return tuple(strides) if (cells == first + outer_sum(0, lines)).all() else None
+
+
+def _corners(cells: IntArray, axes: int) -> IntArray:
+    """Those of index 0 along all axes after the first ``axes``."""
+    return np.asarray(cells.reshape(*cells.shape[:axes], -1)[..., 0])

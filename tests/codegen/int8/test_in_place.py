@@ -1,0 +1,95 @@
+"""In-place plans of chains, in every layout, as C: tables, peels, permutations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import int8
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Move, Track, packed, whole
+from pipeline.strategies.base import LAYOUTS, Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.single_transpose import SingleTranspose
+from tests.codegen.int8.support import Native, frames, host
+from tests.graphs import Net
+from tests.plan.fixtures import rows_anywhere
+from tests.tiers import quick
+
+STRATEGIES = (Herringbone, Replace, SingleTranspose)
+every = pytest.mark.parametrize(
+    "strategy", [kind(layout=layout) for kind in STRATEGIES for layout in LAYOUTS], ids=str
+)
+
+
+def chain(seed: int) -> Graph:
+    """Convolutions that peel and others, pooling, a classifier."""
+    rng = np.random.default_rng(seed)
+    side, depth = int(rng.integers(7, 11)), int(rng.integers(1, 4))
+    net = Net((side, int(rng.integers(7, 11)), depth), rng, name="chain")
+    none = (0, 0, 0, 0)
+    net.conv(depth + int(rng.integers(1, 4)), (3, 3), padding=none)
+    if seed % 3 == 0:
+        net.depthwise((3, 3))
+    if seed % 2:
+        net.maximum((2, 2), stride=(1, 1))
+    net.conv(depth + int(rng.integers(4, 7)), (2, 2) if seed % 4 == 1 else (3, 3), padding=none)
+    if seed % 3 == 1:
+        net.conv(5, (3, 3), stride=(2, 1), padding=(1, 1, 1, 1))
+    net.dense(int(rng.integers(3, 7)))
+    if seed % 4 == 2:
+        net.dense(4)
+    return net.graph()
+
+
+def check(strategy: Strategy, seed: int, folder: Path) -> str:
+    """model.c."""
+    graph = chain(seed)
+    plan = strategy.plan(graph, host())
+    verify(plan, graph)
+    given = frames(graph, 4, seed)
+    expected = graph.outputs(given)
+    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2])
+    native = Native(folder / f"{seed}", graph, plan)
+    assert np.array_equal(native(given), expected), seed
+    return native.files["model.c"]
+
+
+@every
+@pytest.mark.parametrize("seed", quick(1, range(6)))
+def test_a_chain(strategy: Strategy, seed: int, tmp_path: Path) -> None:
+    check(strategy, seed, tmp_path)
+
+
+def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
+    """Strides that differ from peel to peel are arguments."""
+    text = check(Herringbone(layout="contiguous"), 3, tmp_path)
+    functions = [line for line in text.splitlines() if line.startswith("static NN_KERNEL")]
+    calls = [line for line in text.splitlines() if line.startswith("    nn_conv")]
+    assert len(functions) < 7 < 14 < len(calls)
+    assert "nn_permute_" in text and "nn_lines[" in text
+
+
+def test_rows_anywhere_then_side_by_side(tmp_path: Path) -> None:
+    """Who reads the result wants it in one piece: the plan moves it there."""
+    plan, graph = rows_anywhere(np.random.default_rng(0))
+    with pytest.raises(ThimbleError, match=r"y: code for this core .* in one piece"):
+        int8.generate(graph, plan, host(), {})
+    rows = plan.buffer["y"]
+    ready = replace(rows, name="ready", map=packed(rows.shape, 8, 2))
+    steps = (*plan.tracks[0].steps, Move(whole(rows), whole(ready)))
+    moved = replace(
+        plan, buffers=(*plan.buffers, ready), tracks=(Track("cpu", steps),), output="ready"
+    )
+    verify(moved, graph)
+    given = frames(graph)
+    native = Native(tmp_path, graph, moved)
+    assert np.array_equal(native(given), graph.outputs(given))
+    assert "nn_permute_" in native.files["model.c"]

@@ -1,0 +1,43 @@
+"""Every operator on rows, pixels and elements that lie anywhere: whole, in loops, as sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from tests.codegen.int8.loops import looped
+from tests.codegen.int8.scattered import KINDS, Kind, scattered
+from tests.codegen.int8.support import Native, apart, frames
+from tests.graphs import random_graph
+from tests.tiers import quick
+
+every = pytest.mark.parametrize("kind", KINDS)
+
+
+def check(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
+    graph = random_graph(seed)
+    plan = scattered(looped(graph, seed) if loops else apart(graph), graph, kind, seed)
+    verify(plan, graph)
+    given = frames(graph, 4, seed)
+    expected = graph.outputs(given)
+    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
+    native = Native(folder / f"{seed}", graph, plan)
+    assert np.array_equal(native(given), expected), (kind, seed)
+    return native.files["model.c"]
+
+
+@every
+@pytest.mark.parametrize("seed", quick(2, range(12)))
+def test_whole_operators(kind: Kind, seed: int, tmp_path: Path) -> None:
+    text = check(kind, seed, False, tmp_path)
+    assert "nn_places[" in text
+
+
+@every
+@pytest.mark.parametrize("seed", quick(1, range(12)))
+def test_loops_and_sums(kind: Kind, seed: int, tmp_path: Path) -> None:
+    check(kind, seed, True, tmp_path)
