@@ -185,7 +185,7 @@ def test_refuses_nibbles() -> None:
     refused(graph, changed(plan, "conv0", map=odd), "conv0: .* whole bytes.*quantize=int8")
     chain = mnist().graph()
     hardware = replace(board(False), core="host")
-    refused(chain, Herringbone("slots").plan(chain, hardware), "try strategy=ordinary|whole bytes")
+    refused(chain, Herringbone("slots").plan(chain, hardware), "no code for int4.window")
 
 
 def test_refuses_inputs_and_outputs_in_pieces() -> None:
