@@ -42,11 +42,15 @@ class Operator(ABC):
             accumulators that are requantized once they are complete.
         weighted: sums of products with weights, which lead with the output's channels, and a bias:
             the two ``parameters``.
+        slides: a window over one input, of which each output element is a sum or a maximum.
+        fixed_shape: the output's shape is the operator's own and does not follow its inputs'.
     """
 
     element_wise: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
+    slides: ClassVar[bool] = False
+    fixed_shape: ClassVar[bool] = False
 
     name: str
     inputs: tuple[str, ...]
@@ -91,9 +95,23 @@ class Operator(ABC):
             if operand.tensor in self.inputs
         )
 
-    def aggregating(self, tensors: Tensors) -> bool:
-        """Whether its sums run over channels of the input (Pex, definition 2)."""
-        return self.weighted and not self.channel_wise(tensors)
+    def reads_all(self, tensors: Tensors) -> bool:
+        """Whether every output element reads all of the first input."""
+        operand = self.terms(tensors)[0].operands[0]
+        shape = tensors[operand.tensor].shape
+        return operand.windows == tuple(Window(None, extent) for extent in shape)
+
+    def mixes_channels(self, tensors: Tensors) -> bool:
+        """Whether every output channel reads every input channel through weights of its own."""
+        return self.weighted and self._group(tensors) == tensors[self.inputs[0]].shape[-1]
+
+    def depthwise(self, tensors: Tensors) -> bool:
+        """Whether every output channel reads one of several input channels through weights."""
+        return self.weighted and self._group(tensors) == 1 < tensors[self.inputs[0]].shape[-1]
+
+    def _group(self, tensors: Tensors) -> int:
+        """How many channels of the first input an output element reads."""
+        return self.terms(tensors)[0].operands[0].windows[-1].count
 
     def overwritable(self, tensors: Tensors) -> tuple[str, ...]:
         """Inputs whose place the output can take, if nothing else needs them: of an element-wise

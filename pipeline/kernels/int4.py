@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import MaxPool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import share
-
-WINDOWS = (Conv2d, Dense, Pool2d)
 
 
 @dataclass(frozen=True)
@@ -31,12 +26,11 @@ class Window(Kernel):
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
-        if not isinstance(op, WINDOWS):
-            known = ", ".join(kind.__name__ for kind in WINDOWS)
-            return f"no code for {type(op).__name__}; have {known}"
-        if isinstance(op, Conv2d) and op.groups != 1:
-            return f"generated code has no grouped convolution yet (groups={op.groups})"
-        requant = PowerOfTwo() if isinstance(op, MaxPool2d) else getattr(op, "requant")  # noqa: B009
+        if not op.slides:
+            return f"no code for {type(op).__name__}; have Conv2d, Dense, Pool2d"
+        if (groups := getattr(op, "groups", 1)) != 1:
+            return f"generated code has no grouped convolution yet (groups={groups})"
+        requant = getattr(op, "requant", PowerOfTwo())
         if not isinstance(requant, PowerOfTwo):
             return (
                 "code for this core requantizes by shifts (quantize=int4), not by "

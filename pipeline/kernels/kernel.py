@@ -30,12 +30,10 @@ class Kernel(ABC):
         extents, op = form.out.extents, form.op
         if op.element_wise:
             return ()
-        if op.combine == "whole":
-            windows = (w for operand in op.reads(form.graph.tensors) for w in operand.windows)
-            if all(window.axis is None for window in windows):
-                return extents
-        elif len(extents) == 1:
+        if op.combine != "whole" and len(extents) == 1:
             return (1,)
+        if op.combine == "whole" and op.reads_all(form.graph.tensors):
+            return extents
         return (*[1] * (len(extents) - 1), extents[-1])
 
     def scratch_bytes(self, form: Form) -> int:

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
@@ -23,16 +21,6 @@ Values = NDArray[np.float64]
 
 Node = tuple[str, int]
 """A channel of a tensor."""
-
-
-def depthwise(graph: Graph, op: Operator) -> bool:
-    """One input channel for each group of output channels."""
-    return isinstance(op, Conv2d) and 1 < op.groups == graph.tensors[op.inputs[0]].shape[-1]
-
-
-def mixes(op: Operator) -> bool:
-    """Every output channel reads every input channel, each through weights of its own."""
-    return isinstance(op, Dense) or (isinstance(op, Conv2d) and op.groups == 1)
 
 
 def taps(graph: Graph, op: Operator) -> IntArray:
@@ -50,7 +38,7 @@ def constant_channels(graph: Graph) -> dict[str, Values]:
         if not op.inputs:
             continue
         source = found[op.inputs[0]]
-        if mixes(op) or depthwise(graph, op):
+        if op.mixes_channels(graph.tensors) or op.depthwise(graph.tensors):
             found[op.output] = _products(graph, op, source)
         elif isinstance(op, Pool2d):
             keeps = not isinstance(op, AveragePool2d) or isinstance(op.requant, Mean)
@@ -73,7 +61,7 @@ def _products(graph: Graph, op: Operator, source: Values) -> Values:
     """A sum is constant where every channel is, or has no weight, and padding makes no difference:
     it counts as the real value 0."""
     weights, zero = taps(graph, op), graph.tensors[op.inputs[0]].zero_point
-    if depthwise(graph, op):
+    if op.depthwise(graph.tensors):
         per_channel = len(weights) // len(source)
         source = np.repeat(source, per_channel)[:, None]  # (c_out, 1)
     padded = isinstance(op, Conv2d) and any(op.padding)
@@ -106,13 +94,13 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
     for op in graph.operators:
         names = (*op.inputs, op.output)
         channels = graph.tensors[op.output].shape[-1]
-        if mixes(op):
+        if op.mixes_channels(graph.tensors):
             continue
-        if depthwise(graph, op):
+        if op.depthwise(graph.tensors):
             times = channels // graph.tensors[op.inputs[0]].shape[-1]
             for k in range(channels):
                 parent[root((op.output, k))] = root((op.inputs[0], k // times))
-        elif _channelwise(graph, op):
+        elif _follows(graph, op):
             for name in names:
                 for k in range(channels):
                     parent[root((name, k))] = root((op.output, k))
@@ -126,11 +114,6 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
     return [group for group in found.values() if not any(n in held or stuck(n) for n in group)]
 
 
-def _channelwise(graph: Graph, op: Operator) -> bool:
-    """Output channel k depends on nothing but channel k of the inputs."""
-    if isinstance(op, Pad):
-        return op.padding[-1] == (0, 0)
-    if isinstance(op, Add):
-        shapes = {graph.tensors[name].shape for name in op.operands}
-        return len(shapes) == 1 and not op.parameters
-    return isinstance(op, (Pool2d, Lookup))
+def _follows(graph: Graph, op: Operator) -> bool:
+    """Output channel k depends on nothing but channel k of the inputs, and goes with it."""
+    return op.channel_wise(graph.tensors) and not (op.parameters or op.fixed_shape)

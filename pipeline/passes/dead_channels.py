@@ -23,8 +23,6 @@ from pipeline.passes._channels import (
     Values,
     components,
     constant_channels,
-    depthwise,
-    mixes,
     taps,
 )
 from pipeline.passes._edit import consumers, edited
@@ -39,7 +37,11 @@ def apply(graph: Graph) -> Graph:
     def stuck(node: Node) -> bool:
         """Whether a reader of this channel would miss it."""
         name, k = node
-        return any(not _absorbs(graph, op, k, values) for op in readers[name] if mixes(op))
+        return any(
+            not _absorbs(graph, op, k, values)
+            for op in readers[name]
+            if op.mixes_channels(graph.tensors)
+        )
 
     kept: Kept = {
         name: np.ones(tensor.shape[-1], dtype=np.bool_) for name, tensor in graph.tensors.items()
@@ -61,7 +63,7 @@ def _absorbs(graph: Graph, op: Operator, k: int, values: dict[str, Values]) -> b
         return bool(value == zero)
     padded = isinstance(op, Conv2d) and any(op.padding)
     wide = graph.tensors[op.parameters[1]].dtype.bits == 32
-    fixed = isinstance(op, (Conv2d, Dense)) and isinstance(op.requant, FixedPoint)
+    fixed = isinstance(getattr(op, "requant", None), FixedPoint)
     return wide and fixed and not padded
 
 
@@ -74,7 +76,9 @@ def _cut(graph: Graph, kept: Kept, values: dict[str, Values]) -> Graph:
         tensor = graph.tensors[name]
         tensors[name] = replace(tensor, shape=(*tensor.shape[:-1], int(kept[name].sum())))
     for op in graph.operators:
-        if isinstance(op, (Conv2d, Dense)) and (mixes(op) or depthwise(graph, op)):
+        if isinstance(op, Conv2d | Dense) and (
+            op.mixes_channels(graph.tensors) or op.depthwise(graph.tensors)
+        ):
             out, inside = kept[op.output], kept[op.inputs[0]]
             if not (out.all() and inside.all()):
                 arrays = _parameters(graph, op, out, inside, values[op.inputs[0]])
@@ -98,7 +102,7 @@ def _parameters(
 ) -> tuple[IntArray, IntArray]:
     """Weights and biases without what is gone; what was constant is added to the biases."""
     weights, bias = (graph.constants[name] for name in op.parameters)
-    if depthwise(graph, op):
+    if op.depthwise(graph.tensors):
         return weights[out], bias[out]
     zero = graph.tensors[op.inputs[0]].zero_point
     constant = np.nan_to_num(held[~inside] - zero).astype(np.int64)

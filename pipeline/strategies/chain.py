@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan, Track
 from pipeline.strategies import contiguous, slots
@@ -23,7 +20,7 @@ from pipeline.strategies.liveness import peak_nibbles
 from pipeline.strategies.peels import Peels, ranks
 from pipeline.strategies.prologue import Prologue
 
-SUPPORTED = (Conv2d, Dense, Pool2d)
+LAYERS = "convolutions, pooling and dense layers"
 
 
 @dataclass(frozen=True)
@@ -77,17 +74,16 @@ class ChainStrategy(Strategy):
     def _check(self, graph: Graph) -> None:
         tensor = graph.input
         for op in graph.operators:
-            kinds = ", ".join(kind.__name__ for kind in SUPPORTED)
-            if not isinstance(op, SUPPORTED):
+            if not op.slides:
                 raise ThimbleError(
                     f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): "
-                    f"it plans chains of {kinds}"
+                    f"it plans chains of {LAYERS}"
                 )
             if op.inputs != (tensor,):
                 raise ThimbleError(
                     f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): it reads "
                     f"{', '.join(op.inputs)} where a chain goes on with {tensor}, "
-                    f"and only chains of {kinds} are planned"
+                    f"and only chains of {LAYERS} are planned"
                 )
             tensor = op.output
         if tensor != graph.output or not graph.operators:

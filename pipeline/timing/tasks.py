@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.rates import Rates, work
 from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Signal, Slice, Step, Wait
@@ -119,7 +118,11 @@ class Costs:
             shape = self.plan.buffer[piece.buffer].shape
             # of weights what one output needs; of an image its channels, of other inputs all
             held = self.plan.buffer[piece.buffer].tensor == weights
-            axes = slice(1, None) if held else slice(0 if isinstance(op, Dense) else -1, None)
+            axes = (
+                slice(1, None)
+                if held
+                else slice(0 if op.reads_all(self.graph.tensors) else -1, None)
+            )
             extents = boxes(piece, shape, runs)[1][:, axes]
             there = np.minimum(there, (extents / np.array(shape[axes])).prod(axis=1))
         return elements * there

@@ -35,6 +35,7 @@ class Conv2d(Operator):
 
     accumulates: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
+    slides: ClassVar[bool] = True
 
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)

@@ -30,6 +30,7 @@ class Dense(Operator):
 
     accumulates: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
+    slides: ClassVar[bool] = True
 
     clip: Clip = None
     requant: Requant = PowerOfTwo()

@@ -31,6 +31,7 @@ class Pool2d(Operator):
     """
 
     accumulates: ClassVar[bool] = True
+    slides: ClassVar[bool] = True
 
     kernel: tuple[int, int] = (2, 2)
     stride: tuple[int, int] = (2, 2)

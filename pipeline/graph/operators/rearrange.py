@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class Rearrange(Operator):
 
     ``shape`` is the output's, which has as many axes as the input.
     """
+
+    fixed_shape: ClassVar[bool] = True
 
     shape: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
@@ -17,6 +17,8 @@ from pipeline.graph.tensor import Box, IntArray
 class Reshape(Operator):
     """Declared to read its whole input for any element: a step must take it in one unit, and may
     put the output where the input is, which costs nothing."""
+
+    fixed_shape: ClassVar[bool] = True
 
     combine: Literal["add", "maximum", "whole"] = "whole"
     shape: tuple[int, ...] = ()

@@ -11,11 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.strategies.work import Task, Work
 
 Kind = Literal["channelwise", "aggregating", "other"]
@@ -138,21 +135,9 @@ class Network:
 
 
 def kind(op: Operator, tensors: Tensors) -> Kind:
-    """Channel-wise: output channel c is made of channel c of every input and of nothing else."""
-    if isinstance(op, Conv2d | Dense) and not _channelwise(op, tensors):
-        return "aggregating"
-    return "channelwise" if _channelwise(op, tensors) else "other"
-
-
-def _channelwise(op: Operator, tensors: Tensors) -> bool:
-    shape = tensors[op.output].shape
-    operands = [operand for term in op.terms(tensors) for operand in term.operands]
-    return all(
-        operand.windows[-1] == Window(len(shape) - 1)
-        and tensors[operand.tensor].shape[-1] == shape[-1]
-        for operand in operands
-        if operand.tensor in op.inputs
-    )
+    if op.channel_wise(tensors):
+        return "channelwise"
+    return "aggregating" if op.weighted else "other"
 
 
 def members(mask: int) -> Iterator[int]:

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.strategies.partial.schedule import Loop, Schedule, Step
 
 
@@ -66,7 +64,7 @@ class _Replay:
         op = self.makers.get(step.tensor)
         if op is None or step.tensor in self.done:
             raise ThimbleError(f"{step.rule} {step.tensor}: nothing makes it, or it is there")
-        if step.rule in ("generate", "accumulate") and not isinstance(op, Conv2d | Dense):
+        if step.rule in ("generate", "accumulate") and not op.weighted:
             raise ThimbleError(f"{step.rule} {step.tensor}: {op.name} is no sum over channels")
         self.done.add(step.tensor)
         return op

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.strategies.partial.lives import Piece
-from pipeline.strategies.partial.network import kind
 from pipeline.strategies.patch.stage import Stage
 
 
@@ -58,7 +56,7 @@ def program(graph: Graph, stage: Stage, rest: Sequence[Operator], limit: int) ->
 
 def _depthwise(op: Operator, graph: Graph) -> bool:
     """It keeps its input's shape and width, and channel c is made of channel c alone."""
-    if not isinstance(op, Conv2d) or kind(op, graph.tensors) != "channelwise":
+    if not op.weighted or not op.channel_wise(graph.tensors):
         return False
     source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
     return (source.shape, source.dtype.bits) == (target.shape, target.dtype.bits)
