@@ -12,8 +12,8 @@ from hypothesis import given, settings
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.dense import Dense
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.strategies.base import LAYOUTS
