@@ -3,6 +3,8 @@ needs for that. The C itself is ``codegen``'s."""
 
 from pipeline.kernels.choose import choose, named, offers, scratch_bytes
 from pipeline.kernels.form import Form, Part
-from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.kernel import Kernel, natural_unit
 
-__all__ = ["Form", "Kernel", "Part", "choose", "named", "offers", "scratch_bytes"]
+__all__ = [
+    "Form", "Kernel", "Part", "choose", "named", "natural_unit", "offers", "scratch_bytes",
+]  # fmt: skip

@@ -25,16 +25,8 @@ class Kernel(ABC):
 
     def unit(self, form: Form) -> tuple[int, ...]:
         """The block of outputs whose inputs it reads before it writes any of them, see
-        ``Compute``: one element of an element-wise operator, all of one that reads all for any
-        element and adds nothing up, such as a reshape; otherwise a pixel."""
-        extents, op = form.out.extents, form.op
-        if op.element_wise:
-            return ()
-        if op.combine != "whole" and len(extents) == 1:
-            return (1,)
-        if op.combine == "whole" and op.reads_all(form.graph.tensors):
-            return extents
-        return (*[1] * (len(extents) - 1), extents[-1])
+        ``Compute``."""
+        return natural_unit(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """Of the arena, at a word; destroyed."""
@@ -48,3 +40,16 @@ class Kernel(ABC):
         """Whether the output may lie over ``tensor``, which dies: None: apart. Otherwise it begins
         where that begins, or so many nibbles after it, or before that."""
         return 0 if tensor in form.op.overwritable(form.graph.tensors) else None
+
+
+def natural_unit(form: Form) -> tuple[int, ...]:
+    """One element of an element-wise operator, all of one that reads all for any element and adds
+    nothing up, such as a reshape; otherwise a pixel."""
+    extents, op = form.out.extents, form.op
+    if op.element_wise:
+        return ()
+    if op.combine != "whole" and len(extents) == 1:
+        return (1,)
+    if op.combine == "whole" and op.reads_all(form.graph.tensors):
+        return extents
+    return (*[1] * (len(extents) - 1), extents[-1])

@@ -18,10 +18,10 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.plan.calibrate import step_for
 from pipeline.quantize.int8_rounded import Layer, Rounded
-from pipeline.strategies.ordinary import needed
-from pipeline.strategies.partial.layout import step_before_calibration
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.partial.schedule import loops
+from pipeline.schedules.draft import step_before_calibration
+from pipeline.schedules.lower import needed
+from pipeline.search.channels.schedule import loops
+from pipeline.strategies.partial import Partial
 
 
 @dataclass(frozen=True)

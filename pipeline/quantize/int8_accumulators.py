@@ -11,8 +11,8 @@ from pipeline.importers.lower import lower
 from pipeline.quantize.accumulators import Accumulating, accumulators
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.partial.search import Search
+from pipeline.search.channels.search import Search
+from pipeline.strategies.partial import Partial
 
 
 @dataclass(frozen=True)

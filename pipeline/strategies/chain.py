@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Plan, Track
-from pipeline.strategies import contiguous, slots
-from pipeline.strategies.arrangement import Traversal
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.lower import Region, laid_at
+from pipeline.schedules.traversed import Traversed
+from pipeline.search.chains import contiguous, slots
+from pipeline.search.chains.arrangement import Traversal
+from pipeline.search.chains.ends import needed_nibbles
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.liveness import peak_nibbles
+from pipeline.search.chains.peels import Peels, ranks
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.constants import constants
-from pipeline.strategies.ends import needed_nibbles
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.liveness import peak_nibbles
-from pipeline.strategies.peels import Peels, ranks
-from pipeline.strategies.prologue import Prologue
 
 LAYERS = "convolutions, pooling and dense layers"
 
@@ -36,24 +37,16 @@ class ChainStrategy(Strategy):
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         self._check(graph)
-        prologue = Prologue.of(graph, hardware)
-        operators = graph.operators[1:] if prologue.pool else graph.operators
+        arriving = Arriving.of(graph, hardware)
+        operators = graph.operators[1:] if arriving.pool else graph.operators
         layers = [Layer(op, graph.tensors) for op in operators]
         arrange = slots.arrange if self.layout == "slots" else contiguous.arrange
-        ways = (arrange(prologue.start, prologue.sum_nibbles, way) for way in self.ways(layers))
-        laid = min(ways, key=lambda laid: laid.nibbles)
-        arriving = prologue.buffers(laid.beside)
-        fixed = constants(graph, hardware, laid.nibbles)
-        frame = arriving[0] if arriving else laid.buffers[0]
-        return Plan(
-            graph.name,
-            f"{self.name}/{self.layout}",
-            (*hardware.memories, *prologue.memories),
-            (*arriving, *laid.buffers, *fixed),
-            (Track("cpu", (*prologue.steps(arriving, laid.buffers[0]), *laid.steps)),),
-            (frame.name, *(buffer.name for buffer in fixed)),
-            laid.output,
-        )
+        ways = (arrange(arriving.start, arriving.sum_nibbles, way) for way in self.ways(layers))
+        best = min(ways, key=lambda found: found.nibbles)
+        regions: list[Region] = [arriving, Traversed(best.buffers, best.runs)]
+        at = {f"{arriving.start.name}.sums": best.beside}
+        laid = laid_at(regions, graph, hardware, best.nibbles, at)
+        return laid.plan(f"{self.name}/{self.layout}")
 
     def ways(self, layers: Sequence[Layer]) -> list[list[Traversal]]:
         """Ways through the whole chain: the first with the smallest arena is planned."""

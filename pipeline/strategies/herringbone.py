@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.strategies.arrangement import Traversal
+from pipeline.search.chains.arrangement import Traversal
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.peels import Peels, columns, herringbone, rows
 from pipeline.strategies.chain import ChainStrategy
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.peels import Peels, columns, herringbone, rows
 
 
 @dataclass(frozen=True)

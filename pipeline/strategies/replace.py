@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.peels import Peels, rows
 from pipeline.strategies.chain import ChainStrategy
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.peels import Peels, rows
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.placement.constants import constants
 from pipeline.plan import serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration, rounds
 from pipeline.plan.interpret import interpret
@@ -27,7 +28,6 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
-from pipeline.strategies.constants import constants
 from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
 

@@ -33,7 +33,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled
 from pipeline.quantize.int8_rounded import Rounded
-from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.partial import Partial
 from tests.strategies.test_ordinary import BOARD
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipeline.plan.profile import profile
 from pipeline.report.profile import MOST_NAMES, Profile, png
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.partial import Partial
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
 

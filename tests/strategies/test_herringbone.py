@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.liveness import peak_nibbles
+from pipeline.search.chains.peels import Peels, columns, ranks, rows
 from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.liveness import peak_nibbles
-from pipeline.strategies.peels import Peels, columns, ranks, rows
 from pipeline.strategies.replace import Replace
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import (

@@ -7,11 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pipeline.strategies.addresses import first_fit, load, pack
-from pipeline.strategies.order import beam, floor, least_peak
-from pipeline.strategies.placement import place
-from pipeline.strategies.skyline import Block, fill
-from pipeline.strategies.work import Task, Work
+from pipeline.placement.blocks import Block, load
+from pipeline.placement.pack import first_fit, pack
+from pipeline.placement.skyline import fill
+from pipeline.search.order import beam, floor, least_peak
+from pipeline.search.whole import place
+from pipeline.search.work import Task, Work
 from tests.strategies.brute import fits
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.vocabulary import Plan
+from pipeline.search.chains.ends import needed_nibbles
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.liveness import peak_nibbles
+from pipeline.search.chains.peels import ranks
 from pipeline.strategies import closed_forms as forms
 from pipeline.strategies.chain import ChainStrategy
-from pipeline.strategies.ends import needed_nibbles
 from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.layer import Layer
-from pipeline.strategies.liveness import peak_nibbles
-from pipeline.strategies.peels import ranks
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from tests.strategies.chains import Chain, board

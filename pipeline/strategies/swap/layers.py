@@ -13,7 +13,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.rates import work
-from pipeline.strategies.ordinary import needed
+from pipeline.schedules.lower import needed
 
 
 @dataclass(frozen=True)

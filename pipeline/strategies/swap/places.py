@@ -8,8 +8,8 @@ from math import prod
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware
+from pipeline.placement.blocks import round_up
 from pipeline.plan.vocabulary import Affine, Buffer, packed
-from pipeline.strategies.arrangement import round_up
 from pipeline.strategies.swap.layers import Layer
 
 SRAM, CARD = "sram", "card"

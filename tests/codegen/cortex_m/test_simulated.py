@@ -18,7 +18,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import LAYOUTS, Layout
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import coarser
 from tests.codegen.int8.support import frames

@@ -11,8 +11,8 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.patch.patch import Patch
+from pipeline.strategies.partial import Partial
+from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import Native, apart, frames, host
 from tests.graphs import random_graph

@@ -15,9 +15,9 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.strategies.ordinary import needed
-from pipeline.strategies.partial.replay import peak, replay
-from pipeline.strategies.partial.schedule import Loop, Rule, Schedule, Step
+from pipeline.schedules.lower import needed
+from pipeline.search.channels.replay import peak, replay
+from pipeline.search.channels.schedule import Loop, Rule, Schedule, Step
 
 Memory = frozenset[tuple[str, str]]
 """(tensor, "F" or "P"): to be computed, fully or partially."""

@@ -10,7 +10,7 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Loop
-from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import Native, agrees, frames, host
 from tests.strategies import nets
 from tests.strategies.partial.networks import random_network

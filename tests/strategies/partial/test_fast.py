@@ -18,7 +18,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial.partial import Partial
+from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import coarser, core, fast, twin
 from tests.codegen.int8.support import frames
 from tests.strategies import nets

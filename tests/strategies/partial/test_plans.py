@@ -17,14 +17,14 @@ from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Clear, Compute, Loop, Plan
-from pipeline.strategies.ordinary import needed
-from pipeline.strategies.partial.network import Network, kind
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.partial.replay import replay
-from pipeline.strategies.partial.rules import Rules
-from pipeline.strategies.partial.schedule import Loop as Channels
-from pipeline.strategies.partial.schedule import Step, loops
-from pipeline.strategies.partial.search import search
+from pipeline.schedules.lower import needed
+from pipeline.search.channels.network import Network, kind
+from pipeline.search.channels.replay import replay
+from pipeline.search.channels.rules import Rules
+from pipeline.search.channels.schedule import Loop as Channels
+from pipeline.search.channels.schedule import Step, loops
+from pipeline.search.channels.search import search
+from pipeline.strategies.partial import Partial
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net

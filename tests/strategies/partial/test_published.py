@@ -9,11 +9,11 @@ from functools import cache
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.strategies.ordinary import needed
-from pipeline.strategies.partial.network import Network
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.partial.rules import Rules
-from pipeline.strategies.partial.search import Best, Search, search
+from pipeline.schedules.lower import needed
+from pipeline.search.channels.network import Network
+from pipeline.search.channels.rules import Rules
+from pipeline.search.channels.search import Best, Search, search
+from pipeline.strategies.partial import Partial
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
 

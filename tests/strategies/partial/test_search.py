@@ -6,11 +6,12 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import cost
-from pipeline.strategies.ordinary import Ordinary, needed
-from pipeline.strategies.partial.network import Network
-from pipeline.strategies.partial.partial import Partial
-from pipeline.strategies.partial.rules import Reach, Rules
-from pipeline.strategies.partial.search import Best, Search, TooManyStates, search
+from pipeline.schedules.lower import needed
+from pipeline.search.channels.network import Network
+from pipeline.search.channels.rules import Reach, Rules
+from pipeline.search.channels.search import Best, Search, TooManyStates, search
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.strategies.partial.brute import Brute

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.strategies.patch.patch import Patch
+from pipeline.strategies.patch import Patch
 from tests.codegen.int8.support import Native, agrees, host
 from tests.strategies.patch.test_patch import random_images
 

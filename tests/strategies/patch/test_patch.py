@@ -13,11 +13,14 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.ordinary import needed
-from pipeline.strategies.patch.patch import Patch
-from pipeline.strategies.patch.pieces import in_stage, most
-from pipeline.strategies.patch.stage import Span, stages
+from pipeline.plan.vocabulary import Lin, Plan
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.bounds import read
+from pipeline.schedules.channels import ChannelByChannel
+from pipeline.schedules.lower import load_of, needed
+from pipeline.schedules.patches import clipped, tiled
+from pipeline.search.patches import stages
+from pipeline.strategies.patch import Patch
 from tests.graphs import Net as RandomNet
 from tests.strategies import nets
 from tests.strategies.nets import Net
@@ -50,7 +53,8 @@ def test_mobilenet_runs_exactly() -> None:
 def test_every_other_end_is_worse() -> None:
     graph = nets.mobilenet_v2(224, weights=False)
     ends = stages(graph, graph.input, needed(graph), (4, 4))
-    held = {stage.end: most(in_stage(graph, stage)) for stage in ends}
+    arriving = Arriving.of(graph, BOARD)
+    held = {stage.end: load_of([arriving, stage], graph, BOARD, stage.end) // 2 for stage in ends}
     chosen = str(dict(Patch().plan(graph, BOARD).notes)["patch_stage_end"])
     assert held[chosen] == min(held.values()) == 320_960
     assert sum(value == 320_960 for value in held.values()) == 1
@@ -58,9 +62,9 @@ def test_every_other_end_is_worse() -> None:
 
 def test_halo_is_clipped_to_the_image() -> None:
     """3x3 on 8 rows, 4 patches of 2 rows: 3, 4, 4 and 3 rows of the input."""
-    span = Span(0, 2, 2).before(Window(0, 3, 1, -1))
-    assert (span.low, span.step, span.size) == (-1, 2, 4)
-    assert [span.clipped(patch, 8) for patch in range(4)] == [3, 4, 4, 3]
+    rows = read(Window(0, 3, 1, -1), (tiled("n", 2),), (8,), 8)
+    assert rows == (Lin(-1, (("n", 2),)), 4)
+    assert [clipped(rows, {"n": patch}, 8) for patch in range(4)] == [3, 4, 4, 3]
 
 
 def two_layers(size: int, stride: int = 1) -> Graph:
@@ -110,11 +114,10 @@ def test_random_networks_run_exactly(seed: int, grid: tuple[int, int]) -> None:
         return
     report = verify(plan, graph)
     assert exact(plan, graph)
-    found = Patch(rows=grid[0], columns=grid[1]).program(graph)
-    assert report.macs_executed == graph.macs + found.stage.macs(graph) - sum(
-        op.macs(graph.tensors) for op in found.stage.operators
-    )
-    assert cost(plan, graph, BOARD).pmu_bytes <= most(found.pieces)
+    stage, regions = Patch(rows=grid[0], columns=grid[1]).regions(graph, BOARD)
+    once = sum(op.macs(graph.tensors) for op in stage.operators)
+    assert report.macs_executed == graph.macs + stage.macs(graph) - once
+    assert cost(plan, graph, BOARD).pmu_bytes <= load_of(regions, graph, BOARD) / 2
 
 
 def test_depthwise_in_its_inputs_place() -> None:
@@ -126,7 +129,8 @@ def test_depthwise_in_its_inputs_place() -> None:
     plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
     assert exact(plan, graph)
     assert cost(plan, graph, BOARD).pmu_bytes == 6 * 6 * (64 + 8) > 24 * 24
-    assert Patch(rows=2, columns=2, until="conv2d1").program(graph).channelwise == {"conv2d3"}
+    _, regions = Patch(rows=2, columns=2, until="conv2d1").regions(graph, BOARD)
+    assert [r.op.name for r in regions if isinstance(r, ChannelByChannel)] == ["conv2d3"]
 
 
 def test_what_is_enlarged_ends_the_part_in_patches() -> None:

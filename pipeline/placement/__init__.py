@@ -1,0 +1,1 @@
+"""Addresses for what lives for a while: one allocator for every plan."""

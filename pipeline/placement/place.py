@@ -1,0 +1,121 @@
+"""Addresses for profiles, some of which may overlap.
+
+Where each is a single rectangle and none may overlap another, ``pack`` is exact; else first fits,
+those that did not fit under the bound served earlier each time (squeaky wheel optimization: Joslin
+& Clements 1999).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.placement.blocks import Overlap, Profile, round_up
+from pipeline.placement.pack import pack
+
+ROUNDS = 400
+EFFORT = 300_000
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The address of each profile, the size of the arena, and the most that is held at once."""
+
+    addresses: tuple[int, ...]
+    cells: int
+    bound: int
+
+
+Rank = Callable[[Profile], tuple[int, ...]]
+
+RANKS: tuple[Rank, ...] = (
+    lambda p: (-p.size, p.first),
+    lambda p: (p.first, -p.size),
+    lambda p: (-p.area, p.first),
+    lambda p: (p.first - p.last, -p.size),
+    lambda p: (-p.last, -p.size),
+)
+
+
+def place(
+    profiles: Sequence[Profile], overlaps: Sequence[Overlap] = (), effort: int = EFFORT
+) -> Placed:
+    """The smallest arena found; ``effort``: of the exact search, steps of about a microsecond."""
+    bound = load(profiles, overlaps)
+    if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
+        blocks = [profile.parts[0]._replace(align=profile.align) for profile in profiles]
+        packing = pack(blocks, effort)
+        return Placed(packing.addresses, packing.cells, bound)
+    relaxed = {(each.over, each.under): (each.low, each.high) for each in overlaps}
+    best: Placed | None = None
+    for rank in RANKS:
+        squeaks = [0] * len(profiles)
+        for _ in range(ROUNDS // len(RANKS)):
+            served = sorted(range(len(profiles)), key=lambda n: (-squeaks[n], rank(profiles[n])))
+            addresses = first_fit(profiles, served, relaxed)
+            tops = [address + p.size for address, p in zip(addresses, profiles, strict=True)]
+            if best is None or max(tops) < best.cells:
+                best = Placed(addresses, max(tops), bound)
+            if best.cells <= bound:
+                return best
+            for n, top in enumerate(tops):
+                squeaks[n] += top > bound
+    assert best is not None
+    return best
+
+
+def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
+    """The most cells held at once, what may be shared counted once: no arena is smaller."""
+    parts = [part for profile in profiles for part in profile.parts]
+    shares = [(o, o.shared(profiles)) for o in overlaps]
+
+    def held(step: int) -> int:
+        apart = sum(part.size for part in parts if part.first <= step <= part.last)
+        return apart - sum(
+            share
+            for o, share in shares
+            if profiles[o.over].alive(step) and profiles[o.under].alive(step)
+        )
+
+    return max((held(step) for step in {part.first for part in parts}), default=0)
+
+
+def first_fit(
+    profiles: Sequence[Profile],
+    served: Sequence[int],
+    relaxed: Mapping[tuple[int, int], tuple[int, int]],
+) -> tuple[int, ...]:
+    """Each profile, in the order ``served``, at the lowest address that is allowed."""
+    addresses: dict[int, int] = {}
+    for n in served:
+        own, base = profiles[n], 0
+        walls = [
+            (address + low, address + high)
+            for m, address in addresses.items()
+            for low, high in _forbidden(profiles, n, m, relaxed)
+        ]
+        while over := [high for low, high in walls if low < base < high]:
+            base = round_up(max(over), own.align)
+        addresses[n] = base
+    return tuple(addresses[n] for n in range(len(profiles)))
+
+
+def _forbidden(
+    profiles: Sequence[Profile],
+    n: int,
+    m: int,
+    relaxed: Mapping[tuple[int, int], tuple[int, int]],
+) -> list[tuple[int, int]]:
+    """Open intervals of the address of ``n`` less that of ``m`` at which they would meet."""
+    if (n, m) in relaxed:
+        low, high = relaxed[n, m]
+        return [(low, high)]
+    if (m, n) in relaxed:
+        low, high = relaxed[m, n]
+        return [(-high, -low)]
+    return [
+        (-part.size, other.size)
+        for other in profiles[m].parts
+        for part in profiles[n].parts
+        if other.meets(part)
+    ]

@@ -1,0 +1,1 @@
+"""How parts of a network run: regions, what their steps need, and their lowering to a plan."""

@@ -1,0 +1,93 @@
+"""From the arriving input to the first tensor that is held whole.
+
+An image that streams in is pooled on the way and never exists: one row of sums is enough. Any
+other first operator needs the image in memory, and then it counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Final
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.tensor import Tensor
+from pipeline.hardware import Hardware, Memory
+from pipeline.plan.vocabulary import Buffer, Lin, Loop, Step, packed
+from pipeline.schedules.bounds import Box, Range, all_of, part
+from pipeline.schedules.draft import Draft
+
+STREAM: Final = "stream"
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """
+    Attributes:
+        image: the frame's input.
+        streams: it arrives element by element.
+        pool: the pooling done while the image arrives, if there is one.
+        start: the first tensor held whole.
+        largest: the greatest magnitude of any sum (or maximum) of a window.
+    """
+
+    image: Tensor
+    streams: bool
+    pool: Pool2d | None
+    start: Tensor
+    largest: int = 0
+
+    @classmethod
+    def of(cls, graph: Graph, hardware: Hardware) -> Arriving:
+        image, streams = graph.tensors[graph.input], hardware.streams_input
+        readers = [op for op in graph.operators if graph.input in op.inputs]
+        op = readers[0] if len(readers) == 1 else None
+        if streams and isinstance(op, Pool2d) and op.stride == op.kernel:
+            # a stream is read without gaps, so windows must cover the image exactly
+            rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
+            if rows == columns == 0 and not any(op.padding):
+                least, greatest = op.partial_sums(graph.tensors, graph.constants)
+                start = graph.tensors[op.output]
+                return cls(image, streams, op, start, max(-least, greatest))
+        return cls(image, streams, None, image)
+
+    @property
+    def sum_bits(self) -> int:
+        """Width of an accumulator that holds any sum of a window, with its sign."""
+        return next(bits for bits in (8, 16, 32) if self.largest < 1 << (bits - 1))
+
+    @property
+    def sum_nibbles(self) -> int:
+        """Of the row of sums."""
+        return prod(self.start.shape[1:]) * self.sum_bits // 4 if self.pool else 0
+
+    def steps(self, draft: Draft) -> list[Step]:
+        if not self.streams:
+            draft.hold(self.start.name)
+            return []
+        arriving = self._arriving(draft)
+        if self.pool is None:
+            kept = draft.hold(self.start.name)
+            row = self._row(Lin(0, (("row", 1),)), self.image)
+            return [Loop("row", self.image.shape[0], (draft.move(arriving, kept, row),))]
+        height, here = self.pool.kernel[0], Lin(0, (("row", 1),))
+        sums = draft.sums(self.start.name, rows=1, bits=self.sum_bits)
+        start = draft.hold(self.start.name)
+        pooled = self._row(here, self.start)
+        image = self._row(Lin(0, (("row", height), ("part", 1))), self.image)
+        unit = (1, 1, self.start.shape[2])
+        add = draft.add(self.pool, sums, pooled, {self.image.name: image}, "part")
+        finish = draft.finish(self.pool, part(sums, pooled), part(start, pooled), unit)
+        clear = draft.clear(self.pool, part(sums, pooled))
+        return [Loop("row", self.start.shape[0], (clear, Loop("part", height, (add,)), finish))]
+
+    def _arriving(self, draft: Draft) -> Buffer:
+        name = self.image.name if self.pool else f"{self.image.name}.{STREAM}"
+        shape, bits = self.image.shape, self.image.dtype.bits
+        memory = Memory(STREAM, ceil(self.image.bytes), STREAM)
+        buffer = Buffer(name, self.image.name, STREAM, shape, bits, packed(shape, bits))
+        return draft.arrives(buffer, memory)
+
+    def _row(self, low: Lin, tensor: Tensor) -> Box:
+        return (Range(low, 1), *all_of(tensor.shape[1:]))

@@ -1,0 +1,94 @@
+"""A loop over channels (Liberis & Lane, "Pex", 2023): some of them pass through several operators,
+and what they become is added to sums or put beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.graph.operator import Operator
+from pipeline.plan.vocabulary import Lin, Loop, Step, whole
+from pipeline.schedules.bounds import Box, Range, all_of
+from pipeline.schedules.draft import Draft
+
+Rule = Literal["continue", "generate", "accumulate"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass does with some channels: ``continue`` or ``generate`` them, or ``accumulate``
+    them to the sums of ``op``."""
+
+    rule: Rule
+    op: Operator
+
+
+@dataclass(frozen=True)
+class Channels:
+    """``at_once`` of ``channels`` channels after the other.
+
+    Attributes:
+        var: the loop's variable.
+        whole: tensors that are whole after the loop, though their channels are made one by one.
+    """
+
+    var: str
+    channels: int
+    at_once: int
+    passes: tuple[Pass, ...]
+    whole: tuple[str, ...] = ()
+
+    def steps(self, draft: Draft) -> list[Step]:
+        makers: Mapping[str, Operator] = {p.op.output: p.op for p in self.passes}
+        sums = {p.op.output: draft.sums(p.op.output) for p in self.passes if p.rule == "accumulate"}
+        for name in self.whole:
+            draft.hold(name)
+        opened = [draft.clear(makers[name], whole(acc)) for name, acc in sums.items()]
+        body = [self._one(each, draft) for each in self.passes]
+        count = -(-self.channels // self.at_once)
+        closed: list[Step] = []
+        for name, acc in sums.items():
+            out = draft.hold(name, over=acc.name)
+            closed.append(draft.finish(makers[name], whole(acc), whole(out)))
+        return [*opened, Loop(self.var, count, tuple(body)), *closed]
+
+    def _one(self, each: Pass, draft: Draft) -> Step:
+        op, shape = each.op, draft.graph.tensors[each.op.output].shape
+        if each.rule == "accumulate":
+            acc = draft.buffer(f"{op.output}.sums")
+            return draft.add(op, acc, all_of(shape), self._added(op, draft), self.var)
+        if op.output in self.whole:
+            out = draft.buffer(op.output)
+        else:
+            out = draft.hold(op.output, (*shape[:-1], self.at_once), "ring", within=self.var)
+        return draft.compute(op, out, self._some(shape), within=self.var)
+
+    def _added(self, op: Operator, draft: Draft) -> dict[str, Box]:
+        """The channels of the input, and the weights that end with them; those of a group are
+        taken whole."""
+        source, weights = (draft.graph.tensors[n].shape for n in (op.inputs[0], op.parameters[0]))
+        own = self._some(weights) if weights[-1] == source[-1] else all_of(weights)
+        return {op.inputs[0]: self._some(source), op.parameters[0]: own}
+
+    def _some(self, shape: tuple[int, ...]) -> Box:
+        """The channels of a pass."""
+        return (*all_of(shape[:-1]), Range(Lin(0, ((self.var, self.at_once),)), self.at_once))
+
+
+@dataclass(frozen=True)
+class ChannelByChannel:
+    """A channel of ``op`` is computed apart, then takes the place of the one that it was made of,
+    as in TinyEngine (Lin et al., MCUNet, 2020)."""
+
+    op: Operator
+
+    def steps(self, draft: Draft) -> list[Step]:
+        source, var = self.op.inputs[0], f"channel_{self.op.output}"
+        shape = draft.graph.tensors[self.op.output].shape
+        ring = draft.hold(self.op.output, (*shape[:-1], 1), "ring", within=var)
+        channel = (*all_of(shape[:-1]), Range(Lin(0, ((var, 1),)), 1))
+        made = draft.compute(self.op, ring, channel, within=var)
+        out = draft.hold(self.op.output, over=draft.home[source])
+        return [Loop(var, shape[-1], (made, draft.move(ring, out, channel)))]

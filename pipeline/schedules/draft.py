@@ -1,0 +1,201 @@
+"""A plan in the making: buffers that have no address yet, and the steps over them.
+
+Regions write their steps here; nothing else in the project makes steps (``lower`` says how a draft
+becomes a plan). Every map begins at nibble 0 until placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import DType
+from pipeline.hardware import Hardware, Memory
+from pipeline.kernels import Form, natural_unit, offers
+from pipeline.placement.constants import constants
+from pipeline.plan.vocabulary import (
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Move,
+    Slice,
+    packed,
+    whole,
+)
+from pipeline.schedules.bounds import Box, all_of, needs, part
+
+Role = Literal["activation", "accumulator", "scratch"]
+
+
+@dataclass(frozen=True)
+class Held:
+    """
+    Attributes:
+        within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
+        over: the buffer whose place it takes, from its beginning on.
+        placed: its map has addresses already.
+    """
+
+    buffer: Buffer
+    within: str = ""
+    over: str = ""
+    placed: bool = False
+
+
+@dataclass
+class Draft:
+    """
+    Attributes:
+        scratch: kernels may have scratch; without it slower ones are taken.
+        accumulator_bits: of sums that loops add to.
+        held: buffers in memory that have to be placed, by name.
+        home: for each tensor the name of the buffer that steps read it from.
+        arriving: the input where it comes in element by element; ``memories``: what it comes from.
+    """
+
+    graph: Graph
+    hardware: Hardware
+    scratch: bool = True
+    accumulator_bits: int = 32
+    held: dict[str, Held] = field(default_factory=dict)
+    home: dict[str, str] = field(default_factory=dict)
+    arriving: dict[str, Buffer] = field(default_factory=dict)
+    memories: list[Memory] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
+        self.home |= {name: name for name in self.fixed}
+
+    def buffer(self, name: str) -> Buffer:
+        if name in self.held:
+            return self.held[name].buffer
+        return self.arriving.get(name) or self.fixed[name]
+
+    # --- what is held
+
+    def hold(
+        self,
+        tensor: str,
+        sizes: Sequence[int] = (),
+        kind: str = "",
+        *,
+        within: str = "",
+        over: str = "",
+    ) -> Buffer:
+        """``tensor`` in memory, or of each axis ``sizes`` indices at once: index i then lies at i
+        modulo that. ``kind`` is a word for the buffer's name."""
+        shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
+        place = packed(tuple(sizes) or shape, bits)
+        if sizes and tuple(sizes) != shape:
+            wrap = (n if n < extent else 0 for n, extent in zip(sizes, shape, strict=True))
+            place = replace(place, wrap=tuple(wrap))
+        name = f"{tensor}.{kind}" if kind else tensor
+        buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
+        self.held[name] = Held(buffer, within, over)
+        self.home[tensor] = name
+        return buffer
+
+    def put(self, buffer: Buffer) -> None:
+        """``buffer`` has its address."""
+        self.held[buffer.name] = Held(buffer, placed=True)
+        self.home.setdefault(buffer.tensor, buffer.name)
+
+    def arrives(self, buffer: Buffer, memory: Memory) -> Buffer:
+        """The input comes in through ``buffer``, which needs no place."""
+        self.arriving[buffer.name] = buffer
+        self.home[buffer.tensor] = buffer.name
+        self.memories.append(memory)
+        return buffer
+
+    def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
+        """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""
+        shape, bits = self.graph.tensors[tensor].shape, bits or self.accumulator_bits
+        place = packed((rows, *shape[1:]) if rows else shape, bits)
+        if rows:
+            strides = (0, *place.strides[1:]) if rows == 1 else place.strides
+            place = replace(place, strides=strides, wrap=(rows, *([0] * (len(shape) - 1))))
+        buffer = Buffer(
+            f"{tensor}.sums", tensor, self.hardware.activation_memory, shape, bits, place,
+            "accumulator", step_before_calibration(tensor, self.graph, bits),
+        )  # fmt: skip
+        self.held[buffer.name] = Held(buffer)
+        return buffer
+
+    # --- steps
+
+    def compute(
+        self,
+        op: Operator,
+        out: Buffer,
+        made: Box | None = None,
+        *,
+        within: str = "",
+        over: Collection[str] = (),
+    ) -> Compute:
+        """``op`` makes the box ``made`` (all) of its output in ``out``.
+
+        Args:
+            within: the innermost loop's variable, where there is one.
+            over: tensors whose cells the output takes.
+        """
+        box = made or all_of(out.shape)
+        read = needs(op, self.graph.tensors, box)
+        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
+        step = Compute(op.name, part(out, box), tuple(ins))
+        return self._with_kernel(op, step, within, frozenset(over))
+
+    def add(
+        self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box], within: str
+    ) -> Compute:
+        """Contributions of ``read`` to the sums ``made``."""
+        ins = [part(self.buffer(self.home[name]), box) for name, box in read.items()]
+        step = Compute(op.name, part(acc, made), tuple(ins), partial=True)
+        return self._with_kernel(op, step, within, frozenset())
+
+    def clear(self, op: Operator, acc: Slice) -> Clear:
+        return Clear(op.name, acc)
+
+    def finish(self, op: Operator, acc: Slice, out: Slice, unit: tuple[int, ...] = ()) -> Finish:
+        """``unit`` empty: elements one by one, each lies no higher than the sums it is made of."""
+        bias = (whole(self.buffer(o.tensor)) for o in op.completion(self.graph.tensors))
+        return Finish(op.name, acc, out, tuple(bias), unit)
+
+    def move(self, source: Buffer, target: Buffer, box: Box) -> Move:
+        return Move(part(source, box), part(target, box))
+
+    def _with_kernel(
+        self, op: Operator, step: Compute, within: str, overlaps: frozenset[str]
+    ) -> Compute:
+        """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
+        is none the plan can still be made and proved, but no C of it."""
+        buffers = {name: self.buffer(name) for name in self._named(step)}
+        form = Form.of(step, buffers, self.graph, overlaps)
+        able = [k for k in offers(form, self.hardware) if self.scratch or not k.scratch_bytes(form)]
+        if not able:
+            return replace(step, unit=natural_unit(form))
+        kernel = able[0]
+        step = replace(step, kernel=kernel.name, unit=kernel.unit(form))
+        if needed := kernel.scratch_bytes(form):
+            step = replace(step, scratch=(self._scratch(op.output, needed, within),))
+        return step
+
+    def _named(self, step: Compute) -> set[str]:
+        return {step.out.buffer, *(piece.buffer for piece in step.ins)}
+
+    def _scratch(self, tensor: str, size: int, within: str) -> str:
+        memory, name = self.hardware.activation_memory, f"{tensor}.scratch"
+        place = packed((size,), 8)
+        buffer = Buffer(name, "", memory, (size,), 8, place, "scratch")
+        self.held[name] = Held(buffer, within)
+        return name
+
+
+def step_before_calibration(tensor: str, graph: Graph, bits: int) -> int:
+    """1, exact, where every sum fits an accumulator of ``bits``; else 0: to be chosen."""
+    low, high = graph.producer(tensor).partial_sums(graph.tensors, graph.constants)
+    width = DType(bits, signed=True)
+    return 1 if width.minimum <= low and high <= width.maximum else 0

@@ -1,0 +1,201 @@
+"""Regions to a plan: their steps, then lifetimes, then addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.placement.blocks import WORD, Block, Profile, round_up
+from pipeline.placement.constants import constants
+from pipeline.placement.place import EFFORT, Placed, load, place
+from pipeline.plan.vocabulary import Buffer, Plan, Step, Track
+from pipeline.schedules.draft import Draft
+from pipeline.schedules.lifetimes import lifetimes
+
+Notes = tuple[tuple[str, bool | int | float | str], ...]
+
+
+class Region(Protocol):
+    """A part of a network, in one form: each form is one file of this package."""
+
+    def steps(self, draft: Draft) -> list[Step]:
+        """What runs it; what it holds is added to ``draft``."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Regions as steps, and an address for all that they hold.
+
+    Attributes:
+        cells: nibbles of the arena; ``bound``: the most that is held at once, no arena is smaller.
+    """
+
+    draft: Draft
+    body: tuple[Step, ...]
+    placed: Placed
+    addresses: dict[str, int]
+
+    @property
+    def cells(self) -> int:
+        return self.placed.cells
+
+    @property
+    def bound(self) -> int:
+        return self.placed.bound
+
+    def plan(self, strategy: str, notes: Notes = ()) -> Plan:
+        draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
+        fixed = constants(graph, hardware, self.cells)
+        held = [
+            replace(each.buffer, map=each.buffer.map.moved(self.addresses[name]))
+            for name, each in draft.held.items()
+        ]
+        image = next(b for b in (*draft.arriving.values(), *held) if b.tensor == graph.input)
+        return Plan(
+            graph.name,
+            strategy,
+            (*hardware.memories, *draft.memories),
+            (*draft.arriving.values(), *held, *fixed),
+            (Track("cpu", self.body),),
+            (image.name, *(buffer.name for buffer in fixed)),
+            draft.home[graph.output],
+            notes,
+        )
+
+
+def lay(
+    regions: Sequence[Region],
+    graph: Graph,
+    hardware: Hardware,
+    *,
+    accumulator_bits: int = 32,
+    keep_input: bool = False,
+    scratch: bool = True,
+    effort: int = EFFORT,
+) -> Laid:
+    """``regions`` one after the other.
+
+    Args:
+        keep_input: the input is there until the end.
+        scratch: kernels may have scratch; see ``with_room``.
+        effort: of the placement's exact search; see ``place``.
+    """
+    draft = Draft(graph, hardware, scratch, accumulator_bits)
+    body = tuple(step for region in regions for step in region.steps(draft))
+    return _placed(draft, body, keep_input, effort)
+
+
+def laid_at(
+    regions: Sequence[Region],
+    graph: Graph,
+    hardware: Hardware,
+    cells: int,
+    at: Mapping[str, int],
+) -> Laid:
+    """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
+    of their own where ``at`` says. Kernels have no scratch."""
+    draft = Draft(graph, hardware, scratch=False)
+    body = tuple(step for region in regions for step in region.steps(draft))
+    addresses = {name: 0 if held.placed else at[name] for name, held in draft.held.items()}
+    return Laid(draft, body, Placed((), cells, cells), addresses)
+
+
+def with_room(laid: Callable[[bool], Laid]) -> Laid:
+    """On the fastest kernels, or, where the board has no room for their scratch, on those that need
+    none.
+
+    Args:
+        laid: given whether kernels may have scratch.
+    """
+    found = laid(True)
+    draft = found.draft
+    crowded = found.cells > room(draft.graph, draft.hardware)
+    has_scratch = any(held.buffer.role == "scratch" for held in draft.held.values())
+    return laid(False) if crowded and has_scratch else found
+
+
+def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: str = "") -> int:
+    """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch."""
+    draft = Draft(graph, hardware, scratch=False)
+    body = [step for region in regions for step in region.steps(draft)]
+    profiles, _ = _profiles(draft, body, keep_input=False, end=end or graph.output)
+    return load(profiles)
+
+
+def _placed(draft: Draft, body: tuple[Step, ...], keep_input: bool, effort: int) -> Laid:
+    profiles, number = _profiles(draft, body, keep_input, draft.graph.output)
+    placed = place(profiles, (), effort)
+    return Laid(draft, body, placed, {name: placed.addresses[n] for name, n in number.items()})
+
+
+def _profiles(
+    draft: Draft, body: Sequence[Step], keep_input: bool, end: str
+) -> tuple[list[Profile], dict[str, int]]:
+    """What has to be placed, and for each buffer the number of its own: buffers in one place are
+    one profile."""
+    graph, held = draft.graph, draft.held
+    resident = [name for name, each in held.items() if each.buffer.tensor == graph.input]
+    resident = [] if draft.arriving else resident[:1]
+    last = [draft.home[end], *(resident if keep_input else ())]
+    within = {name: each.within for name, each in held.items()}
+    lives = lifetimes(body, within, resident, last)
+    number: dict[str, int] = {}
+    parts: list[list[Block]] = []
+    aligns: list[int] = []
+    for name, each in held.items():
+        align = alignment(each.buffer, draft.hardware)
+        block = Block(round_up(nibbles(each.buffer), align), *lives[name])
+        if each.over:
+            at = number[name] = number[each.over]
+            parts[at] = _over(parts[at], block)
+            aligns[at] = max(aligns[at], align)
+        else:
+            number[name] = len(parts)
+            parts.append([block])
+            aligns.append(align)
+    found = (Profile(tuple(each), align) for each, align in zip(parts, aligns, strict=True))
+    return list(found), number
+
+
+def _over(below: list[Block], block: Block) -> list[Block]:
+    """What lies at one address with ``block`` over the last of it."""
+    *rest, last = below
+    if last.size == block.size:
+        return [*rest, last._replace(last=max(last.last, block.last))]
+    turn = last.last + (last.size > block.size)  # both are there at the step that turns one
+    more = [block._replace(first=turn)] if turn <= block.last else []
+    return [*rest, last._replace(last=turn - 1), *more]
+
+
+def nibbles(buffer: Buffer) -> int:
+    low, high = buffer.map.extent(buffer.shape, buffer.nibbles)
+    return high - low
+
+
+def alignment(buffer: Buffer, hardware: Hardware) -> int:
+    """Nibbles: the board's, and a multiple of an element; scratch begins at words."""
+    least = WORD if buffer.role == "scratch" else buffer.bits // 4
+    return max(2 * hardware.alignment_bytes, least)
+
+
+def room(graph: Graph, hardware: Hardware) -> int:
+    """Nibbles that the board leaves to the arena."""
+    name = hardware.activation_memory
+    held = next(memory.bytes for memory in hardware.memories if memory.name == name)
+    weights = graph.weight_bytes if hardware.weight_memory == name else 0
+    stack = hardware.stack_reserve_bytes if hardware.stack_memory == name else 0
+    return 2 * int(held - stack - weights)
+
+
+def needed(graph: Graph) -> list[Operator]:
+    """The operators that the output depends on, in the graph's order."""
+    wanted, result = {graph.output}, list[Operator]()
+    for op in reversed(graph.operators):
+        if op.output in wanted:
+            wanted.update(op.inputs)
+            result.append(op)
+    return result[::-1]

@@ -1,0 +1,1 @@
+"""Chains in place: in which order pixels are computed, and where each lies."""

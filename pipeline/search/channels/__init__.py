@@ -1,0 +1,1 @@
+"""Loops over channels (Pex): the search for those with the least peak."""

@@ -1,0 +1,124 @@
+"""The order of tasks with the least peak: best-first search over sets of done tasks.
+
+What is held after a set of tasks does not depend on their order, so the orders of a set are one
+state, and the least peak to reach it is a shortest path whose length is its largest edge (Dijkstra
+with max for plus). Two things keep it small:
+
+- A task that now raises neither the peak nor what is held is run at once. That is never wrong:
+  run earlier, it frees at least as much and lets every other task hold no more, because a tensor
+  that dies for fewer done tasks dies for more.
+- No state is kept that is not below the best order known.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from pipeline.search.work import State, Work
+
+EFFORT = 200_000
+"""Tasks tried before the search gives up: about a second."""
+
+WIDTH = 32
+"""Of the beam that looks for a first good order."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """``peak`` is that of ``tasks``; no order has less than ``bound``."""
+
+    tasks: tuple[int, ...]
+    peak: int
+    bound: int
+
+    @property
+    def proved(self) -> bool:
+        return self.peak == self.bound
+
+
+def least_peak(work: Work, effort: int = EFFORT) -> Order:
+    """The order with the least peak; the given order if that is one of the best.
+
+    After about ``effort`` tries the best order known is returned with a bound that is proved.
+    """
+    least, known = floor(work), tuple(range(len(work.tasks)))
+    for width in (1, WIDTH):
+        if work.peak(known) > least:
+            known = min((known, beam(work, width)), key=work.peak)
+    best = work.peak(known)
+    heap: list[tuple[int, int, State]] = []
+    came: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
+    reached = {0: least}
+    if least < best:
+        heapq.heappush(heap, (least, 0, work.first))
+    while effort > 0:
+        if not heap:
+            return Order(known, best, best)
+        peak, _, state = heapq.heappop(heap)
+        if peak > reached[state.done]:
+            continue
+        if state.done == work.everything:
+            return Order(_path(came, state.done), peak, peak)
+        for number in work.ready(state):
+            during, after = work.run(state, number)
+            top, effort = max(peak, during), effort - 1
+            if top >= best:
+                continue
+            after, free = _settle(work, after, top)
+            effort -= len(free) * after.open.bit_count()
+            if top < reached.get(after.done, best):
+                reached[after.done] = top
+                came[after.done] = state.done, (number, *free)
+                heapq.heappush(heap, (top, -after.done.bit_count(), after))
+    return Order(known, best, min([best, *(peak for peak, _, _ in heap)]))
+
+
+def beam(work: Work, width: int) -> tuple[int, ...]:
+    """Task by task, keeping the ``width`` best sets of done tasks: those with the least peak, then
+    those after which least is held."""
+    kept: list[tuple[int, State, tuple[int, ...]]] = [(0, work.first, ())]
+    for _ in work.tasks:
+        found: dict[int, tuple[int, State, tuple[int, ...]]] = {}
+        for peak, state, order in kept:
+            for number in work.ready(state):
+                during, after = work.run(state, number)
+                top = max(peak, during)
+                if after.done not in found or top < found[after.done][0]:
+                    found[after.done] = top, after, (*order, number)
+        kept = sorted(found.values(), key=lambda each: (each[0], each[1].cells, each[2]))[:width]
+    return kept[0][2]
+
+
+def floor(work: Work) -> int:
+    """No order has less: each task holds its inputs, its scratch, and its output unless it may
+    overwrite an input."""
+    alone = (
+        sum(work.sizes[t] for t in task.reads)
+        + (0 if task.over else work.sizes[task.makes])
+        + task.scratch
+        for task in work.tasks
+    )
+    return max([work.sizes[work.start], *alone])
+
+
+def _settle(work: Work, state: State, peak: int) -> tuple[State, tuple[int, ...]]:
+    """Run all that costs nothing."""
+    free: list[int] = []
+    while True:
+        for number in work.ready(state):
+            during, after = work.run(state, number)
+            if during <= peak and after.cells <= state.cells:
+                state = after
+                free.append(number)
+                break
+        else:
+            return state, tuple(free)
+
+
+def _path(came: dict[int, tuple[int, tuple[int, ...]]], done: int) -> tuple[int, ...]:
+    parts: list[tuple[int, ...]] = []
+    while done:
+        done, part = came[done]
+        parts.append(part)
+    return tuple(number for part in reversed(parts) for number in part)

@@ -1,0 +1,104 @@
+"""Which first part of a network runs in patches, and how the rest follows.
+
+Seen from its end, where patches are apart, every tensor before it is needed in larger, overlapping
+tiles: the halo, which is computed again for each patch (Lin et al., MCUNetV2, 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.bounds import Box, all_of, hull, needs
+from pipeline.schedules.channels import ChannelByChannel
+from pipeline.schedules.lower import Region, load_of
+from pipeline.schedules.patches import VARIABLES, Patches, tiled
+from pipeline.schedules.whole import Whole
+from pipeline.search.channels.network import Network
+from pipeline.search.order import least_peak
+
+Grid = tuple[int, int]
+
+
+def stages(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) -> list[Patches]:
+    """One for each tensor at which the part that runs in patches can end: an image of at least as
+    many pixels a side as there are patches, through which everything passes."""
+    found, before = list[Patches](), dict[str, set[str]]()
+    for op in operators:
+        before[op.output] = {op.output}.union(*(before.get(name, set()) for name in op.inputs))
+    for op in operators:
+        inside = [each for each in operators if each.output in before[op.output]]
+        rest = [each for each in operators if each.output not in before[op.output]]
+        hidden = (before[op.output] | {start}) - {op.output}
+        if any(hidden & set(each.inputs) for each in rest):
+            continue
+        stage = _stage(graph, start, inside, grid)
+        if stage is None:
+            break  # what cannot be tiled is part of every longer stage, too
+        if stage.reads(graph):
+            found.append(stage)
+    return found
+
+
+def _stage(graph: Graph, start: str, operators: list[Operator], grid: Grid) -> Patches | None:
+    end = operators[-1].output
+    shape = graph.tensors[end].shape
+    if len(shape) != 3 or shape[0] < grid[0] or shape[1] < grid[1]:
+        return None
+    sizes = [-(-extent // patches) for extent, patches in zip(shape[:2], grid, strict=True)]
+    tiles: dict[str, Box] = {end: (*map(tiled, VARIABLES, sizes), *all_of(shape[2:]))}
+    for op in reversed(operators):
+        read = needs(op, graph.tensors, tiles[op.output])
+        for name in dict.fromkeys(op.inputs):
+            extents, box = graph.tensors[name].shape, read[name]
+            known = tiles.get(name, box)
+            both = tuple(map(hull, known, box, extents))
+            if len(extents) != 3 or not all(part.moves for part in both[:2]):
+                return None
+            tiles[name] = (*both[:2], *all_of(extents[2:]))
+    rows, columns = (-(-extent // size) for extent, size in zip(shape[:2], sizes, strict=True))
+    return Patches(start, end, tuple(operators), (rows, columns), tiles)
+
+
+def whole_network(
+    graph: Graph, hardware: Hardware, stage: Patches, operators: Sequence[Operator]
+) -> list[Region]:
+    """``stage``, then the other operators whole, in the order with the least peak.
+
+    A depthwise convolution that would then need more than the stage does runs in the place of its
+    input, channel by channel, as in the inference engine that patches were published with.
+    """
+    rest = [op for op in operators if op not in stage.operators]
+    if rest:
+        order = least_peak(Network.of(graph, stage.end, rest, 32).work).tasks
+        rest = [rest[number] for number in order]
+    arriving = Arriving.of(graph, hardware)
+    limit = load_of([arriving, stage], graph, hardware, stage.end)
+    last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
+    found: list[Region] = [arriving, stage]
+    held = {stage.end}
+    for n, op in enumerate(rest):
+        dying = [name for name in op.inputs if last[name] == n]
+        over = next((name for name in op.overwritable(graph.tensors) if name in dying), "")
+        whole = sum(_nibbles(graph, name) for name in held | {op.output})
+        if not over and whole > limit and _depthwise(op, graph) and op.inputs[0] in dying:
+            found.append(ChannelByChannel(op))
+        else:
+            found.append(Whole(op, over))
+        held = {name for name in held if last[name] > n} | {op.output}
+    return found
+
+
+def _nibbles(graph: Graph, name: str) -> int:
+    return graph.tensors[name].size * max(1, graph.tensors[name].dtype.bits // 4)
+
+
+def _depthwise(op: Operator, graph: Graph) -> bool:
+    """It keeps its input's shape and width, and channel c is made of channel c alone."""
+    if not op.weighted or not op.channel_wise(graph.tensors):
+        return False
+    source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    return (source.shape, source.dtype.bits) == (target.shape, target.dtype.bits)

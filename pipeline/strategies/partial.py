@@ -1,0 +1,120 @@
+"""Partial execution along channels (Liberis & Lane, "Pex", 2023): no operator runs twice, and what
+would be the largest tensors never exist whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.lower import Laid, lay, needed, with_room
+from pipeline.search.channels.network import Network
+from pipeline.search.channels.replay import peak, replay
+from pipeline.search.channels.rules import Rules
+from pipeline.search.channels.schedule import Schedule, loops, regions, schedule
+from pipeline.search.channels.search import Best, Search, TooManyStates, search
+from pipeline.search.channels.widths import at_most, widest
+from pipeline.search.order import least_peak
+from pipeline.strategies.base import Strategy
+
+MOST_STATES = 10_000
+
+
+@dataclass(frozen=True)
+class Partial(Strategy):
+    """
+    Attributes:
+        search: ``pex`` is Algorithm 1 as published; ``exact`` finds the least peak of all
+            sequences of its rules, and with it the fewest accumulating layers.
+        accumulator_bits: of an element of a tensor that is accumulated in a loop: 8, 16 or 32.
+        channels: computed at once in every loop; 0: in each as many as don't raise the peak.
+    """
+
+    name: ClassVar[str] = "partial"
+    search: Search = "exact"
+    accumulator_bits: Literal[8, 16, 32] = 32
+    channels: int = 0
+
+    def __post_init__(self) -> None:
+        for key, value, allowed in (
+            ("search", self.search, ("pex", "exact")),
+            ("accumulator_bits", self.accumulator_bits, (8, 16, 32)),
+        ):
+            if value not in allowed:
+                choices = ", ".join(map(str, allowed[:-1])) + f" or {allowed[-1]}"
+                raise ThimbleError(f"strategy.{key}={value}: it has to be {choices}")
+        if not isinstance(self.channels, int) or self.channels < 0:
+            raise ThimbleError(
+                f"strategy.channels={self.channels}: how many channels a loop computes at once, or "
+                "0 for as many as don't raise the peak"
+            )
+
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        arriving = Arriving.of(graph, hardware)
+        operators = [op for op in needed(graph) if op is not arriving.pool]
+        best, found = self.scheduled(graph, arriving.start.name, operators)
+
+        def laid(schedule: Schedule, scratch: bool) -> Laid:
+            parts = regions(schedule, graph, operators)
+            bits = self.accumulator_bits
+            return lay([arriving, *parts], graph, hardware, accumulator_bits=bits, scratch=scratch)
+
+        chosen = with_room(lambda scratch: _narrowed(found, partial(laid, scratch=scratch)))
+        return chosen.plan(
+            self.name,
+            (
+                ("accumulate_layers", best.accumulated),
+                ("accumulator_bits", self.accumulator_bits),
+                ("loops", sum(1 for _ in loops(found))),
+                ("search_states", best.states),
+            ),
+        )
+
+    def scheduled(
+        self, graph: Graph, start: str, operators: Sequence[Operator]
+    ) -> tuple[Best, Schedule]:
+        """What the search found, and the schedule with its channels at once, replayed."""
+        network, best = self.best(Network.of(graph, start, operators, self.accumulator_bits))
+        found = schedule(network, best.moves, self.channels or 1)
+        loads = replay(found, graph, start, operators, self.accumulator_bits)
+        if (held := max(peak(found, loads), network.sizes[0])) != best.peak:
+            raise ThimbleError(
+                f"strategy=partial planned {best.peak / 2:g} B for {graph.name}, but its schedule "
+                f"holds {held / 2:g} B: please report it"
+            )
+        return best, found if self.channels else widest(found, loads, best.peak)
+
+    def best(self, network: Network) -> tuple[Network, Best]:
+        """Over all orders; where those are too many, in the order that is best without loops; where
+        even that is too much, without loops."""
+        at_once = self.channels or 1
+        try:
+            return network, search(Rules(network, at_once), self.search, MOST_STATES)
+        except TooManyStates:
+            network = network.reordered(least_peak(network.work).tasks)
+        try:
+            rules = Rules(network, at_once, "given")
+            return network, search(rules, self.search, MOST_STATES)
+        except TooManyStates:
+            return network, search(Rules(network, at_once, "whole"), "pex", MOST_STATES)
+
+
+def _narrowed(schedule: Schedule, laid: Callable[[Schedule], Laid]) -> Laid:
+    """With fewer channels at once where that makes the arena smaller: what is held at once may
+    fit the peak and still not pack into it."""
+    best = laid(schedule)
+    channels = max((loop.at_once for loop in loops(schedule)), default=1)
+    while best.cells > best.bound and channels > 1:
+        channels //= 2
+        other = laid(at_most(schedule, channels))
+        if other.cells < best.cells:
+            best = other
+    return best

@@ -1,1 +1,0 @@
-"""Pex: execution along channels."""

@@ -1,1 +1,0 @@
-"""Execution of a network's first layers patch by patch."""
