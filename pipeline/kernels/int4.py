@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import pixel_gap
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import share
 
@@ -47,6 +48,12 @@ class Window(Kernel):
             if str(tensors[name].dtype) not in ("int4", "int8"):
                 return f"generated code has int4 and int8 weights, not {tensors[name].dtype}"
         return ""
+
+    def overlap(self, form: Form, tensor: str) -> int | None:
+        """Windows over pixels keep what they make of one until its inputs are read."""
+        if form.op.slides and len(form.target.shape) == 3:
+            return pixel_gap(form, tensor)
+        return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * share(form)

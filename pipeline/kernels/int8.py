@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.graph.operator import Operator
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import pixel_gap
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import share
 
@@ -39,6 +40,12 @@ class Portable(Kernel):
         if form.partial and not form.op.accumulates:
             return f"no code for partial sums of {type(form.op).__name__}"
         return ""
+
+    def overlap(self, form: Form, tensor: str) -> int | None:
+        """Windows over pixels keep what they make of one until its inputs are read."""
+        if form.op.slides and len(form.target.shape) == 3:
+            return pixel_gap(form, tensor)
+        return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * share(form)

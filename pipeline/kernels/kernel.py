@@ -38,7 +38,7 @@ class Kernel(ABC):
 
     def overlap(self, form: Form, tensor: str) -> int | None:
         """Whether the output may lie over ``tensor``, which dies: None: apart. Otherwise it begins
-        where that begins, or so many nibbles after it, or before that."""
+        no more than so many nibbles after that, which may be fewer than none."""
         return 0 if tensor in form.op.overwritable(form.graph.tensors) else None
 
 

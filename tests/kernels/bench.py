@@ -1,0 +1,158 @@
+"""``python -m tests.kernels.bench``: cycles of layers on a simulated Cortex-M4 without flash waits,
+one kernel each, into ``cycles.json``; what ``pipeline/kernels`` says of them is fitted to that."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.hardware import Hardware
+from tests.codegen.cortex_m.bench import without_waits
+from tests.importers.tflite_reference import frames
+from tests.kernels.layers import RECORDED, Layer
+from tests.targets.cortex_m import board_named, built, simulated
+
+CONV = "cortex_m.conv2d", "int8.conv2d"
+LAYERS = [
+    *(
+        Layer(kernel, shape, channels, window=window, stride=stride)
+        for kernel in CONV
+        for shape, channels, window, stride in (
+            ((32, 32, 3), 16, (3, 3), (1, 1)),
+            ((32, 32, 16), 16, (3, 3), (1, 1)),
+            ((32, 32, 16), 32, (3, 3), (2, 2)),
+            ((16, 16, 32), 32, (3, 3), (1, 1)),
+            ((8, 8, 64), 64, (3, 3), (1, 1)),
+            ((32, 32, 16), 32, (1, 1), (2, 2)),
+            ((49, 10, 1), 64, (10, 4), (2, 2)),
+            ((25, 5, 64), 64, (1, 1), (1, 1)),
+            ((48, 48, 8), 16, (1, 1), (1, 1)),
+            ((24, 24, 32), 32, (1, 1), (1, 1)),
+            ((6, 6, 128), 128, (1, 1), (1, 1)),
+            ((3, 3, 256), 256, (1, 1), (1, 1)),
+            ((1, 1, 64), 32, (1, 1), (1, 1)),
+            ((10, 10, 5), 7, (5, 5), (1, 1)),
+        )
+    ),
+    *(
+        Layer("cortex_m.conv2d", shape, channels, window=window, at_once=at_once)
+        for shape, channels, window, at_once in (
+            ((16, 16, 16), 16, (3, 3), 2),
+            ((16, 16, 16), 16, (3, 3), 4),
+            ((25, 5, 64), 64, (1, 1), 8),
+        )
+    ),
+    *(
+        Layer(kernel, shape, kind="depthwise", window=window, stride=stride)
+        for kernel in ("cortex_m.depthwise", "int8.conv2d")
+        for shape, window, stride in (
+            ((48, 48, 8), (3, 3), (1, 1)),
+            ((48, 48, 16), (3, 3), (2, 2)),
+            ((24, 24, 32), (3, 3), (1, 1)),
+            ((12, 12, 64), (3, 3), (2, 2)),
+            ((6, 6, 128), (3, 3), (1, 1)),
+            ((3, 3, 256), (3, 3), (1, 1)),
+            ((25, 5, 64), (3, 3), (1, 1)),
+            ((16, 16, 12), (5, 5), (1, 1)),
+            ((14, 14, 24), (7, 7), (1, 1)),
+        )
+    ),
+    *(
+        Layer("cortex_m.depthwise", shape, kind="depthwise", window=window, at_once=1)
+        for shape, window in (((24, 24, 8), (3, 3)), ((12, 12, 16), (5, 5)), ((6, 6, 32), (3, 3)))
+    ),
+    *(
+        Layer(kernel, shape, channels, kind="dense")
+        for kernel in ("cortex_m.dense", "int8.dense")
+        for shape, channels in (
+            ((640,), 128), ((128,), 128), ((128,), 8), ((8,), 128), ((128,), 640), ((64,), 10),
+            ((64,), 12), ((256,), 2), ((4, 4, 32), 30),
+        )
+    ),
+    *(
+        Layer(kernel, shape, kind=kind, window=window, stride=stride, same=same)
+        for kind, kernels in (
+            ("mean", ("cortex_m.pool", "int8.average_pool2d")),
+            ("maximum", ("cortex_m.pool", "int8.max_pool2d")),
+        )
+        for kernel in kernels
+        for shape, window, stride, same in (
+            ((8, 8, 64), (8, 8), (8, 8), False),
+            ((25, 5, 64), (25, 5), (25, 5), False),
+            ((16, 16, 32), (2, 2), (2, 2), False),
+            ((16, 16, 16), (3, 3), (1, 1), True),
+        )
+    ),
+    *(
+        Layer(kernel, shape, kind="plus")
+        for kernel in ("cortex_m.sum", "int8.add")
+        for shape in ((32, 32, 16), (16, 16, 32), (8, 8, 64), (10,))
+    ),
+    *(
+        Layer(f"int8.{kernel}", shape, kind=kind)
+        for kernel, kind in (
+            ("multiply", "times"), ("lookup", "lookup"), ("softmax", "softmax"),
+            ("concat", "concat"), ("pad", "pad"), ("rearrange", "rearrange"),
+        )
+        for shape in ((16, 16, 16), (8, 8, 64), (20, 4, 10))
+    ),
+    *(
+        Layer(kernel, shape, channels, window=window, at_once=1)
+        for kernel, shape, channels, window in (
+            ("cortex_m.strips", (16, 16, 16), 16, (3, 3)),
+            ("cortex_m.strips", (8, 8, 64), 16, (3, 3)),
+            ("cortex_m.strips", (12, 12, 32), 16, (1, 1)),
+            ("cortex_m.single", (16, 16, 16), 16, (3, 3)),
+            ("cortex_m.single", (24, 24, 8), 8, (3, 3)),
+            ("cortex_m.single", (24, 24, 32), 8, (1, 1)),
+            ("cortex_m.rows", (24, 24, 3), 8, (3, 3)),
+            ("cortex_m.rows", (32, 32, 4), 8, (5, 5)),
+            ("cortex_m.rows", (16, 16, 6), 8, (3, 3)),
+            ("int8.conv2d", (16, 16, 16), 16, (3, 3)),
+            ("int8.conv2d", (24, 24, 3), 8, (3, 3)),
+        )
+    ),
+    *(
+        Layer(kernel, shape, channels, window=window, adding=adding)
+        for kernel in ("cortex_m.accumulate", "int8.conv2d")
+        for shape, channels, window, adding in (
+            ((16, 16, 16), 16, (3, 3), 1),
+            ((16, 16, 16), 16, (3, 3), 4),
+            ((24, 24, 8), 16, (1, 1), 2),
+            ((25, 5, 64), 64, (1, 1), 1),
+            ((25, 5, 64), 64, (1, 1), 8),
+        )
+    ),
+]  # fmt: skip
+
+
+def cycles(layer: Layer, hardware: Hardware) -> float:
+    """Of one pass: what it takes when it is run a second time."""
+    graph, found = layer.graph(), []
+    for times in (1, 2):
+        with tempfile.TemporaryDirectory(prefix="thimble.") as name:
+            folder = Path(name)
+            size = built(folder, graph, hardware, layer.plan(graph, hardware, times))
+            runs = simulated(folder, graph, hardware, size, frames(graph, 1))
+            assert runs.modelled_cycles is not None
+            found.append(runs.modelled_cycles["median"])
+    return (found[1] - found[0]) / layer.passes()
+
+
+def main() -> int:
+    hardware = without_waits(board_named("nucleo_l4r5zi"))
+    rows = []
+    for layer in LAYERS:
+        rows.append({**layer.fields(), "cycles": int(np.round(cycles(layer, hardware)))})
+        print(rows[-1], flush=True)
+    text = ",\n".join(json.dumps(row) for row in rows)
+    RECORDED.write_text(f"[\n{text}\n]\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Layers by themselves, each as a plan that runs it by one kernel: to measure its cycles."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, named
+from pipeline.plan.cost import high_water_nibbles
+from pipeline.plan.vocabulary import (
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Plan,
+    Slice,
+    Step,
+    Track,
+    packed,
+    whole,
+)
+from pipeline.strategies.ordinary import Ordinary
+from tests.graphs import Net
+
+RECORDED = Path(__file__).parent / "cycles.json"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """
+    Attributes:
+        kernel: by name.
+        shape: of the input; ``channels`` of the output.
+        kind: of operator: a method of ``Net``.
+        window, stride: of convolutions and pooling; ``same``: padded so that strides of 1 keep
+            the size.
+        at_once: channels of the output in a pass; 0: all.
+        adding: channels of the input that a pass adds to sums; 0: none.
+    """
+
+    kernel: str
+    shape: tuple[int, ...]
+    channels: int = 0
+    kind: str = "conv"
+    window: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    same: bool = True
+    at_once: int = 0
+    adding: int = 0
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Layer:
+        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()})
+
+    def fields(self) -> dict[str, Any]:
+        """Those that are not as usual."""
+        usual = asdict(Layer("", ()))
+        return {n: v for n, v in asdict(self).items() if v != usual[n]}
+
+    def graph(self) -> Graph:
+        net = Net(self.shape, np.random.default_rng(1), name="layer")
+        sides = [(k - 1) // 2 if self.same else 0 for k in self.window]
+        padding = (sides[0], sides[0], sides[1], sides[1])
+        options = {"stride": self.stride, "padding": padding}
+        match self.kind:
+            case "conv":
+                net.conv(self.channels, self.window, **options)  # type: ignore[arg-type]
+            case "depthwise":
+                net.depthwise(self.window, **options)
+            case "dense":
+                net.dense(self.channels)
+            case "mean" | "maximum":
+                getattr(net, self.kind)(self.window, **options)
+            case "plus" | "times":
+                getattr(net, self.kind)("image", net.lookup())
+            case "concat":
+                net.concat(("image", net.lookup(like="image")))
+            case "pad":
+                net.pad(((1, 1), (1, 1), (0, 0)))
+            case "rearrange":
+                rows, columns, channels = self.shape
+                net.rearrange((columns, rows, channels), (1, 0, 2))
+            case _:
+                getattr(net, self.kind)()
+        return net.graph()
+
+    def plan(self, graph: Graph, hardware: Hardware, times: int = 1) -> Plan:
+        """Its steps are run ``times`` times."""
+        plan = Ordinary(preserve_input=True).plan(graph, hardware)
+        track = plan.tracks[0]
+        *before, last = track.steps
+        assert isinstance(last, Compute)
+        buffers = [b for b in plan.buffers if b.role != "scratch"]
+        top, memory = high_water_nibbles(plan, "sram", constants=False), "sram"
+        steps: list[Step] = []
+        ends: list[Step] = []
+        step, loop = replace(last, kernel=self.kernel, scratch=()), None
+        if self.adding:
+            out, op = plan.buffer[last.out.buffer], graph.operator(last.op)
+            sums = packed(out.shape, 32, -(-top // 8) * 8)
+            acc = Buffer("sums", out.tensor, memory, out.shape, 32, sums, "accumulator")
+            top = acc.extent[1]
+            buffers.append(acc)
+            steps, ends = (
+                [Clear(op.name, whole(acc))],
+                [Finish(op.name, whole(acc), last.out, (whole(plan.buffer[op.parameters[1]]),))],
+            )
+            names = (op.inputs[0], op.parameters[0])
+            ins = tuple(_some(plan.buffer[name], self.adding) for name in names)
+            step = replace(step, out=whole(acc), ins=ins, partial=True)
+            loop = Loop("c", self.shape[-1] // self.adding, ())
+        elif self.at_once:
+            out = plan.buffer[last.out.buffer]
+            step = replace(step, out=_some(out, self.at_once))
+            loop = Loop("c", -(-out.shape[-1] // self.at_once), ())
+            if self.kind != "conv":
+                ins = (_some(plan.buffer["image"], self.at_once), *step.ins[1:])
+                step = replace(step, ins=ins)
+        form = Form.of(step, {b.name: b for b in buffers}, graph)
+        if needed := named(self.kernel, form, hardware).scratch_bytes(form):
+            place = packed((needed,), 8, -(-top // 8) * 8)
+            buffers.append(Buffer("beside", "", memory, (needed,), 8, place, "scratch"))
+            step = replace(step, scratch=("beside",))
+        one: Step = replace(loop, body=(step,)) if loop else step
+        body = (*before, *steps, *[one] * times, *ends)
+        return replace(plan, buffers=tuple(buffers), tracks=(Track(track.name, body),))
+
+    def passes(self) -> int:
+        if self.adding:
+            return self.shape[-1] // self.adding
+        return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
+
+
+def _some(buffer: Buffer, channels: int) -> Slice:
+    zeros, rest = (0,) * (len(buffer.shape) - 1), buffer.shape[:-1]
+    return Slice(buffer.name, (*zeros, Lin(0, (("c", channels),))), (*rest, channels))
+
+
+def step_of(plan: Plan) -> Compute:
+    """The one that is measured."""
+    found = [
+        step.body[0] if isinstance(step, Loop) else step
+        for step in plan.tracks[0].steps
+        if isinstance(step, Loop | Compute)
+    ]
+    assert isinstance(found[-1], Compute)
+    return found[-1]
