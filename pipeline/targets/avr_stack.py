@@ -31,6 +31,15 @@ class Bound:
     path: tuple[str, ...]
 
 
+SBC_R29_R1, SBCI_R29_0 = 0x09D1, 0x40D0
+"""The same: r1 is 0 wherever C runs."""
+
+
+DROPPING = (0xB78D, 0xB79E, 0x9600, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D)
+"""What takes pushed arguments off the stack: in r24, SPL; in r25, SPH; adiw r24, n; in r0, SREG;
+cli; out SPH, r25; out SREG, r0; out SPL, r24."""
+
+
 @dataclass(frozen=True)
 class State:
     """At an instruction: bytes pushed since entry; the depths Y's halves point at, if known; and
@@ -132,6 +141,8 @@ class _Walk:
         """The state after the instruction at ``pc``, the function it calls, where it goes on."""
         op = self._word(pc)
         after = pc + self._length(pc)
+        if dropped := self._dropped(pc):
+            return state.cut(state.depth - dropped), None, iter((pc + 2 * len(DROPPING),))
         if op in RETURNS:
             return state, None, iter(())
         if op in COMPUTED or op == SEI:
@@ -163,8 +174,19 @@ class _Walk:
             return replace(state, depth=state.depth + 2), None, iter((after,))
         return state, target, iter((after,))
 
+    def _dropped(self, pc: int) -> int:
+        """Bytes of arguments that the instructions from ``pc`` on take off the stack; 0: others."""
+        held = self.flash[pc : pc + 2 * len(DROPPING)]
+        words = [int.from_bytes(held[n : n + 2], "little") for n in range(0, len(held), 2)]
+        if len(words) < len(DROPPING) or words[2] & 0xFF30 != DROPPING[2]:
+            return 0
+        others = [word for n, word in enumerate(words) if n != 2]
+        wanted = [word for n, word in enumerate(DROPPING) if n != 2]
+        return words[2] >> 2 & 0x30 | words[2] & 0xF if others == wanted else 0
+
     def _moved(self, op: int, state: State) -> State:
         """Pushes, pops, and what avr-gcc's frames do to SP and Y."""
+        op = SBCI_R29_0 if op == SBC_R29_R1 else op
         register = op >> 4 & 0x1F
         if op & 0xFE0F == 0x920F:
             return state.pushed(register)

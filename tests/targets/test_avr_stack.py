@@ -36,6 +36,12 @@ def sbiw_y(value: int) -> int:
     return 0x9720 | (value & 0x30) << 2 | value & 0xF
 
 
+def dropping(count: int) -> tuple[int, ...]:
+    """What gcc has after a call to take ``count`` bytes of arguments off the stack."""
+    adiw = 0x9600 | (count & 0x30) << 2 | count & 0xF
+    return 0xB78D, 0xB79E, adiw, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D
+
+
 def of(*words: int) -> Bound:
     return bound(struct.pack(f"<{len(words)}H", *words), {0: "start", 8: "leaf"})
 
@@ -57,6 +63,8 @@ END = rjmp(-1)
         ((0xFD00, 0x940E, 4, END, RET), 2),  # sbrc over a call of two words
         ((*FRAME, sbiw_y(20), *SET_SP, PUSH, END), 21),
         ((*FRAME, 0x52CC, 0x40D1, *SET_SP, END), 0x12C),  # subi sbci: Y -= 300
+        ((*FRAME, 0x54C0, 0x09D1, *SET_SP, END), 0x40),  # subi; sbc r29, r1: Y -= 64
+        ((PUSH, PUSH, PUSH, *dropping(2), PUSH, END), 3),
         ((PUSH, *FRAME, sbiw_y(8), *SET_SP, 0x9628, *SET_SP, POP, PUSH, END), 9),
         (
             # Y is saved, used for something else and restored inside a frame, as assembly may

@@ -29,7 +29,9 @@
 
 /* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
  * some of the copies for functions that write nothing, and leave out the calls. */
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__AVR__)
+#define NN_KERNEL __attribute__((noclone, noinline)) /* each has a stack of its own, while it runs */
+#elif defined(__GNUC__) && !defined(__clang__)
 #define NN_KERNEL __attribute__((noclone))
 #else
 #define NN_KERNEL

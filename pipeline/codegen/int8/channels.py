@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.constants import Array
 from pipeline.codegen.int8.ending import Ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.values import Span
@@ -24,7 +25,7 @@ def call(
     *,
     divide: int,
     zero: int,
-    weights: str,
+    weights: Array | None,
     weight_row: tuple[int, int],
     maximum: bool,
     opened: int,
@@ -33,7 +34,7 @@ def call(
     """
     Args:
         divide: output channel o reads input channel o // divide; 0: there is one input channel.
-        weights: the C array (kh, kw, c_out), or "" to take the inputs as they are.
+        weights: the C array (kh, kw, c_out), or None to take the inputs as they are.
         weight_row: its strides along kh and kw.
         opened: what sums (or maxima) begin with.
     """

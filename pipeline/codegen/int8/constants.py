@@ -18,11 +18,35 @@ TEXT_BYTES = 24
 
 
 @dataclass(frozen=True)
+class Array:
+    """A table as kernels read it; its text is its C name.
+
+    Attributes:
+        accessor: the macro of nn_int8.h that reads an element where flash has addresses of its own.
+    """
+
+    name: str
+    accessor: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def read(self, index: str, pointer: str = "") -> str:
+        """C of an element: of the table, or ``index`` after where ``pointer`` points into it."""
+        return read(self.accessor, f"{pointer or self.name}[{index}]")
+
+
+def read(accessor: str, place: str) -> str:
+    return f"{accessor}(&{place})" if accessor else place
+
+
+@dataclass(frozen=True)
 class Table:
     """One C array.
 
     Attributes:
         align: bytes that its address is a multiple of, where words of it are read.
+        placed: what says that it is in flash where a qualifier does not.
     """
 
     name: str
@@ -31,6 +55,7 @@ class Table:
     about: str
     in_flash: bool
     align: int = 1
+    placed: str = ""
 
     @property
     def definition(self) -> str:
@@ -38,7 +63,8 @@ class Table:
         if self.align > 1:
             qualifier += f"__attribute__((aligned({self.align}))) "
         length = "" if self.is_text else len(self.values)
-        return f"static {qualifier}{self.type} {self.name}[{length}] ={self._initializer};"
+        place = f" {self.placed}" if self.placed else ""
+        return f"static {qualifier}{self.type} {self.name}[{length}]{place} ={self._initializer};"
 
     @property
     def is_text(self) -> bool:
@@ -90,7 +116,13 @@ def variable(name: str) -> str:
 
 @dataclass
 class Constants:
+    """
+    Attributes:
+        flash_apart: what is in flash is read by instructions of its own, as on an AVR.
+    """
+
     names: Names
+    flash_apart: bool = False
     tables: dict[str, Table] = field(default_factory=dict)
 
     def add(
@@ -102,13 +134,18 @@ class Constants:
         about: str,
         in_flash: bool = True,
         align: int = 1,
-    ) -> str:
-        """The C name of an array that holds ``values``; the same array for the same name."""
-        found = self.names(name, kind)
+    ) -> Array:
+        """An array that holds ``values``; the same array for the same name."""
+        found, apart = self.names(name, kind), self.flash_apart and in_flash
         if found not in self.tables:
-            flat = np.asarray(values).reshape(-1)
-            self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align)
-        return found
+            flat, placed = np.asarray(values).reshape(-1), "NN_FLASH" if apart else ""
+            self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align, placed)
+        return Array(found, f"nn_flash_{short(type_)}" if apart else "")
+
+
+def short(type_: str) -> str:
+    """``i8`` of ``int8_t``."""
+    return type_.removesuffix("_t").replace("uint", "u").replace("int", "i")
 
 
 def narrowest(values: IntArray) -> str:

@@ -32,9 +32,9 @@ def minus(text: str, other: str) -> str:
     return f"{text} + {other[1:]}" if other.startswith("-") else f"{text} - {inside}"
 
 
-def total(*parts: str) -> str:
+def total(*parts: object) -> str:
     """A sum without its zeros."""
-    return " + ".join(part for part in parts if part != "0") or "0"
+    return " + ".join(text for text in map(str, parts) if text != "0") or "0"
 
 
 def centred(text: str, zero_point: int) -> str:

@@ -65,6 +65,7 @@ def generate(
         kernels=kernels,
         statements=statements,
         headers=sorted(headers or {}),
+        words=hardware.core != "avr",
         input=image,
         output=result,
         total=expressions.total,

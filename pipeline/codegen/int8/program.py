@@ -45,7 +45,7 @@ class Program:
         self.operators = {op.name: op for op in self.graph.operators}
         self.names = Names()
         self.names.used |= _reserved()
-        self.constants = Constants(self.names)
+        self.constants = Constants(self.names, self.hardware.core == "avr")
         self.kernels: dict[str, Kernel] = {}
         self.lines: list[Callable[[], str]] = []
         self.loops: dict[str, tuple[str, int]] = {}

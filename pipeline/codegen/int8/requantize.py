@@ -57,8 +57,8 @@ def scaling(
         if len(set(biases.tolist())) == 1:
             value = f"{shifted} + {int(biases[0])}".replace("+ -", "- ")
         else:
-            name = constants.add(op, "bias", narrowest(biases), biases, f"{op}: bias")
-            value, per_channel = f"{shifted} + {name}[{{channel}}]", True
+            table = constants.add(op, "bias", narrowest(biases), biases, f"{op}: bias")
+            value, per_channel = f"{shifted} + {table.read('{channel}')}", True
     if isinstance(requant, PowerOfTwo):
         return Scaling(_shifted(value, requant), per_channel)
     text, tables = _fixed_point(constants, op, value, requant, max(-low, high))
@@ -92,7 +92,7 @@ def _entry(constants: Constants, op: str, kind: str, values: IntArray) -> str:
     if len(set(values.tolist())) == 1:
         return str(int(values[0]))
     table = constants.add(op, kind, narrowest(values), values, f"{op}: {kind} of each channel")
-    return f"{table}[{{channel}}]"
+    return table.read("{channel}")
 
 
 def stored(value: str, limits: tuple[int, int], zero_point: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from pipeline.codegen.int8.constants import read
 from pipeline.codegen.int8.expressions import minus, offset, product, total
 from pipeline.codegen.int8.places import Layout, Lookup
 from pipeline.codegen.int8.values import Span, Value
@@ -30,6 +31,7 @@ class View:
         bits, signed: of an element.
         step: what one unit of an accumulator stands for (see ``Buffer.step``).
         lookup: how the first axes' indices lead to a place, if not by strides.
+        accessor: of constants, see ``Array``.
         stride_names: what C calls the strides that are not one number in all calls, by axis.
     """
 
@@ -45,6 +47,7 @@ class View:
     step: int = 1
     lookup: Lookup | None = None
     stride_names: Mapping[int, str] = field(default_factory=dict)
+    accessor: str = ""
 
     @property
     def bytes(self) -> int:
@@ -62,7 +65,7 @@ class View:
 
     def load(self, at: str) -> str:
         if self.bits == 8:
-            return f"{self.name}[{at}]"
+            return read(self.accessor, f"{self.name}[{at}]")
         kind = f"{'' if self.signed else 'u'}{self.bits}"
         return f"nn_load_{kind}(&{self.name}[{at}])"
 

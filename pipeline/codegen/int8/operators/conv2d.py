@@ -6,6 +6,7 @@ One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
 from __future__ import annotations
 
 from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.constants import Array
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import accumulate, depthwise
@@ -100,7 +101,7 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
     return (rows, columns), weights[3] if depth > 1 else whole(1), outs
 
 
-def table(job: Job, op: Conv2d, kind: str, axes: tuple[int, ...] = (0, 1, 2, 3)) -> str:
+def table(job: Job, op: Conv2d, kind: str, axes: tuple[int, ...] = (0, 1, 2, 3)) -> Array:
     """The weights as C holds them, with their axes (c_out, kh, kw, c_in) in the given order."""
     name = op.parameters[0]
     values = job.program.graph.constants[name].transpose(axes)

@@ -144,7 +144,7 @@ def lookup(job: Job) -> None:
         counts,
         job.apart,
         nest=loops,
-        lines=(out.store(loops.at(0), f"{table}[(uint8_t){view.load(loops.at(1))}]"),),
+        lines=(out.store(loops.at(0), table.read(f"(uint8_t){view.load(loops.at(1))}")),),
     )
 
 
@@ -178,8 +178,9 @@ def _operand(job: Job, name: str) -> View:
         raise ThimbleError(f"{job.op.name}: the constant {name} is {tensor.dtype}, not of 8 bits")
     rings = (0,) * len(shape)
     return View(
-        "operand", table, first, tuple(steps), rings, tuple(box), 8, tensor.dtype.signed, True
-    )
+        "operand", table.name, first, tuple(steps), rings, tuple(box), 8, tensor.dtype.signed, True,
+        accessor=table.accessor,
+    )  # fmt: skip
 
 
 def _broadcast(view: View, shape: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:

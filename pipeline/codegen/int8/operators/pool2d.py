@@ -33,7 +33,7 @@ def compute(job: Job) -> None:
         outs,
         divide=1,
         zero=zero,
-        weights="",
+        weights=None,
         weight_row=(0, 0),
         maximum=not averages,
         opened=0 if averages else source.dtype.minimum,
