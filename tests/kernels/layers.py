@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import numpy as np
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, named
-from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -92,50 +92,61 @@ class Layer:
         return net.graph()
 
     def plan(self, graph: Graph, hardware: Hardware, times: int = 1) -> Plan:
-        """Its steps are run ``times`` times."""
-        plan = Ordinary(preserve_input=True).plan(graph, hardware)
-        track = plan.tracks[0]
-        *before, last = track.steps
-        assert isinstance(last, Compute)
-        buffers = [b for b in plan.buffers if b.role != "scratch"]
-        top, memory = high_water_nibbles(plan, "sram", constants=False), "sram"
-        steps: list[Step] = []
-        ends: list[Step] = []
-        step, loop = replace(last, kernel=self.kernel, scratch=()), None
-        if self.adding:
-            out, op = plan.buffer[last.out.buffer], graph.operator(last.op)
-            sums = packed(out.shape, 32, -(-top // 8) * 8)
-            acc = Buffer("sums", out.tensor, memory, out.shape, 32, sums, "accumulator")
-            top = acc.extent[1]
-            buffers.append(acc)
-            steps, ends = (
-                [Clear(op.name, whole(acc))],
-                [Finish(op.name, whole(acc), last.out, (whole(plan.buffer[op.parameters[1]]),))],
-            )
-            names = (op.inputs[0], op.parameters[0])
-            ins = tuple(_some(plan.buffer[name], self.adding) for name in names)
-            step = replace(step, out=whole(acc), ins=ins, partial=True)
-            loop = Loop("c", self.shape[-1] // self.adding, ())
-        elif self.at_once:
-            out = plan.buffer[last.out.buffer]
-            step = replace(step, out=_some(out, self.at_once))
-            loop = Loop("c", -(-out.shape[-1] // self.at_once), ())
-            if self.kind != "conv":
-                ins = (_some(plan.buffer["image"], self.at_once), *step.ins[1:])
-                step = replace(step, ins=ins)
-        form = Form.of(step, {b.name: b for b in buffers}, graph)
-        if needed := named(self.kernel, form, hardware).scratch_bytes(form):
-            place = packed((needed,), 8, -(-top // 8) * 8)
-            buffers.append(Buffer("beside", "", memory, (needed,), 8, place, "scratch"))
-            step = replace(step, scratch=("beside",))
-        one: Step = replace(loop, body=(step,)) if loop else step
-        body = (*before, *steps, *[one] * times, *ends)
-        return replace(plan, buffers=tuple(buffers), tracks=(Track(track.name, body),))
+        return plan_by(self.kernel, graph, hardware, self.at_once, self.adding, times)
 
     def passes(self) -> int:
         if self.adding:
             return self.shape[-1] // self.adding
         return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
+
+
+def plan_by(
+    kernel: str, graph: Graph, hardware: Hardware, at_once: int = 0, adding: int = 0, times: int = 1
+) -> Plan:
+    """The last operator of ``graph`` runs by ``kernel``, with scratch at the end of the arena.
+
+    Args:
+        at_once, adding: see ``Layer``: a loop runs passes.
+        times: how many times it runs, which is right only once.
+    """
+    plan = Ordinary(preserve_input=True).plan(graph, hardware)
+    *before, last = plan.tracks[0].steps
+    assert isinstance(last, Compute)
+    op, out = graph.operator(last.op), plan.buffer[last.out.buffer]
+    buffers = {b.name: b for b in plan.buffers if b.name not in last.scratch}
+    steps, ends = list[Step](), list[Step]()
+    step, passes = replace(last, kernel=kernel, scratch=()), 0
+    read = {plan.buffer[piece.buffer].tensor: piece.buffer for piece in step.ins}
+    if adding:
+        acc = Buffer("sums", out.tensor, out.memory, out.shape, 32,
+                     packed(out.shape, 32, _top(buffers, out.memory)), "accumulator")  # fmt: skip
+        buffers[acc.name] = acc
+        bias = whole(plan.buffer[op.parameters[1]])
+        steps = [Clear(op.name, whole(acc))]
+        ends = [Finish(op.name, whole(acc), last.out, (bias,))]
+        names = (op.inputs[0], op.parameters[0])
+        ins = tuple(_some(plan.buffer[read[name]], adding) for name in names)
+        step = replace(step, out=whole(acc), ins=ins, partial=True)
+        passes = -(-graph.tensors[op.inputs[0]].shape[-1] // adding)
+    elif at_once:
+        step, passes = replace(step, out=_some(out, at_once)), -(-out.shape[-1] // at_once)
+        if op.channel_wise(graph.tensors):
+            first = _some(plan.buffer[read[op.inputs[0]]], at_once)
+            step = replace(step, ins=(first, *step.ins[1:]))
+    form = Form.of(step, buffers, graph)
+    if needed := named(kernel, form, hardware).scratch_bytes(form):
+        place = packed((needed,), 8, _top(buffers, out.memory))
+        buffers["beside"] = Buffer("beside", "", out.memory, (needed,), 8, place, "scratch")
+        step = replace(step, scratch=("beside",))
+    one: Step = Loop("c", passes, (step,)) if passes else step
+    track = Track(plan.tracks[0].name, (*before, *steps, *[one] * times, *ends))
+    return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
+
+
+def _top(buffers: Mapping[str, Buffer], memory: str) -> int:
+    """The first nibble at a word above all."""
+    ends = [b.extent[1] for b in buffers.values() if b.memory == memory and b.role != "constant"]
+    return -(-max(ends) // 8) * 8
 
 
 def _some(buffer: Buffer, channels: int) -> Slice:

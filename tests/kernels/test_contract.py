@@ -1,0 +1,165 @@
+"""What every kernel keeps to, over random layers: who accepts a form is written for it, with the
+scratch that it asked for and no less; and what is declared and what is written are the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import cortex_m as fast
+from pipeline.codegen.cortex_m import operators as cortex_m_writers
+from pipeline.codegen.int8 import operators as int8_writers
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.kernels import Form, Kernel, cortex_m, named, offers
+from pipeline.kernels.int8 import word
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Buffer, Plan
+from tests.codegen.cortex_m.layers import KINDS
+from tests.codegen.cortex_m.support import core, twin
+from tests.contracts.test_operators import EVERY, drawn
+from tests.kernels.layers import plan_by, step_of
+
+Case = tuple[Graph, int, int]
+"""A layer, and the channels that a pass makes or adds; 0: all at once."""
+
+
+def cases(kind: str, seed: int) -> Iterator[Case]:
+    graph = KINDS[kind](np.random.default_rng(seed))
+    op = graph.operators[-1]
+    yield graph, 0, 0
+    if kind in ("dense", "sum") or op.name == "image":
+        return
+    channels = graph.tensors[op.output].shape[-1]
+    for at_once in {1, 2, 4, max(1, channels // 2)} - {channels}:
+        yield graph, at_once, 0
+    depth = graph.tensors[op.inputs[0]].shape[-1]
+    if op.weighted and op.mixes_channels(graph.tensors):
+        for adding in {1, 2, depth}:
+            yield graph, 0, adding
+
+
+def offered(case: Case) -> list[tuple[Kernel, Form, Plan]]:
+    graph, at_once, adding = case
+    portable = f"int8.{word(graph.operators[-1])}"
+    plan = plan_by(portable, graph, core(), at_once, adding)
+    form = Form.of(step_of(plan), plan.buffer, graph)
+    return [
+        (kernel, form, plan_by(kernel.name, graph, core(), at_once, adding))
+        for kernel in offers(form, core())
+        if not kernel.name.startswith("int4")
+    ]
+
+
+def test_what_is_declared_is_written() -> None:
+    assert {kernel.name for kernel in cortex_m.KERNELS} == set(cortex_m_writers.WRITERS)
+    words = {word(drawn(kind, 0)[0][0]) for kind in EVERY}
+    assert {f"int8.{each}" for each in words} == set(int8_writers.WRITERS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_who_accepts_is_written_for(kind: str, seed: int) -> None:
+    for case in cases(kind, seed):
+        for kernel, form, plan in offered(case):
+            verify(plan, case[0])
+            files = fast.generate(case[0], plan, core(), {})
+            used = re.search(r"\*(restrict )?scratch\b", files["model.c"])
+            assert used or not kernel.scratch_bytes(form), kernel.name
+            assert kernel.cycles(form) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_does_not_accept_is_refused(kind: str) -> None:
+    refused = set()
+    for seed in range(4):
+        for case in cases(kind, seed):
+            _, form, plan = offered(case)[-1]
+            for kernel in cortex_m.KERNELS:
+                if why := kernel.why_not(form):
+                    step = step_of(plan)
+                    changed = _with_step(plan, kernel.name)
+                    with pytest.raises(ThimbleError, match=f"{step.op}: .*{kernel.name}") as error:
+                        fast.generate(case[0], changed, core(), {})
+                    assert "\n" not in str(error.value) and why in str(error.value)
+                    refused.add(kernel.name)
+    assert len(refused) > 5
+
+
+def test_a_kernel_of_another_core_is_refused() -> None:
+    graph = KINDS["conv2d"](np.random.default_rng(0))
+    plan = plan_by("cortex_m.conv2d", graph, core())
+    with pytest.raises(ThimbleError, match=r"this board has no kernel cortex_m\.conv2d"):
+        fast.generate(graph, plan, core("cortex-m0plus"), {})
+
+
+def _with_step(plan: Plan, kernel: str) -> Plan:
+    """The same plan, its last step by another kernel."""
+
+    def changed(step: object) -> object:
+        body = getattr(step, "body", None)
+        if body:
+            return replace(step, body=tuple(map(changed, body)))  # type: ignore[type-var]
+        if step is step_of(plan):
+            return replace(step, kernel=kernel)  # type: ignore[type-var]
+        return step
+
+    track = plan.tracks[0]
+    steps = tuple(map(changed, track.steps))
+    return replace(plan, tracks=(replace(track, steps=steps),))  # type: ignore[arg-type]
+
+
+SCRATCH = {
+    "cortex_m.accumulate": ("conv2d", 0, 1),
+    "cortex_m.conv2d": ("conv2d", 0, 0),
+    "cortex_m.dense": ("dense", 0, 0),
+    "cortex_m.depthwise": ("depthwise", 0, 0),
+    "cortex_m.strips": ("pointwise", 1, 0),
+}
+
+
+def having(name: str) -> Iterator[tuple[Case, Plan]]:
+    kind, at_once, adding = SCRATCH[name]
+    for seed in range(40):
+        case = KINDS[kind](np.random.default_rng(seed)), at_once, adding
+        for kernel, _, plan in offered(case):
+            if kernel.name == name:
+                yield case, plan
+
+
+def test_who_needs_scratch_is_listed() -> None:
+    graph = KINDS["conv2d"](np.random.default_rng(0))
+    form = Form.whole(graph.operators[-1], graph)
+    with_some = {
+        k.name for k in cortex_m.KERNELS if type(k).scratch_bytes is not Kernel.scratch_bytes
+    }
+    assert with_some == set(SCRATCH)
+    assert named("int8.conv2d", form, core()).scratch_bytes(form) == 0
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_less_scratch_is_refused(name: str) -> None:
+    case, plan = next(having(name))
+    for changes in ({"shape": (1,)}, {"map": None}):
+        buffers = tuple(_spoilt(b, changes) if b.name == "beside" else b for b in plan.buffers)
+        with pytest.raises(ThimbleError, match=rf"{name} needs \d+ B of scratch at a word"):
+            fast.generate(case[0], replace(plan, buffers=buffers), core(), {})
+
+
+def _spoilt(scratch: Buffer, changes: dict[str, object]) -> Buffer:
+    if "map" in changes:  # a byte off a word
+        return replace(scratch, map=scratch.map.moved(2))
+    return replace(scratch, shape=(scratch.shape[0] - 1,))
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_scratch_is_enough(name: str, tmp_path: Path) -> None:
+    """It is the end of the arena, and what lies behind that is watched."""
+    case, plan = next(having(name))
+    frames = np.random.default_rng(0).integers(0, 100, (3, *case[0].tensors[case[0].input].shape))
+    assert np.array_equal(twin(tmp_path, case[0], plan)(frames), case[0].outputs(frames))
