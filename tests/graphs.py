@@ -23,6 +23,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
@@ -194,6 +195,17 @@ class Net:
         op = Multiply(
             name, inputs, name, parameters, operands=(left, right),
             requant=FixedPoint.of([float(self.rng.uniform(0.005, 0.05))]), clip=self.clip(),
+        )  # fmt: skip
+        return self.add(op)
+
+    def slopes(self, shape: tuple[int, ...], source: str | None = None) -> str:
+        """A rectifier with slopes that broadcast."""
+        name, source = self.fresh("prelu"), source or self.last
+        slopes = self.constant(f"{name}.slopes", self.rng.integers(-128, 128, shape), "int8")
+        op = Prelu(
+            name, (source,), name, (slopes,), clip=self.clip(),
+            requant=FixedPoint.of([float(self.rng.uniform(0.3, 2))]),
+            below=FixedPoint.of([float(self.rng.uniform(0.002, 0.02))]),
         )  # fmt: skip
         return self.add(op)
 

@@ -207,6 +207,14 @@ class Builder:
             tensor = self.add(nodes.Sum, [tensor], "sum", constant=b, constant_given=given)
         return Value(tensor, x.index)
 
+    def slopes(self, x: Value, slopes: Floats) -> Value:
+        """x >= 0 as it is, others times slopes that broadcast to ``x`` in the source's shapes."""
+        shape, held = self.shapes[x.tensor], self.stored(slopes, x)
+        rows = held.reshape(-1, shape[-1])
+        if (rows == rows[0]).all():
+            held = rows[:1].reshape(*(1 for _ in shape[1:]), shape[-1])
+        return Value(self.add(nodes.Slopes, [x.tensor], "prelu", constant=held), x.index)
+
     def stored(self, constant: Floats, x: Value) -> Floats:
         """A constant that broadcasts to ``x``, in the layout of its tensor."""
         try:

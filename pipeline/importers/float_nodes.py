@@ -244,6 +244,15 @@ class Product(Binary):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Slopes(Binary):
+    """Where the first operand is negative, times the second: a rectifier with slopes."""
+
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        x, slope = self.operands(values)
+        return torch.where(x >= 0, x, x * slope)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Concatenation(Node):
     axis: int
     keeps: ClassVar[bool] = True

@@ -28,6 +28,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
@@ -305,6 +306,16 @@ def _product(low: Lowering, node: nodes.Product) -> None:
     )  # fmt: skip
 
 
+def _slopes(low: Lowering, node: nodes.Slopes) -> None:
+    operands, parameters = _operands(low, node)
+    source, slope = (low.affines[name].scale for name in operands)
+    out = low.affines[node.output].scale
+    low.emit(
+        Prelu, node, parameters=parameters, requant=fixed_point(node, [source / out], 255.0),
+        below=fixed_point(node, [source * slope / out], 255.0 * 255.0), clip=low.clip(node),
+    )  # fmt: skip
+
+
 def _concatenation(low: Lowering, node: nodes.Concatenation) -> None:
     low.emit(Concat, node, inputs=_kept(low, node), axis=node.axis)
 
@@ -352,6 +363,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.GlobalMean: _global_mean,
     nodes.Sum: _sum,
     nodes.Product: _product,
+    nodes.Slopes: _slopes,
     nodes.Concatenation: _concatenation,
     nodes.ZeroPad: _zero_pad,
     nodes.Rearranged: _rearranged,

@@ -7,7 +7,6 @@ from math import inf
 
 import numpy as np
 
-from pipeline.importers import float_nodes as nodes
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Table, scalar
@@ -59,15 +58,12 @@ def power(call: Call) -> Value:
 
 
 def prelu(call: Call) -> Value:
-    """One slope; or one for each channel, as max(x, 0) + slope * min(x, 0)."""
+    """One slope; or some that broadcast, such as one for each channel."""
     slopes = call.constant(1).floats
     if slopes.size and np.ptp(slopes) == 0:
         slope = float(slopes.reshape(-1)[0])
         return call.builder.function(call.x, Composed.of("leaky_relu", slope))
-    below = call.builder.function(call.x, Composed.of("clip", -inf, 0.0))
-    above = call.builder.function(call.x, Composed.of("clip", 0.0, inf))
-    scaled = call.builder.scale(below, slopes, np.zeros(()))
-    return call.builder.binary(nodes.Sum, above, scaled)
+    return call.builder.slopes(call.x, slopes)
 
 
 OPERATORS: Table = {

@@ -1,7 +1,8 @@
-"""ADD, SUB and MUL of two int8 tensors, one of which may be a constant; the larger or smaller one.
+"""ADD, SUB and MUL of two int8 tensors, one of which may be a constant; the larger or smaller one;
+PRELU with constant slopes.
 
 Source of the arithmetic: tflite-micro's integer_ops/add.h and mul.h, sub.h,
-maximum_minimum.h. With a constant of one
+maximum_minimum.h, prelu.cc. With a constant of one
 value, or a tensor with itself, the result is a function of one value: a table.
 """
 
@@ -17,6 +18,7 @@ from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder, require_type, values_of
@@ -72,6 +74,24 @@ def mul(build: Builder, node: Node, options: Options) -> None:
             operands=operands,
             requant=requant,
             clip=clip,
+        )
+    )
+
+
+def prelu(build: Builder, node: Node, options: Options) -> None:
+    """To any quantization; slopes are constants that broadcast, such as one a channel."""
+    source, slopes = build.source(node.input(0)).name, _operand(build, node.input(1))
+    if slopes not in build.constants:
+        raise ThimbleError("its slopes are computed; constant ones work")
+    scale, slope, out = (t.scale for t in (node.input(0), node.input(1), node.output))
+    build.operators.append(
+        Prelu(
+            node.name,
+            (source,),
+            build.target(node.output).name,
+            (slopes,),
+            requant=FixedPoint.of([scale / out]),
+            below=FixedPoint.of([scale * slope / out]),
         )
     )
 
@@ -183,6 +203,7 @@ OPERATORS = {
     "ADD": Entry(add, "AddOptions", "activation:i8"),
     "SUB": Entry(sub, "SubOptions", "activation:i8"),
     "MUL": Entry(mul, "MulOptions", "activation:i8"),
+    "PRELU": Entry(prelu),
     "MAXIMUM": Entry(extreme(np.maximum)),
     "MINIMUM": Entry(extreme(np.minimum)),
 }

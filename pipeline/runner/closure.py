@@ -9,6 +9,7 @@ from pathlib import Path
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
+    "pipeline/codegen/int8/operators/__init__.py": "pipeline/codegen/int8/operators",
     "pipeline/graph/graph.py": "pipeline/graph/operators",
     "pipeline/passes/__init__.py": "pipeline/passes",
 }

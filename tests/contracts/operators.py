@@ -20,6 +20,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
@@ -76,6 +77,17 @@ def multiply(rng: np.random.Generator) -> Case:
     )  # fmt: skip
     scale = activation(rng, 1, 1, whole[2])
     return case(op, {"a": activation(rng, *whole), "b": scale}, rng, False)
+
+
+def prelu(rng: np.random.Generator) -> Case:
+    whole = shape(rng)
+    slopes = (whole, whole[2:], (1, 1, whole[2]), (1, 1, 1))[rng.integers(4)]
+    op = Prelu(
+        "prelu", ("x",), "y", ("a",), requant=FixedPoint.of([rng.uniform(0.3, 2)]),
+        below=FixedPoint.of([rng.uniform(0.002, 0.05)]), clip=(-100, 120),
+    )  # fmt: skip
+    parts = {"x": activation(rng, *whole), "a": activation(rng, *slopes)}
+    return case(op, parts, rng, False)
 
 
 def concat(rng: np.random.Generator) -> Case:
@@ -187,6 +199,7 @@ MAKERS: dict[type[Operator], Make] = {
     MaxPool2d: maximum,
     Multiply: multiply,
     Pad: pad,
+    Prelu: prelu,
     Rearrange: rearrange,
     Reshape: reshape,
     Softmax: softmax,

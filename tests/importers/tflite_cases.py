@@ -314,6 +314,17 @@ def unary(kind: str, in_high: float = 0.2, out: tuple[float, int] | None = None)
     return case
 
 
+def prelu(rng: Random) -> bytes:
+    net, s, z = Writer(), scale(rng), zero(rng)
+    dims = (1, 10, 5, 6)
+    x = net.tensor(dims, s, z)
+    y = net.tensor(dims, s * rng.uniform(0.5, 2), zero(rng))
+    shape = ((1, 1, 6), (6,), (10, 5, 6), (1, 1, 1))[int(rng.integers(4))]
+    slopes = rng.integers(-128, 128, shape).astype(np.int8)
+    net.operator("PRELU", [x, net.constant(slopes, rng.uniform(0.001, 0.01), zero(rng))], [y])
+    return net.content([x], [y])
+
+
 def extreme(kind: str) -> Case:
     def case(rng: Random) -> bytes:
         net, s, z = Writer(), scale(rng), zero(rng)
@@ -347,6 +358,7 @@ CASES: dict[str, Case] = {
     "ADD": binary("ADD"),
     "SUB": binary("SUB"),
     "MUL": binary("MUL"),
+    "PRELU": prelu,
     "MAXIMUM": extreme("MAXIMUM"),
     "MINIMUM": extreme("MINIMUM"),
     "CONCATENATION": concatenation,

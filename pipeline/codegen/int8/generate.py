@@ -7,7 +7,7 @@ from math import ceil, prod
 
 from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.job import Job, arena_view
-from pipeline.codegen.int8.operators import WRITERS
+from pipeline.codegen.int8.operators import writers
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.views import View
@@ -43,7 +43,7 @@ def generate(
     _check(graph, plan)
     arena = _arena_memory(plan)
     arena_bytes = ceil(high_water_nibbles(plan, arena, constants=False) / 2)
-    program = Program(graph, plan, hardware, {**WRITERS, **(fast or {})})
+    program = Program(graph, plan, hardware, {**writers(), **(fast or {})})
     steps = next((track.steps for track in plan.tracks if track.steps), ())
     image, result = (
         _end(program, _resident_input(graph, plan)),

@@ -125,3 +125,6 @@ def about(job: Job, op: Conv2d) -> str:
     if op.groups > 1:
         words.append(f"{op.groups} groups")
     return f"{op.name}: convolution {', '.join(words)}"
+
+
+WRITERS = {"int8.conv2d": compute}

@@ -238,3 +238,11 @@ def _packed(view: View, shape: tuple[int, ...]) -> bool:
         extent == 1 or stride == view.bytes * prod(shape[axis + 1 :])
         for axis, (extent, stride) in enumerate(zip(shape, view.strides, strict=True))
     )
+
+
+WRITERS = {
+    "int8.concat": concat,
+    "int8.pad": pad,
+    "int8.rearrange": rearrange,
+    "int8.reshape": reshape,
+}

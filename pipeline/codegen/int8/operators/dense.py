@@ -54,3 +54,6 @@ def compute(job: Job) -> None:
         ending=None if job.partial else ending(job.program, op),
         all=outs.most if whole else 0,
     )
+
+
+WRITERS = {"int8.dense": compute}

@@ -70,7 +70,7 @@ def _operands(job: Job) -> dict[str, View]:
         buffer = job.program.buffer(job.given(name))
         if buffer.shape != out.shape and not job.program.apart(out, buffer):
             raise ThimbleError(f"{op.name}: the plan overwrites {name}, which is read again")
-    return {kind: _operand(job, name).named(kind) for kind, name in named.items()}
+    return {kind: operand(job, name).named(kind) for kind, name in named.items()}
 
 
 def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]:
@@ -78,7 +78,7 @@ def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]
     assert isinstance(op, Add | Multiply)
     names = [op.operands[KINDS.index(kind)] for kind in views]
     steps = [
-        _broadcast(view, job.tensor(name).shape, job.target.shape)
+        broadcast_strides(view, job.tensor(name).shape, job.target.shape)
         for view, name in zip(views.values(), names, strict=True)
     ]
     out = job.out()
@@ -148,7 +148,7 @@ def lookup(job: Job) -> None:
     )
 
 
-def _operand(job: Job, name: str) -> View:
+def operand(job: Job, name: str) -> View:
     """The elements of ``name`` that the output's box needs."""
     shape = job.tensor(name).shape
     parts = job.box[len(job.box) - len(shape) :]
@@ -183,8 +183,11 @@ def _operand(job: Job, name: str) -> View:
     )  # fmt: skip
 
 
-def _broadcast(view: View, shape: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(view: View, shape: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
     """Strides along the output's axes: 0 where the operand has extent 1, or no such axis."""
     missing = len(out) - len(shape)
     own = (0 if extent == 1 else step for extent, step in zip(shape, view.strides, strict=True))
     return (*(0 for _ in range(missing)), *own)
+
+
+WRITERS = {"int8.add": add, "int8.lookup": lookup, "int8.multiply": multiply}

@@ -49,3 +49,6 @@ def about(job: Job, op: Pool2d) -> str:
         f"{op.name}: {kind} {shapes}, kernel {op.kernel[0]}x{op.kernel[1]}, stride "
         f"{op.stride[0]} {op.stride[1]}{padding}"
     )
+
+
+WRITERS = {"int8.average_pool2d": compute, "int8.max_pool2d": compute}

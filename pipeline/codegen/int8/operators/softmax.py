@@ -60,3 +60,6 @@ def compute(job: Job) -> None:
         least=source.dtype.minimum,
         limits=(job.target.dtype.minimum, job.target.dtype.maximum),
     )
+
+
+WRITERS = {"int8.softmax": compute}
