@@ -7,7 +7,7 @@ those that did not fit under the bound served earlier each time (squeaky wheel o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.placement.blocks import Overlap, Profile, round_up
@@ -46,13 +46,13 @@ def place(
         blocks = [profile.parts[0]._replace(align=profile.align) for profile in profiles]
         packing = pack(blocks, effort)
         return Placed(packing.addresses, packing.cells, bound)
-    relaxed = {(each.over, each.under): (each.low, each.high) for each in overlaps}
+    walls = forbidden(profiles, overlaps)
     best: Placed | None = None
     for rank in RANKS:
         squeaks = [0] * len(profiles)
         for _ in range(ROUNDS // len(RANKS)):
             served = sorted(range(len(profiles)), key=lambda n: (-squeaks[n], rank(profiles[n])))
-            addresses = first_fit(profiles, served, relaxed)
+            addresses = first_fit(profiles, served, walls)
             tops = [address + p.size for address, p in zip(addresses, profiles, strict=True)]
             if best is None or max(tops) < best.cells:
                 best = Placed(addresses, max(tops), bound)
@@ -80,42 +80,49 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     return max((held(step) for step in {part.first for part in parts}), default=0)
 
 
+Wall = tuple[int, int, int]
+"""The number of another profile, and the open interval of addresses, counted from its, at which a
+profile would meet it."""
+
+
+def forbidden(profiles: Sequence[Profile], overlaps: Sequence[Overlap]) -> list[list[Wall]]:
+    """For each profile what the others forbid."""
+    found: list[list[Wall]] = [[] for _ in profiles]
+    relaxed = {(each.over, each.under): each for each in overlaps}
+    parts = sorted(
+        (part.first, part.last, part.size, n)
+        for n, profile in enumerate(profiles)
+        for part in profile.parts
+    )
+    living: list[tuple[int, int, int]] = []
+    for first, last, size, n in parts:
+        living = [each for each in living if each[0] >= first]
+        for _, other, m in living:
+            if m == n or (n, m) in relaxed or (m, n) in relaxed:
+                continue
+            found[n].append((m, -size, other))
+            found[m].append((n, -other, size))
+        living.append((last, size, n))
+    for over, under, low, high in overlaps:
+        found[over].append((under, low, high))
+        found[under].append((over, -high, -low))
+    return found
+
+
 def first_fit(
-    profiles: Sequence[Profile],
-    served: Sequence[int],
-    relaxed: Mapping[tuple[int, int], tuple[int, int]],
+    profiles: Sequence[Profile], served: Sequence[int], walls: Sequence[Sequence[Wall]]
 ) -> tuple[int, ...]:
-    """Each profile, in the order ``served``, at the lowest address that is allowed."""
+    """Each profile, in the order ``served``, at the lowest address that ``walls`` leave it."""
     addresses: dict[int, int] = {}
     for n in served:
-        own, base = profiles[n], 0
-        walls = [
-            (address + low, address + high)
-            for m, address in addresses.items()
-            for low, high in _forbidden(profiles, n, m, relaxed)
-        ]
-        while over := [high for low, high in walls if low < base < high]:
-            base = round_up(max(over), own.align)
+        align, base = profiles[n].align, 0
+        taken = sorted(
+            (addresses[m] + low, addresses[m] + high)
+            for m, low, high in walls[n]
+            if m in addresses and low < high
+        )
+        for low, high in taken:  # what begins below one that is passed is passed already
+            if low < base < high:
+                base = round_up(high, align)
         addresses[n] = base
     return tuple(addresses[n] for n in range(len(profiles)))
-
-
-def _forbidden(
-    profiles: Sequence[Profile],
-    n: int,
-    m: int,
-    relaxed: Mapping[tuple[int, int], tuple[int, int]],
-) -> list[tuple[int, int]]:
-    """Open intervals of the address of ``n`` less that of ``m`` at which they would meet."""
-    if (n, m) in relaxed:
-        low, high = relaxed[n, m]
-        return [(low, high)]
-    if (m, n) in relaxed:
-        low, high = relaxed[m, n]
-        return [(-high, -low)]
-    return [
-        (-part.size, other.size)
-        for other in profiles[m].parts
-        for part in profiles[n].parts
-        if other.meets(part)
-    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -22,6 +22,7 @@ from pipeline.plan.vocabulary import (
     Compute,
     Finish,
     Move,
+    Rows,
     Slice,
     packed,
     whole,
@@ -31,6 +32,19 @@ from pipeline.schedules.bounds import Box, all_of, needs, part
 Role = Literal["activation", "accumulator", "scratch"]
 
 
+Key = tuple[str, int]
+"""A buffer's name and a row, or 0 where all of it lies in one piece."""
+
+
+class MayOverlap(NamedTuple):
+    """``over`` may begin up to ``gap`` nibbles above ``under``, which it overwrites as that dies:
+    it is written forwards."""
+
+    over: Key
+    under: Key
+    gap: int
+
+
 @dataclass(frozen=True)
 class Held:
     """
@@ -38,12 +52,20 @@ class Held:
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
         over: the buffer whose place it takes, from its beginning on.
         placed: its map has addresses already.
+        rows: each index of the first axis has a life and a place of its own.
     """
 
     buffer: Buffer
     within: str = ""
     over: str = ""
     placed: bool = False
+    rows: bool = False
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Of what has to be placed: all of the buffer, or each of its rows."""
+        name = self.buffer.name
+        return tuple((name, row) for row in range(self.buffer.shape[0] if self.rows else 1))
 
 
 @dataclass
@@ -55,6 +77,7 @@ class Draft:
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
         arriving: the input where it comes in element by element; ``memories``: what it comes from.
+        overlaps: what may lie over what it is made of.
     """
 
     graph: Graph
@@ -65,6 +88,7 @@ class Draft:
     home: dict[str, str] = field(default_factory=dict)
     arriving: dict[str, Buffer] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
+    overlaps: list[MayOverlap] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
@@ -97,6 +121,15 @@ class Draft:
         buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[name] = Held(buffer, within, over)
         self.home[tensor] = name
+        return buffer
+
+    def hold_rows(self, tensor: str) -> Buffer:
+        """``tensor`` in memory, each of its rows anywhere."""
+        shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
+        place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
+        buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
+        self.held[tensor] = Held(buffer, rows=True)
+        self.home[tensor] = tensor
         return buffer
 
     def put(self, buffer: Buffer) -> None:

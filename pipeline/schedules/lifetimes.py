@@ -1,4 +1,4 @@
-"""From when to when each buffer of a draft is needed: what follows from the order of its steps.
+"""From when to when each buffer or row of a draft is needed: what follows from the order of steps.
 
 Steps are numbered through, those of a loop once; a loop begins and ends with a number of its own.
 What is needed within a pass alone lives as in a program without the loop; all else that a loop
@@ -7,11 +7,12 @@ touches lives through all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pipeline.plan.steps import touched
+from pipeline.plan.steps import Statement, touched
 from pipeline.plan.vocabulary import Compute, Loop, Step
+from pipeline.schedules.draft import Held, Key
 
 
 class Life(NamedTuple):
@@ -22,39 +23,55 @@ class Life(NamedTuple):
 
 
 def lifetimes(
-    steps: Iterable[Step], within: Mapping[str, str], resident: Iterable[str], last: Iterable[str]
-) -> dict[str, Life]:
-    """Of each buffer that a step names.
+    steps: Iterable[Step],
+    held: Mapping[str, Held],
+    resident: Iterable[Key],
+    last: Iterable[Key],
+) -> dict[Key, Life]:
+    """Of each held buffer, or row of one, that a step names.
 
     Args:
-        within: for a buffer the variable of the loop within whose passes alone it is needed.
         resident: what is there before the first step, number 1.
         last: what is needed to the end.
     """
     found = dict.fromkeys(resident, Life(0, 0))
-    end = _walk(steps, 0, within, found)
-    for name in last:
-        _merge(found, name, Life(end, end))
+    end = _walk(steps, 0, held, found)
+    for key in last:
+        _merge(found, key, Life(end, end))
     return found
 
 
-def _walk(
-    steps: Iterable[Step], now: int, within: Mapping[str, str], found: dict[str, Life]
-) -> int:
+def _walk(steps: Iterable[Step], now: int, held: Mapping[str, Held], found: dict[Key, Life]) -> int:
     """The number of the last step."""
     for step in steps:
         now += 1
         if not isinstance(step, Loop):
-            scratch = step.scratch if isinstance(step, Compute) else ()
-            for name in (*(piece.buffer for piece in touched(step)), *scratch):
-                _merge(found, name, Life(now, now))
+            for key in _keys(step, held):
+                _merge(found, key, Life(now, now))
             continue
-        inside: dict[str, Life] = {}
-        begin, now = now, _walk(step.body, now, within, inside) + 1
+        inside: dict[Key, Life] = {}
+        begin, now = now, _walk(step.body, now, held, inside) + 1
         passes = variables(step)
-        for name, life in inside.items():
-            _merge(found, name, life if within.get(name) in passes else Life(begin, now))
+        for key, life in inside.items():
+            _merge(found, key, life if held[key[0]].within in passes else Life(begin, now))
     return now
+
+
+def _keys(step: Statement, held: Mapping[str, Held]) -> Iterator[Key]:
+    """What the step touches of what is held."""
+    if isinstance(step, Compute):
+        yield from ((name, 0) for name in step.scratch)
+    for piece in touched(step):
+        each = held.get(piece.buffer)
+        if each is None:
+            continue
+        first, size = piece.lo[0], piece.size[0]
+        if not each.rows:
+            yield piece.buffer, 0
+        elif isinstance(first, int):
+            yield from each.keys[max(0, first) : max(0, first + size)]
+        else:
+            yield from each.keys
 
 
 def variables(loop: Loop) -> set[str]:
@@ -63,6 +80,6 @@ def variables(loop: Loop) -> set[str]:
     return {loop.var}.union(*inner)
 
 
-def _merge(found: dict[str, Life], name: str, life: Life) -> None:
-    known = found.get(name, life)
-    found[name] = Life(min(known.first, life.first), max(known.last, life.last))
+def _merge(found: dict[Key, Life], key: Key, life: Life) -> None:
+    known = found.get(key, life)
+    found[key] = Life(min(known.first, life.first), max(known.last, life.last))

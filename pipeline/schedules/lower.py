@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import WORD, Block, Profile, round_up
+from pipeline.placement.blocks import WORD, Block, Overlap, Profile, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.place import EFFORT, Placed, load, place
-from pipeline.plan.vocabulary import Buffer, Plan, Step, Track
-from pipeline.schedules.draft import Draft
+from pipeline.plan.vocabulary import Buffer, Plan, Rows, Step, Track
+from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import lifetimes
 
 Notes = tuple[tuple[str, bool | int | float | str], ...]
@@ -37,7 +37,7 @@ class Laid:
     draft: Draft
     body: tuple[Step, ...]
     placed: Placed
-    addresses: dict[str, int]
+    addresses: dict[Key, int]
 
     @property
     def cells(self) -> int:
@@ -50,10 +50,7 @@ class Laid:
     def plan(self, strategy: str, notes: Notes = ()) -> Plan:
         draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
         fixed = constants(graph, hardware, self.cells)
-        held = [
-            replace(each.buffer, map=each.buffer.map.moved(self.addresses[name]))
-            for name, each in draft.held.items()
-        ]
+        held = [self._placed(each) for each in draft.held.values()]
         image = next(b for b in (*draft.arriving.values(), *held) if b.tensor == graph.input)
         return Plan(
             graph.name,
@@ -65,6 +62,13 @@ class Laid:
             draft.home[graph.output],
             notes,
         )
+
+    def _placed(self, held: Held) -> Buffer:
+        place = held.buffer.map
+        if isinstance(place, Rows):
+            cells = (self.addresses.get(key, 0) for key in held.keys)
+            return replace(held.buffer, map=replace(place, cells=tuple(cells)))
+        return replace(held.buffer, map=place.moved(self.addresses[held.keys[0]]))
 
 
 def lay(
@@ -100,7 +104,7 @@ def laid_at(
     of their own where ``at`` says. Kernels have no scratch."""
     draft = Draft(graph, hardware, scratch=False)
     body = tuple(step for region in regions for step in region.steps(draft))
-    addresses = {name: 0 if held.placed else at[name] for name, held in draft.held.items()}
+    addresses = {(name, 0): 0 if held.placed else at[name] for name, held in draft.held.items()}
     return Laid(draft, body, Placed((), cells, cells), addresses)
 
 
@@ -122,43 +126,56 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: st
     """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch."""
     draft = Draft(graph, hardware, scratch=False)
     body = [step for region in regions for step in region.steps(draft)]
-    profiles, _ = _profiles(draft, body, keep_input=False, end=end or graph.output)
-    return load(profiles)
+    needs = _needs(draft, body, keep_input=False, end=end or graph.output)
+    return load(needs.profiles, needs.overlaps)
+
+
+class _Needs(NamedTuple):
+    """What has to be placed, for each buffer (or row) the number of its own – what begins in one
+    place is one profile –, and which may overlap."""
+
+    profiles: list[Profile]
+    number: dict[Key, int]
+    overlaps: list[Overlap]
 
 
 def _placed(draft: Draft, body: tuple[Step, ...], keep_input: bool, effort: int) -> Laid:
-    profiles, number = _profiles(draft, body, keep_input, draft.graph.output)
-    placed = place(profiles, (), effort)
-    return Laid(draft, body, placed, {name: placed.addresses[n] for name, n in number.items()})
+    needs = _needs(draft, body, keep_input, draft.graph.output)
+    placed = place(needs.profiles, needs.overlaps, effort)
+    return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in needs.number.items()})
 
 
-def _profiles(
-    draft: Draft, body: Sequence[Step], keep_input: bool, end: str
-) -> tuple[list[Profile], dict[str, int]]:
-    """What has to be placed, and for each buffer the number of its own: buffers in one place are
-    one profile."""
+def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _Needs:
     graph, held = draft.graph, draft.held
-    resident = [name for name, each in held.items() if each.buffer.tensor == graph.input]
-    resident = [] if draft.arriving else resident[:1]
-    last = [draft.home[end], *(resident if keep_input else ())]
-    within = {name: each.within for name, each in held.items()}
-    lives = lifetimes(body, within, resident, last)
-    number: dict[str, int] = {}
+    given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
+    resident = [] if draft.arriving else list(given[0])
+    last = [*held[draft.home[end]].keys, *(resident if keep_input else ())]
+    lives = lifetimes(body, held, resident, last)
+    number: dict[Key, int] = {}
     parts: list[list[Block]] = []
     aligns: list[int] = []
-    for name, each in held.items():
+    for each in held.values():
         align = alignment(each.buffer, draft.hardware)
-        block = Block(round_up(nibbles(each.buffer), align), *lives[name])
-        if each.over:
-            at = number[name] = number[each.over]
-            parts[at] = _over(parts[at], block)
-            aligns[at] = max(aligns[at], align)
-        else:
-            number[name] = len(parts)
-            parts.append([block])
-            aligns.append(align)
-    found = (Profile(tuple(each), align) for each, align in zip(parts, aligns, strict=True))
-    return list(found), number
+        size = round_up(nibbles(each.buffer), align)
+        for key in each.keys:
+            if key not in lives:
+                continue  # a row that nothing needs
+            block = Block(size, *lives[key])
+            if each.over:
+                at = number[key] = number[each.over, 0]
+                parts[at] = _over(parts[at], block)
+                aligns[at] = max(aligns[at], align)
+            else:
+                number[key] = len(parts)
+                parts.append([block])
+                aligns.append(align)
+    profiles = [Profile(tuple(each), align) for each, align in zip(parts, aligns, strict=True)]
+    overlaps = [
+        Overlap(number[over], number[under], -gap, profiles[number[under]].size)
+        for over, under, gap in draft.overlaps
+        if lives[under].last == lives[over].first
+    ]
+    return _Needs(profiles, number, overlaps)
 
 
 def _over(below: list[Block], block: Block) -> list[Block]:
