@@ -24,11 +24,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """What stays where it is and changes its size: ``parts`` begin at one address, a multiple of
-    ``align``; none overlaps another in time."""
+    """What keeps its shape: ``parts`` begin at one address, a multiple of ``align``, or
+    ``offsets`` above it. No two share a cell while both live."""
 
     parts: tuple[Block, ...]
     align: int = 1
+    offsets: tuple[int, ...] = ()
 
     @property
     def first(self) -> int:
@@ -40,32 +41,39 @@ class Profile:
 
     @property
     def size(self) -> int:
-        return max(part.size for part in self.parts)
+        return max(offset + part.size for offset, part in self.placed)
 
     @property
     def area(self) -> int:
         return sum(part.size * (part.last - part.first + 1) for part in self.parts)
 
-    def alive(self, step: int) -> bool:
-        return any(part.first <= step <= part.last for part in self.parts)
+    @property
+    def placed(self) -> list[tuple[int, Block]]:
+        """Each part with its offset."""
+        offsets = self.offsets or (0,) * len(self.parts)
+        return list(zip(offsets, self.parts, strict=True))
+
+
+Place = tuple[int, int]
+"""The number of a profile, and of a part of it."""
 
 
 class Overlap(NamedTuple):
-    """Profile number ``over`` may share cells with number ``under`` while both live: anywhere but
-    where ``low`` < its address - the other's < ``high``.
+    """Part ``over`` may share cells with part ``under`` while both live: anywhere but where
+    ``low`` < its address - the other's < ``high``.
 
     An output that is written forwards over a dying input may begin ``gap`` cells after it, or
-    lower: low = -gap, high = the input's size.
+    lower: low = gap, high = the input's size.
     """
 
-    over: int
-    under: int
+    over: Place
+    under: Place
     low: int
     high: int
 
     def shared(self, profiles: Sequence[Profile]) -> int:
         """The most cells that both can have in common."""
-        over, under = profiles[self.over].size, profiles[self.under].size
+        over, under = (profiles[n].parts[part].size for n, part in (self.over, self.under))
         ends = ((d, max(d + over, under) - min(d, 0)) for d in (self.low, self.high))
         return max(0, over + under - min(union for _, union in ends))
 

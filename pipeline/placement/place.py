@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from pipeline.placement.blocks import Overlap, Profile, round_up
+from pipeline.placement.blocks import Overlap, Place, Profile, round_up
 from pipeline.placement.pack import pack
 
 ROUNDS = 400
@@ -67,17 +68,24 @@ def place(
 def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     """The most cells held at once, what may be shared counted once: no arena is smaller."""
     parts = [part for profile in profiles for part in profile.parts]
-    shares = [(o, o.shared(profiles)) for o in overlaps]
+    change: dict[int, int] = {}
 
-    def held(step: int) -> int:
-        apart = sum(part.size for part in parts if part.first <= step <= part.last)
-        return apart - sum(
-            share
-            for o, share in shares
-            if profiles[o.over].alive(step) and profiles[o.under].alive(step)
-        )
+    def during(first: int, last: int, cells: int) -> None:
+        change[first] = change.get(first, 0) + cells
+        change[last + 1] = change.get(last + 1, 0) - cells
 
-    return max((held(step) for step in {part.first for part in parts}), default=0)
+    for part in parts:
+        during(part.first, part.last, part.size)
+    shares: dict[tuple[Place, int, int], int] = {}
+    for each in overlaps:
+        over, under = (profiles[n].parts[part] for n, part in (each.over, each.under))
+        first, last = max(over.first, under.first), min(over.last, under.last)
+        if first <= last:  # over one of several, whichever saves most
+            key = each.over, first, last
+            shares[key] = max(shares.get(key, 0), each.shared(profiles))
+    for (_, first, last), share in shares.items():
+        during(first, last, -share)
+    return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
 Wall = tuple[int, int, int]
@@ -88,24 +96,29 @@ profile would meet it."""
 def forbidden(profiles: Sequence[Profile], overlaps: Sequence[Overlap]) -> list[list[Wall]]:
     """For each profile what the others forbid."""
     found: list[list[Wall]] = [[] for _ in profiles]
-    relaxed = {(each.over, each.under): each for each in overlaps}
-    parts = sorted(
-        (part.first, part.last, part.size, n)
-        for n, profile in enumerate(profiles)
-        for part in profile.parts
-    )
-    living: list[tuple[int, int, int]] = []
-    for first, last, size, n in parts:
+
+    def wall(one: Place, other: Place, low: int, high: int) -> None:
+        """``one`` less ``other`` is not between ``low`` and ``high``."""
+        apart = offsets[other] - offsets[one]
+        if one[0] != other[0] and low < high:
+            found[one[0]].append((other[0], apart + low, apart + high))
+            found[other[0]].append((one[0], -apart - high, -apart - low))
+
+    offsets, parts = dict[Place, int](), list[tuple[int, int, int, Place]]()
+    for n, profile in enumerate(profiles):
+        for number, (offset, part) in enumerate(profile.placed):
+            offsets[n, number] = offset
+            parts.append((part.first, part.last, part.size, (n, number)))
+    relaxed = {(each.over, each.under) for each in overlaps}
+    living: list[tuple[int, int, Place]] = []
+    for first, last, size, one in sorted(parts):
         living = [each for each in living if each[0] >= first]
-        for _, other, m in living:
-            if m == n or (n, m) in relaxed or (m, n) in relaxed:
-                continue
-            found[n].append((m, -size, other))
-            found[m].append((n, -other, size))
-        living.append((last, size, n))
-    for over, under, low, high in overlaps:
-        found[over].append((under, low, high))
-        found[under].append((over, -high, -low))
+        for _, below, other in living:
+            if (one, other) not in relaxed and (other, one) not in relaxed:
+                wall(one, other, -size, below)
+        living.append((last, size, one))
+    for each in overlaps:
+        wall(*each)
     return found
 
 
@@ -117,9 +130,7 @@ def first_fit(
     for n in served:
         align, base = profiles[n].align, 0
         taken = sorted(
-            (addresses[m] + low, addresses[m] + high)
-            for m, low, high in walls[n]
-            if m in addresses and low < high
+            (addresses[m] + low, addresses[m] + high) for m, low, high in walls[n] if m in addresses
         )
         for low, high in taken:  # what begins below one that is passed is passed already
             if low < base < high:

@@ -52,7 +52,8 @@ class Held:
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
         over: the buffer whose place it takes, from its beginning on.
         placed: its map has addresses already.
-        rows: each index of the first axis has a life and a place of its own.
+        rows: each index of the first axis has a life of its own, and a place unless all of it
+            lies in one piece.
     """
 
     buffer: Buffer
@@ -123,10 +124,11 @@ class Draft:
         self.home[tensor] = name
         return buffer
 
-    def hold_rows(self, tensor: str) -> Buffer:
-        """``tensor`` in memory, each of its rows anywhere."""
+    def hold_rows(self, tensor: str, whole: bool = False) -> Buffer:
+        """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other."""
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
-        place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
+        packed_rows = packed(shape, bits)
+        place = packed_rows if whole else Rows((0,) * shape[0], packed_rows.strides[1:])
         buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[tensor] = Held(buffer, rows=True)
         self.home[tensor] = tensor

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import NamedTuple, Protocol
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import WORD, Block, Overlap, Profile, round_up
+from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.place import EFFORT, Placed, load, place
 from pipeline.plan.vocabulary import Buffer, Plan, Rows, Step, Track
@@ -151,31 +152,41 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
     resident = [] if draft.arriving else list(given[0])
     last = [*held[draft.home[end]].keys, *(resident if keep_input else ())]
     lives = lifetimes(body, held, resident, last)
-    number: dict[Key, int] = {}
+    at: dict[Key, Place] = {}
     parts: list[list[Block]] = []
+    offsets: list[list[int]] = []
     aligns: list[int] = []
     for each in held.values():
         align = alignment(each.buffer, draft.hardware)
-        size = round_up(nibbles(each.buffer), align)
-        for key in each.keys:
+        apart = each.rows and isinstance(each.buffer.map, Rows)
+        size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
+        for number, key in enumerate(each.keys):
             if key not in lives:
                 continue  # a row that nothing needs
-            block = Block(size, *lives[key])
             if each.over:
-                at = number[key] = number[each.over, 0]
-                parts[at] = _over(parts[at], block)
-                aligns[at] = max(aligns[at], align)
-            else:
-                number[key] = len(parts)
-                parts.append([block])
+                n, _ = at[key] = at[each.over, 0]
+                parts[n] = _over(parts[n], Block(round_up(size, align), *lives[key]))
+                aligns[n] = max(aligns[n], align)
+                offsets[n] = [0] * len(parts[n])
+                continue
+            if apart or not number:
+                parts.append([])
+                offsets.append([])
                 aligns.append(align)
-    profiles = [Profile(tuple(each), align) for each, align in zip(parts, aligns, strict=True)]
+            at[key] = len(parts) - 1, len(parts[-1])
+            room = round_up(size, align) if apart or not each.rows else size
+            parts[-1].append(Block(room, *lives[key]))
+            offsets[-1].append(0 if apart else number * size)
+    profiles = [
+        Profile(tuple(each), align, tuple(offset))
+        for each, align, offset in zip(parts, aligns, offsets, strict=True)
+    ]
     overlaps = [
-        Overlap(number[over], number[under], -gap, profiles[number[under]].size)
+        Overlap(at[over], at[under], gap, profiles[at[under][0]].parts[at[under][1]].size)
         for over, under, gap in draft.overlaps
         if lives[under].last == lives[over].first
     ]
-    return _Needs(profiles, number, overlaps)
+    return _Needs(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
 
 
 def _over(below: list[Block], block: Block) -> list[Block]:
@@ -186,6 +197,11 @@ def _over(below: list[Block], block: Block) -> list[Block]:
     turn = last.last + (last.size > block.size)  # both are there at the step that turns one
     more = [block._replace(first=turn)] if turn <= block.last else []
     return [*rest, last._replace(last=turn - 1), *more]
+
+
+def row_nibbles(buffer: Buffer) -> int:
+    """Of one row, side by side."""
+    return buffer.nibbles * prod(buffer.shape[1:])
 
 
 def nibbles(buffer: Buffer) -> int:

@@ -1,0 +1,134 @@
+"""Row by row: rows are made when they are asked for, and each lies wherever there is room.
+
+A row may be made over a row of an input that dies with it: its kernel goes pixel by pixel, and
+reads all that a pixel needs before it writes that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.graph.access import Operand
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.plan.vocabulary import Step, whole
+from pipeline.schedules.bounds import Box, Range, all_of, needs
+from pipeline.schedules.draft import Draft, MayOverlap
+
+
+@dataclass(frozen=True)
+class RowStep:
+    """``make`` row ``row`` of the output; ``open`` its sums, ``add`` row ``row`` of the input to
+    them, ``close`` them."""
+
+    kind: Literal["make", "open", "add", "close"]
+    op: Operator
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Resident:
+    """The input, where it is there from the start: its rows die one by one, where they lie."""
+
+    tensor: str
+
+    def steps(self, draft: Draft) -> list[Step]:
+        draft.hold_rows(self.tensor, whole=True)
+        return []
+
+
+@dataclass(frozen=True)
+class Rows:
+    """
+    Attributes:
+        order: every row that is needed, once.
+        whole: tensors that lie in one piece, such as the network's output.
+    """
+
+    order: tuple[RowStep, ...]
+    whole: frozenset[str] = frozenset()
+
+    def steps(self, draft: Draft) -> list[Step]:
+        summed = {step.op.output for step in self.order if step.kind == "open"}
+        for op in dict.fromkeys(step.op for step in self.order):
+            if op.output in summed:
+                draft.sums(op.output, bits=32)
+            elif rows_of(draft.graph, op.output) > 1:
+                draft.hold_rows(op.output, op.output in self.whole)
+            else:
+                draft.hold(op.output)
+        return [self._step(draft, step) for step in self.order]
+
+    def _step(self, draft: Draft, step: RowStep) -> Step:
+        op = step.op
+        if step.kind == "make":
+            return _made(draft, op, step.row)
+        acc = draft.buffer(f"{op.output}.sums")
+        if step.kind == "open":
+            return draft.clear(op, whole(acc))
+        if step.kind == "add":
+            return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row), "")
+        out = draft.hold(op.output, over=acc.name)
+        return draft.finish(op, whole(acc), whole(out))
+
+
+def rows_of(graph: Graph, tensor: str) -> int:
+    """A vector is one row."""
+    shape = graph.tensors[tensor].shape
+    return shape[0] if len(shape) == 3 else 1
+
+
+def _made(draft: Draft, op: Operator, row: int) -> Step:
+    out = draft.buffer(draft.home[op.output])
+    image = len(out.shape) == 3
+    box = (Range(row, 1), *all_of(out.shape[1:])) if image else all_of(out.shape)
+    over = set[str]()
+    for name, read in needs(op, draft.graph.tensors, box).items():
+        source = draft.held.get(draft.home[name])
+        gap = _gap(draft.graph, op, name) if source else None
+        first = read[0].low
+        if source is None or gap is None or not isinstance(first, int):
+            continue
+        under = source.keys[first : first + read[0].size] if source.rows else source.keys
+        made = out.name, row if draft.held[out.name].rows else 0
+        draft.overlaps += (MayOverlap(made, key, gap) for key in under)
+        over.add(name)
+    return draft.compute(op, out, box, over=over)
+
+
+def _gap(graph: Graph, op: Operator, name: str) -> int | None:
+    """By how many nibbles at most a row of the output may begin above a row of ``name`` that dies
+    with it; None: they have to lie apart.
+
+    Pixels are made from the left on: pixel x must not reach what pixel x + 1 and later ones read.
+    """
+    out, read = graph.tensors[op.output], graph.tensors[name]
+    if len(out.shape) != 3 or len(read.shape) != 3:
+        return 0 if name in op.overwritable(graph.tensors) else None
+    each, other = (t.shape[2] * max(1, t.dtype.bits // 4) for t in (out, read))
+    gaps = [out.shape[1] * each + read.shape[1] * other]
+    for operand in _operands(op, graph, name):
+        window = operand.windows[1]
+        if (window.axis, window.divide) != (1, 1):
+            return None
+        for x in range(1, out.shape[1]):
+            first = min(read.shape[1], max(0, x * window.stride + window.offset))
+            gaps.append(first * other - x * each)
+    return min(gaps)
+
+
+def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:
+    """Row ``row`` of the input that ``op`` adds up, and of the weights that meet it."""
+    rank = len(graph.tensors[op.inputs[0]].shape)
+    found: dict[str, Box] = {}
+    for term in op.terms(graph.tensors):
+        for operand in term.operands:
+            box = all_of(graph.tensors[operand.tensor].shape)
+            axis = len(box) - rank
+            found[operand.tensor] = (*box[:axis], Range(row, 1), *box[axis + 1 :])
+    return found
+
+
+def _operands(op: Operator, graph: Graph, name: str) -> list[Operand]:
+    return [operand for operand in op.reads(graph.tensors) if operand.tensor == name]

@@ -1,0 +1,85 @@
+"""Rows on demand: right on random networks, and as small as is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.cost import timeline
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute, Plan, Rows
+from pipeline.plan.well_formed import statements
+from pipeline.schedules import rows
+from pipeline.schedules.lower import Laid, lay, needed
+from pipeline.search.rows import on_demand
+from tests.graphs import Net, random_graph
+from tests.strategies import nets
+from tests.strategies.test_ordinary import BOARD
+
+
+def laid(graph: Graph) -> Laid:
+    order = on_demand(graph, needed(graph), [graph.input], graph.output)
+    regions = [rows.Resident(graph.input), rows.Rows(order, frozenset([graph.output]))]
+    return lay(regions, graph, BOARD, scratch=False)
+
+
+def exact(plan: Plan, graph: Graph) -> bool:
+    tensor = graph.tensors[graph.input]
+    low, high = tensor.dtype.minimum, tensor.dtype.maximum
+    frame = np.random.default_rng(1).integers(low, high, tensor.shape, endpoint=True)
+    return np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_networks_run_exactly(seed: int) -> None:
+    graph = random_graph(seed)
+    plan = laid(graph).plan("rows")
+    report = verify(plan, graph)
+    assert exact(plan, graph)
+    assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
+
+
+def test_a_keyword_network_in_a_quarter() -> None:
+    """16,000 B whole."""
+    graph = nets.ds_cnn((64,) * 5)
+    found = laid(graph)
+    plan = found.plan("rows")
+    verify(plan, graph)
+    peak = max(moment.live_bytes for moment in timeline(plan))
+    assert peak <= found.cells / 2 <= 3_900
+    assert any(isinstance(buffer.map, Rows) for buffer in plan.buffers)
+
+
+def test_a_row_is_made_when_it_is_asked_for() -> None:
+    """Two 3x3 layers: the first is two rows ahead of the second, never more."""
+    net = Net((8, 6, 2), np.random.default_rng(0))
+    first = net.conv(3, (3, 3), padding=(0, 0, 0, 0))
+    second = net.conv(4, (3, 3), padding=(0, 0, 0, 0))
+    graph = net.graph()
+    order = on_demand(graph, needed(graph), [graph.input], graph.output)
+    made = [(step.op.output, step.row) for step in order]
+    assert made == [
+        *[(first, 0), (first, 1), (first, 2), (second, 0)],
+        *[(first, 3), (second, 1), (first, 4), (second, 2), (first, 5), (second, 3)],
+    ]
+
+
+def test_an_output_row_lies_over_the_input_row_that_dies() -> None:
+    """Pointwise, as many channels: no row needs room of its own."""
+    net = Net((5, 4, 3), np.random.default_rng(0))
+    net.conv(3, (1, 1))
+    found = laid(net.graph())
+    assert found.cells == 2 * 5 * 4 * 3
+
+
+def test_a_mean_takes_rows_as_they_come() -> None:
+    """One row of the first layer at a time, and sums: the layer never exists."""
+    net = nets.Net((16, 16, 3))
+    net.head(net.conv("input", 8), 4)
+    graph = net.graph()
+    plan = laid(graph).plan("rows")
+    assert exact(plan, graph)
+    parts = [s for s in statements(plan) if isinstance(s, Compute) and s.partial]
+    assert len(parts) == 16
