@@ -15,6 +15,12 @@ from pipeline.errors import ThimbleError
 PACKAGE = "pipeline."
 """Only classes of this package are instantiated: other people's configs are code."""
 
+RENAMED = {
+    "pipeline.strategies.partial.partial.Partial": "pipeline.strategies.partial.Partial",
+    "pipeline.strategies.patch.patch.Patch": "pipeline.strategies.patch.Patch",
+}
+"""Classes that were elsewhere, and where they are now."""
+
 
 def load(path: Path = Path("params.yaml")) -> dict[str, Any]:
     try:
@@ -52,6 +58,8 @@ def own_target(node: Mapping[str, Any]) -> str:
     target = str(node.get("_target_", ""))
     if not target.startswith(PACKAGE) or not all(map(str.isidentifier, target.split("."))):
         raise ThimbleError(f"_target_ {target!r} is outside {PACKAGE}*: refused, a config is code")
+    if target in RENAMED:
+        raise ThimbleError(f"_target_ {target!r} has moved: write {RENAMED[target]}")
     return target
 
 

@@ -10,8 +10,11 @@ import pytest
 import yaml
 
 from pipeline import config
+from pipeline.errors import ThimbleError
 from pipeline.home import ROOT, STAGES
 from pipeline.runner import closure
+from tests import structure
+from tests.structure import package
 
 ALLOWED = {
     "graph": set(),
@@ -62,12 +65,6 @@ def sources(*patterns: str) -> list[str]:
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
-def package(name: str) -> str:
-    """``plan`` of pipeline/plan/verify.py; "" of a module directly in pipeline/."""
-    parts = name.split("/")
-    return parts[1] if len(parts) > 2 else ""
-
-
 @pytest.mark.parametrize("name", sources("pipeline/*.py"))
 def test_imports_go_one_way(name: str) -> None:
     reached = {package(file) for file in closure.imports(ROOT, name) if file != name} - {""}
@@ -84,6 +81,23 @@ def test_only_their_own_package_knows_hydra_dvc_and_mlflow(name: str) -> None:
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for library in {module.split(".")[0] for module in names} & OUTSIDERS.keys():
             assert package(name) == OUTSIDERS[library], f"{name} imports {library}"
+
+
+def test_the_drawing_of_the_structure_is_current() -> None:
+    assert structure.drawing() in structure.PAGE.read_text(), "run `make deps`"
+
+
+def test_the_drawing_leaves_out_what_is_reached_anyway() -> None:
+    edges = {"a": {"b", "c"}, "b": {"c"}, "c": {"d"}, "d": set(), "e": {"d", "a"}}
+    found = structure.direct({name: frozenset(reached) for name, reached in edges.items()})
+    assert found == {"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set(), "e": {"a"}}
+
+
+def test_what_has_moved_is_where_it_says() -> None:
+    for old, new in config.RENAMED.items():
+        with pytest.raises(ThimbleError, match=re.escape(f"has moved: write {new}")):
+            config.own_target({"_target_": old})
+        assert (ROOT / closure.target_file(config.own_target({"_target_": new}))).is_file()
 
 
 def test_files_are_short() -> None:
