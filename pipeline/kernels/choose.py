@@ -7,7 +7,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import cortex_m
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Window
-from pipeline.kernels.int8 import Portable, word
+from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
 from pipeline.kernels.kernel import Kernel
 
 
@@ -18,8 +18,12 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         return Window(cycles), Portable(word(form.op), 4 * cycles)
     if not cortex_m.has_dsp(hardware):
         return Portable(word(form.op), cycles), Window(4 * cycles)
-    portable = cortex_m.PORTABLE_CYCLES
-    return (*cortex_m.KERNELS, Portable(word(form.op), portable), Window(4 * portable))
+    portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
+    return (
+        *cortex_m.kernels(hardware.cpu),
+        Portable(word(form.op), portable),
+        Window(4 * portable),
+    )
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

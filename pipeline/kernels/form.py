@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import gcd
 from typing import Literal
 
-from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
@@ -110,29 +109,6 @@ class Form:
         op = graph.operator(step.op)
         return cls(op, graph, parts, step.partial, frozenset(overlaps))
 
-    def with_channels(self, channels: int) -> Form:
-        """A pass of a loop that makes so many of the output's channels: of inputs that follow the
-        output's channels it reads as many, of others all."""
-        op, last = self.op, len(self.target.shape) - 1
-        following = {
-            operand.tensor
-            for operand in op.reads(self.graph.tensors)
-            if operand.windows[-1] == Window(last)
-        }
-        parts = {
-            name: _narrowed(part, channels) if name in following | {op.output} else part
-            for name, part in self.parts.items()
-        }
-        return replace(self, parts=parts)
-
-    def adding(self, channels: int, bits: int) -> Form:
-        """A pass of a loop that adds so many channels of the inputs to accumulators of ``bits``,
-        whose steps are not chosen yet where those are narrow."""
-        step = 1 if bits == 32 else 0
-        parts = {name: _narrowed(self.parts[name], channels) for name in self.op.inputs}
-        parts[self.op.output] = Part.packed(self.target.shape, bits, step)
-        return replace(self, parts=parts, partial=True)
-
     @property
     def source(self) -> Tensor:
         """The first input."""
@@ -179,12 +155,6 @@ class Form:
         return (rows == 1 or row == columns * pixel) and (
             part.extents[2] == 1 or channel == part.bits // 4
         )
-
-
-def _narrowed(part: Part, channels: int) -> Part:
-    """Packed, with fewer channels."""
-    extents = (*part.extents[:-1], min(channels, part.extents[-1]))
-    return Part.packed(extents, part.bits, part.step)
 
 
 def _multiple(low: Index, extent: int) -> bool:

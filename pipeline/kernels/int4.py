@@ -8,7 +8,7 @@ from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import pixel_gap
 from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.work import share
+from pipeline.kernels.work import products
 
 
 @dataclass(frozen=True)
@@ -56,4 +56,4 @@ class Window(Kernel):
         return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:
-        return self.work_cycles * share(form)
+        return self.work_cycles * products(form)

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 from pipeline.graph.operator import Operator
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import pixel_gap
 from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.work import share
+from pipeline.kernels.work import Counts, made, positions, priced, products
+
+COSTS: dict[str, Counts] = {
+    "accumulate": {"product": 3.24, "gathered": 43.9, "output": 4.43, "narrow output": 12.7},
+    "add": {"element": 43.7},
+    "conv2d": {"product": 9.71, "run": 57.7},
+    "copy": {"element": 1.35, "pixel": 1.78},
+    "dense": {"product": 9.06, "output": 35.2},
+    "depthwise": {"product": 10.7, "tap": 71.0, "output": 38.0},
+    "lookup": {"element": 4.85},
+    "multiply": {"element": 30.1},
+    "pool": {"value": 9.93, "tap": 1.7, "output": 28.3},
+    "softmax": {"element": 65.1, "row": 115.0},
+}
+"""Cycles of what each C does, on a Cortex-M4 without flash waits: fitted to what simulated layers
+take (tests/kernels/cycles.json)."""
+
+PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
 
 def word(op: Operator) -> str:
@@ -23,11 +41,11 @@ class Portable(Kernel):
 
     Attributes:
         word: the kind.
-        work_cycles: of a multiply–accumulate, or of a value that is moved, compared or added.
+        product_cycles: of a multiply–accumulate in a convolution.
     """
 
     word: str
-    work_cycles: float
+    product_cycles: float
 
     @property
     def name(self) -> str:
@@ -48,4 +66,39 @@ class Portable(Kernel):
         return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:
-        return self.work_cycles * share(form)
+        family, counts = counted(form)
+        costs = COSTS[family]
+        return self.product_cycles / PRODUCT_CYCLES * priced(counts, costs)
+
+
+def counted(form: Form) -> tuple[str, Counts]:
+    """The C that computes ``form``, and what it does."""
+    op, elements = form.op, made(form)
+    if not op.slides:
+        return _simple(form)
+    if len(form.target.shape) < 3:
+        return "dense", {"product": products(form), "output": elements}
+    taps, channels = prod(positions(form)), form.out.extents[2]
+    pixels = elements // channels
+    if not op.weighted:
+        return "pool", {"value": products(form), "tap": pixels * taps, "output": elements}
+    depth = form.graph.tensors[op.parameters[0]].shape[3]
+    if depth == 1:
+        return "depthwise", {"product": products(form), "tap": pixels * taps, "output": elements}
+    if form.partial:
+        gathered = pixels * taps * form.given.extents[2]
+        narrow = elements * (form.out.bits < 32)
+        counts = {"product": products(form), "gathered": gathered, "output": elements}
+        return "accumulate", {**counts, "narrow output": narrow}
+    runs = positions(form)[0] if getattr(op, "groups", 1) == 1 else taps
+    return "conv2d", {"product": products(form), "run": elements * runs}
+
+
+def _simple(form: Form) -> tuple[str, Counts]:
+    """Operators that have a cost for each element."""
+    family, elements = word(form.op), made(form)
+    if family == "softmax":
+        return family, {"element": elements, "row": elements // form.out.extents[-1]}
+    if form.op.element_wise:
+        return family if family in COSTS else "add", {"element": elements}
+    return "copy", {"element": elements, "pixel": elements // form.out.extents[-1]}

@@ -29,6 +29,9 @@ from pipeline.plan.vocabulary import (
 from pipeline.strategies.ordinary import Ordinary
 from tests.graphs import Net
 
+STEP = 512
+"""What a unit of a narrow sum stands for."""
+
 RECORDED = Path(__file__).parent / "cycles.json"
 
 
@@ -42,7 +45,7 @@ class Layer:
         window, stride: of convolutions and pooling; ``same``: padded so that strides of 1 keep
             the size.
         at_once: channels of the output in a pass; 0: all.
-        adding: channels of the input that a pass adds to sums; 0: none.
+        adding: channels of the input that a pass adds to sums of ``bits``; 0: none.
     """
 
     kernel: str
@@ -54,6 +57,7 @@ class Layer:
     same: bool = True
     at_once: int = 0
     adding: int = 0
+    bits: int = 32
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Layer:
@@ -91,8 +95,10 @@ class Layer:
                 getattr(net, self.kind)()
         return net.graph()
 
-    def plan(self, graph: Graph, hardware: Hardware, times: int = 1) -> Plan:
-        return plan_by(self.kernel, graph, hardware, self.at_once, self.adding, times)
+    def plan(self, graph: Graph, hardware: Hardware, runs: bool = True) -> Plan:
+        return plan_by(
+            self.kernel, graph, hardware, self.at_once, self.adding, self.bits, runs=runs
+        )
 
     def passes(self) -> int:
         if self.adding:
@@ -101,13 +107,20 @@ class Layer:
 
 
 def plan_by(
-    kernel: str, graph: Graph, hardware: Hardware, at_once: int = 0, adding: int = 0, times: int = 1
+    kernel: str,
+    graph: Graph,
+    hardware: Hardware,
+    at_once: int = 0,
+    adding: int = 0,
+    bits: int = 32,
+    *,
+    runs: bool = True,
 ) -> Plan:
     """The last operator of ``graph`` runs by ``kernel``, with scratch at the end of the arena.
 
     Args:
-        at_once, adding: see ``Layer``: a loop runs passes.
-        times: how many times it runs, which is right only once.
+        at_once, adding, bits: see ``Layer``: a loop runs passes.
+        runs: or all but that.
     """
     plan = Ordinary(preserve_input=True).plan(graph, hardware)
     *before, last = plan.tracks[0].steps
@@ -118,8 +131,9 @@ def plan_by(
     step, passes = replace(last, kernel=kernel, scratch=()), 0
     read = {plan.buffer[piece.buffer].tensor: piece.buffer for piece in step.ins}
     if adding:
-        acc = Buffer("sums", out.tensor, out.memory, out.shape, 32,
-                     packed(out.shape, 32, _top(buffers, out.memory)), "accumulator")  # fmt: skip
+        place = packed(out.shape, bits, _top(buffers, out.memory))
+        unit = 1 if bits == 32 else STEP
+        acc = Buffer("sums", out.tensor, out.memory, out.shape, bits, place, "accumulator", unit)
         buffers[acc.name] = acc
         bias = whole(plan.buffer[op.parameters[1]])
         steps = [Clear(op.name, whole(acc))]
@@ -139,7 +153,8 @@ def plan_by(
         buffers["beside"] = Buffer("beside", "", out.memory, (needed,), 8, place, "scratch")
         step = replace(step, scratch=("beside",))
     one: Step = Loop("c", passes, (step,)) if passes else step
-    track = Track(plan.tracks[0].name, (*before, *steps, *[one] * times, *ends))
+    run = (one,) if runs else ()
+    track = Track(plan.tracks[0].name, (*before, *steps, *run, *ends))
     return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
 
 

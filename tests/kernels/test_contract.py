@@ -25,6 +25,8 @@ from tests.codegen.cortex_m.support import core, twin
 from tests.contracts.test_operators import EVERY, drawn
 from tests.kernels.layers import plan_by, step_of
 
+FAST = cortex_m.kernels("cortex-m4")
+
 Case = tuple[Graph, int, int]
 """A layer, and the channels that a pass makes or adds; 0: all at once."""
 
@@ -57,7 +59,7 @@ def offered(case: Case) -> list[tuple[Kernel, Form, Plan]]:
 
 
 def test_what_is_declared_is_written() -> None:
-    assert {kernel.name for kernel in cortex_m.KERNELS} == set(cortex_m_writers.WRITERS)
+    assert {kernel.name for kernel in FAST} == set(cortex_m_writers.WRITERS)
     words = {word(drawn(kind, 0)[0][0]) for kind in EVERY}
     assert {f"int8.{each}" for each in words} == set(int8_writers.WRITERS)
 
@@ -80,7 +82,7 @@ def test_who_does_not_accept_is_refused(kind: str) -> None:
     for seed in range(4):
         for case in cases(kind, seed):
             _, form, plan = offered(case)[-1]
-            for kernel in cortex_m.KERNELS:
+            for kernel in FAST:
                 if why := kernel.why_not(form):
                     step = step_of(plan)
                     changed = _with_step(plan, kernel.name)
@@ -135,9 +137,7 @@ def having(name: str) -> Iterator[tuple[Case, Plan]]:
 def test_who_needs_scratch_is_listed() -> None:
     graph = KINDS["conv2d"](np.random.default_rng(0))
     form = Form.whole(graph.operators[-1], graph)
-    with_some = {
-        k.name for k in cortex_m.KERNELS if type(k).scratch_bytes is not Kernel.scratch_bytes
-    }
+    with_some = {k.name for k in FAST if type(k).scratch_bytes is not Kernel.scratch_bytes}
     assert with_some == set(SCRATCH)
     assert named("int8.conv2d", form, core()).scratch_bytes(form) == 0
 

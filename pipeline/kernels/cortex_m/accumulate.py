@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from math import prod
+from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.conv2d import pixels_together
-from pipeline.kernels.cortex_m.fast import Fast, convolution, pairs, words
+from pipeline.kernels.cortex_m.fast import Fast, convolution, words
+from pipeline.kernels.cortex_m.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, positions
 
 MOST_WINDOW = 9
 """Elements of a window that the registers hold, two in each."""
@@ -19,6 +22,17 @@ class Accumulate(Fast):
 
     word = "accumulate"
     takes = "convolutions of one group that add equally many channels of an image in each pass"
+    costs: ClassVar[Counts] = {
+        "word of a pixel and a pair": 9.17,
+        "output": 6.7,
+        "narrow output": 14.0,
+        "element of a window": 13.4,
+        "tap": 1.96,
+        "pair of products in registers": 2.73,
+        "four sums of 8 bits": 13.9,
+        "sum of 16 bits": 6.63,
+        "element in registers": 3.4,
+    }
 
     def can(self, form: Form) -> bool:
         op = form.op
@@ -34,6 +48,27 @@ class Accumulate(Fast):
             and form.evenly_spaced(name)
         )
 
+    def counts(self, form: Form) -> Counts:
+        rows, columns, channels = form.target.shape
+        together = pixels_together(rows * columns)
+        blocks, pairs = -(-rows * columns // together), -(-channels // 2)
+        size = prod(positions(form)) * form.given.extents[2]
+        if form.out.bits <= 16 and few_taps(size):
+            pixels, narrow = rows * columns, form.out.bits == 8
+            return {
+                "pair of products in registers": pixels * channels * pairs_of(size),
+                "four sums of 8 bits": pixels * -(-channels // 4) * narrow,
+                "sum of 16 bits": pixels * channels * (not narrow),
+                "element in registers": pixels * size,
+            }
+        return {
+            "word of a pixel and a pair": blocks * pairs * words(size) * together,
+            "output": blocks * pairs * together * 2,
+            "narrow output": blocks * pairs * together * 2 * (form.out.bits < 32),
+            "element of a window": blocks * together * size,
+            "tap": blocks * together * prod(positions(form)),
+        }
+
     def scratch_bytes(self, form: Form) -> int:
         """Windows of some pixels, or weights, 16 bits each, see ``few_taps``."""
         op, tensors = convolution(form), form.graph.tensors
@@ -43,7 +78,7 @@ class Accumulate(Fast):
         windows = pixels_together(rows * columns) * words(size) * 8
         if form.out.bits > 16 or not few_taps(size):
             return windows
-        each = (pairs(shape[1] * len(kind.taps) * channels) for kind in kinds(op, tensors))
+        each = (pairs_of(shape[1] * len(kind.taps) * channels) for kind in kinds(op, tensors))
         return max(windows, sum(each) * count * 4)
 
 

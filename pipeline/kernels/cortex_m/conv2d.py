@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from math import prod
+from typing import ClassVar
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes, words
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts
 
 MOST_PIXELS = 4
 """That are computed together: their sums fill the registers."""
@@ -19,6 +22,14 @@ class Convolution(Fast):
 
     word = "conv2d"
     takes = "convolutions of one group, two or more channels at a time, of an image in one piece"
+    costs: ClassVar[Counts] = {
+        "word of a pair of channels": 0.276,
+        "word of a pixel and a pair": 8.79,
+        "pair of channels": 108.0,
+        "word of a window": 4.29,
+        "element of a row over an edge": 11.8,
+        "element left over": 61.9,
+    }
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
@@ -31,6 +42,24 @@ class Convolution(Fast):
             and bool(reached(op, tensors))
             and (at_once == channels or quick_end(op, form.graph) is not None)
         )
+
+    def counts(self, form: Form) -> Counts:
+        """A word is four elements of a window."""
+        rows, columns, _ = form.target.shape
+        shape = form.graph.tensors[convolution(form).parameters[0]].shape
+        together = pixels_together(rows * columns)
+        blocks, pairs = -(-rows * columns // together), -(-form.out.extents[2] // 2)
+        window = words(prod(shape[1:]))
+        found = kinds(convolution(form), form.graph.tensors)
+        over_edges = sum(k.stop - k.first for k in found if len(k.taps) < shape[2])
+        return {
+            "word of a pair of channels": blocks * pairs * window,
+            "word of a pixel and a pair": blocks * pairs * window * together,
+            "pair of channels": blocks * pairs,
+            "word of a window": blocks * together * window,
+            "element of a row over an edge": rows * over_edges * prod(shape[1:]),
+            "element left over": blocks * together * shape[1] * (shape[2] * shape[3] % 4),
+        }
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""

@@ -3,11 +3,14 @@ a pass has fewer, those of one."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, positions
 
 LANES = 4
 """Channels that one word holds."""
@@ -24,6 +27,14 @@ class Depthwise(Fast):
         f"depthwise convolutions, {LANES} or more channels, strides 1 and 2 along rows, kernels of "
         f"up to {WIDEST} columns"
     )
+    costs: ClassVar[Counts] = {
+        "pair of taps": 1.93,
+        "row of taps": 4.57,
+        "output of stride 2": 11.1,
+        "row of a channel": 25.6,
+        "element widened alone": 3.61,
+        "channel": 110.0,
+    }
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
@@ -40,6 +51,22 @@ class Depthwise(Fast):
             and form.evenly_spaced(op.inputs[0])
             and (at_once == channels or quick_end(op, form.graph) is not None)
         )
+
+    def counts(self, form: Form) -> Counts:
+        rows, width = form.target.shape[:2]
+        kernel_h, kernel_w = positions(form)
+        channels, at_once = form.out.extents[2], lanes(form.out.extents[2])
+        elements = rows * width * channels
+        stride = convolution(form).stride
+        read = min(form.source.shape[0], (rows - 1) * stride[0] + kernel_h)
+        return {
+            "pair of taps": elements * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
+            "row of taps": elements * kernel_h,
+            "output of stride 2": elements * (stride[1] == 2),
+            "row of a channel": rows * channels,
+            "element widened alone": read * form.source.shape[1] * channels * (at_once == 1),
+            "channel": channels,
+        }
 
     def scratch_bytes(self, form: Form) -> int:
         """As many rows as the kernel has, of some channels, each channel by itself."""

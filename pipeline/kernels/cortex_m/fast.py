@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.work import share
+from pipeline.kernels.work import Counts, priced
 
 
 class Fast(Kernel):
@@ -17,11 +17,17 @@ class Fast(Kernel):
     Attributes:
         word: its name in the set.
         takes: what it is for, to say why it is not for something else.
+        costs: cycles of what it does, on a Cortex-M4 without flash waits: fitted to what simulated
+            layers take (tests/kernels/cycles.json).
+        rate: cycles of the core for one of a Cortex-M4's.
     """
 
     word: ClassVar[str]
     takes: ClassVar[str]
-    product_cycles: ClassVar[float] = 1.0
+    costs: ClassVar[Counts]
+
+    def __init__(self, rate: float = 1.0) -> None:
+        self.rate = rate
 
     @property
     def name(self) -> str:
@@ -35,8 +41,12 @@ class Fast(Kernel):
     def can(self, form: Form) -> bool:
         """Whether it computes ``form``, all elements of which have 8 bits."""
 
+    @abstractmethod
+    def counts(self, form: Form) -> Counts:
+        """What it does for ``form``, in the words of ``costs``."""
+
     def cycles(self, form: Form) -> float:
-        return self.product_cycles * share(form)
+        return self.rate * priced(self.counts(form), self.costs)
 
 
 def in_passes(form: Form) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from typing import ClassVar
 
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.cortex_m.fast import Fast, in_passes
 from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, positions
 
 MOST_TAPS = 256
 """Bytes whose sum 16 bits hold."""
@@ -18,6 +20,13 @@ LEAST_CHANNELS = 4
 class Pool(Fast):
     word = "pool"
     takes = f"pooling of {LEAST_CHANNELS} or more channels, windows of up to {MOST_TAPS} pixels"
+    costs: ClassVar[Counts] = {
+        "word of a tap, average": 3.69,
+        "output of averages": 16.4,
+        "row of taps": 3.55,
+        "pixel of an image with padding": 277.0,
+        "word of a tap, maximum": 3.46,
+    }
 
     def can(self, form: Form) -> bool:
         op = form.op
@@ -30,6 +39,18 @@ class Pool(Fast):
             and prod(op.kernel) <= MOST_TAPS
             and _one_scale(op)
         )
+
+    def counts(self, form: Form) -> Counts:
+        """Words are of four channels."""
+        rows, columns, channels = form.out.extents
+        pixels, taps = rows * columns, prod(positions(form))
+        kind = "average" if form.op.combine == "add" else "maximum"
+        return {
+            f"word of a tap, {kind}": pixels * taps * -(-channels // 4),
+            "output of averages": pixels * channels * (kind == "average"),
+            "row of taps": pixels * positions(form)[0] * -(-channels // 4),
+            "pixel of an image with padding": pixels * any(getattr(form.op, "padding")),  # noqa: B009
+        }
 
 
 def _one_scale(op: Pool2d) -> bool:

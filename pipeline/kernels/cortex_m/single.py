@@ -8,11 +8,15 @@ once.
 
 from __future__ import annotations
 
+from math import prod
+from typing import ClassVar
+
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_passes, pairs
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, made, positions, products
 
 MOST_COLUMNS = 16
 """Of an input whose columns have code of their own each."""
@@ -28,11 +32,22 @@ class Single(Fast):
     """Tap by tap."""
 
     word = "single"
-    product_cycles = 2.0
     takes = f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more"
+    costs: ClassVar[Counts] = {
+        "product": 3.78,
+        "tap": 7.2,
+        "output": 13.5,
+    }
 
     def can(self, form: Form) -> bool:
         return _one_channel(form) and form.source.shape[2] >= LEAST_CHANNELS
+
+    def counts(self, form: Form) -> Counts:
+        return {
+            "product": products(form),
+            "tap": made(form) * prod(positions(form)),
+            "output": made(form),
+        }
 
 
 class Rows(Fast):
@@ -43,6 +58,10 @@ class Rows(Fast):
         f"convolutions of one group, one channel at a time, of fewer than {LEAST_CHANNELS} but "
         "with as many products in a row of the kernel"
     )
+    costs: ClassVar[Counts] = {
+        "product": 3.51,
+        "output": 87.7,
+    }
 
     def can(self, form: Form) -> bool:
         if not _one_channel(form):
@@ -55,6 +74,12 @@ class Rows(Fast):
             and quick_end(op, form.graph) is not None
         )
 
+    def counts(self, form: Form) -> Counts:
+        return {
+            "product": products(form),
+            "output": made(form),
+        }
+
 
 class Strips(Fast):
     """Several outputs of a row at once."""
@@ -64,6 +89,11 @@ class Strips(Fast):
         f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more, up to "
         f"{MOST_COLUMNS} columns, kernels of up to {WIDEST}"
     )
+    costs: ClassVar[Counts] = {
+        "pair of products": 1.86,
+        "pair of an output": 5.59,
+        "output": 22.8,
+    }
 
     def can(self, form: Form) -> bool:
         if not _one_channel(form):
@@ -78,6 +108,14 @@ class Strips(Fast):
             and all(kind.taps for kind in kinds(op, tensors))
             and quick_end(op, form.graph) is not None
         )
+
+    def counts(self, form: Form) -> Counts:
+        depth = pairs(form.source.shape[2])
+        return {
+            "pair of products": made(form) * prod(positions(form)) * depth,
+            "pair of an output": made(form) * depth,
+            "output": made(form),
+        }
 
     def scratch_bytes(self, form: Form) -> int:
         """As many rows of the input as the kernel has, and the channel's weights, 16 bits an

@@ -6,17 +6,10 @@ from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.dense import together
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
 """By how many channels are computed together: words of input in the code of the innermost loop."""
-
-
-def together(channels: int) -> int:
-    """How many channels to compute at a time: as many as are there, and eight where few or none of
-    them are computed twice."""
-    if channels % 8 == 0 or channels > 32:
-        return 8
-    return 4 if channels >= 4 else 2
 
 
 def compute(job: Job) -> None:
