@@ -79,27 +79,40 @@ def _reaches(root: Path, file: str, changes: set[str]) -> bool:
     files = closure(root, [file, *(name for name in shared if (root / name).is_file())], PACKAGES)
     if files & changes:
         return True
-    if any("run.py" in _words(root, name) for name in files if name.startswith("tests/")):
-        return any(name.startswith(RUN_BY_COMMAND) for name in changes)
+    if any("run.py" in _words(root, name) for name in files if name.startswith("tests/")) and any(
+        name.startswith(RUN_BY_COMMAND) for name in changes
+    ):
+        return True
     return any(_names(root, name, other) for name in files for other in changes)
 
 
 def _names(root: Path, file: str, other: str) -> bool:
     """Whether the Python file ``file`` names ``other``: its file or folder, together with the
-    project's folder that it is in, unless ``file`` is in the same one."""
+    project's folder that it is in, unless ``file`` is in the same one. A page, which messages and
+    docstrings refer to, in a string of its own: its path, its name or ``folder/*.md``."""
     path, words = Path(other), _words(root, file)
-    if other.endswith(".py") or not {path.name, path.stem, path.parent.name} & words:
+    if path.suffix == ".md":
+        texts, name = _strings(root, file), path.parent.name
+        named = {other, path.name, f"{path.parent}/*.md"} & texts
+        return bool(named) or {name, "*.md"} <= texts
+    if path.suffix == ".py" or not {path.name, path.stem, path.parent.name} & words:
         return False
     top = path.parts[0]
     return top in words or file.startswith(f"{top}/")
 
 
 @cache
+def _strings(root: Path, file: str) -> frozenset[str]:
+    """All that are in a Python file."""
+    tree = ast.parse((root / file).read_bytes())
+    found = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return frozenset(text for text in found if isinstance(text, str))
+
+
+@cache
 def _words(root: Path, file: str) -> frozenset[str]:
     """The file and folder names in a Python file's strings."""
-    tree = ast.parse((root / file).read_bytes())
-    strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    texts = (string for string in strings if isinstance(string, str))
+    texts = _strings(root, file)
     return frozenset(word for text in texts for word in re.split(r"[^\w.-]+", text) if word)
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.durations import Collector, Meter
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""NumPy's threads wait by turning: of a small test's processor time they take a third."""
 
 PATIENCE_SECONDS = 3600
 """pytest-timeout's for tests beyond the default tier: they may meet a loaded machine."""

@@ -27,6 +27,7 @@ FILES = {
     "pipeline/other.py": "",
     "conf/board/uno.yaml": "",
     "docs/page.md": "",
+    "docs/other.md": "",
     "firmware/port.c": "",
     "pyproject.toml": "",
     "tests/helper.py": "from pipeline.used import TEMPLATE\n",
@@ -35,7 +36,8 @@ FILES = {
     "tests/a/test_boards.py": 'BOARDS = "conf/board"\n',
     "tests/test_uses.py": "from tests.helper import TEMPLATE\n",
     "tests/test_runs.py": "from tests.project import PROGRAM\n",
-    "tests/test_page.py": 'PAGE = "docs/page.md"\n',
+    "tests/test_page.py": '"""docs/other.md says why."""\nPAGE = "docs/page.md"\n',
+    "tests/test_pages.py": 'PAGES = "docs/*.md"\n',
 }
 
 
@@ -56,11 +58,12 @@ def root(tmp_path: Path) -> Path:
         ("pipeline/templates/model.c.j2", {"runs", "uses"}),
         ("conf/board/uno.yaml", {"boards", "runs"}),
         ("firmware/port.c", {"runs"}),
-        ("docs/page.md", {"page"}),
+        ("docs/page.md", {"page", "pages"}),
+        ("docs/other.md", {"pages"}),
         ("tests/test_page.py", {"page"}),
         ("tests/helper.py", {"uses"}),
         ("tests/gone.py", set()),
-        ("pyproject.toml", {"boards", "page", "runs", "uses"}),
+        ("pyproject.toml", {"boards", "page", "pages", "runs", "uses"}),
     ],
 )
 def test_what_a_change_reaches(root: Path, change: str, expected: set[str]) -> None:
@@ -131,6 +134,8 @@ def test_the_real_project() -> None:
     shim = reached(ROOT, ["firmware/simulators/simavr_shim.c"])
     assert {"tests/targets/test_simavr.py", "tests/runner/test_run.py"} <= shim < every
     assert reached(ROOT, ["tests/conftest.py"]) == every
+    pages = {"tests/test_affected.py", "tests/test_support.py"}
+    assert reached(ROOT, ["docs/support.md"]) == pages
     assert reached(ROOT, ["tests/durations.json"]) == {"tests/test_durations.py"}
 
 

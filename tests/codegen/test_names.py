@@ -29,6 +29,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8 import support as affine
 from tests.codegen.support import Native, agrees, uno
 from tests.strategies.chains import Chain
+from tests.tiers import quick
 
 NAMES = (
     "*/ int evil = 1; /*", "/**/*/*/", "a\nb", "a\r\n#error b", "back\\", "??/", "*??/\n/", 'a"b',
@@ -82,7 +83,7 @@ class Tags(HTMLParser):
         self.attributes += [name for name, _ in attrs]
 
 
-@pytest.mark.parametrize("core", BOARDS)
+@pytest.mark.parametrize("core", quick(1, BOARDS))
 def test_whole_commands(tmp_path: Path, core: str) -> None:
     """Stages schedule, generate and build, as a run calls them."""
     node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{BOARDS[core]}.yaml")

@@ -120,7 +120,7 @@ def tried(
 
 @every
 def test_its_plans_are_right(path: Path) -> None:
-    assert tried(path, 40, check_plan)
+    assert tried(path, 25, check_plan)
 
 
 @every

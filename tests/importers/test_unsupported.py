@@ -45,7 +45,7 @@ def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
     return text
 
 
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("kind", quick(1, [nn.LSTM, nn.GRU, nn.RNN]))
 @pytest.mark.parametrize(
     "options", quick(1, [{}, {"num_layers": 2, "bidirectional": True}]), ids=str
 )
@@ -59,9 +59,9 @@ def test_recurrent_layers(kind: Callable[..., nn.Module], options: dict[str, int
 
 
 def test_attention() -> None:
-    attend = Series(nn.MultiheadAttention(8, 2, batch_first=True), 8)
-    assert "layer (nn.MultiheadAttention, test_unsupported.py:" in refused(attend)
-    assert "nn.MultiheadAttention is not supported; products of two act" in refused(attend)
+    said = refused(Series(nn.MultiheadAttention(8, 2, batch_first=True), 8))
+    assert "layer (nn.MultiheadAttention, test_unsupported.py:" in said
+    assert "nn.MultiheadAttention is not supported; products of two act" in said
     block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     assert "layer.self_attn (nn.MultiheadAttention, test_unsu" in refused(Series(block, 8))
 
@@ -97,7 +97,7 @@ MODULES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("layer", MODULES, ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize("layer", quick(10, MODULES), ids=lambda layer: type(layer).__name__)
 def test_a_module_is_imported_or_named(layer: nn.Module) -> None:
     """By its place in the network and by its class."""
     example = torch.zeros(1, 8 * 9, 36) if isinstance(layer, nn.Fold) else IMAGE

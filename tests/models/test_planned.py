@@ -20,7 +20,12 @@ from pipeline.training.random_weights import RandomWeights
 from tests.models.counting import member
 from tests.models.test_zoo import TABLE, Row
 
-QUICK_MACS = 20_000_000
+QUICK_MACS, CI_MACS = 8_000_000, 20_000_000
+
+
+def tier(row: Row) -> list[pytest.MarkDecorator]:
+    marks = (pytest.mark.ci, pytest.mark.slow)
+    return [m for m, macs in zip(marks, (QUICK_MACS, CI_MACS), strict=True) if row.macs > macs]
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +37,7 @@ def hardware() -> Hardware:
 
 @pytest.mark.parametrize(
     "row",
-    [
-        pytest.param(row, id=row.name, marks=[pytest.mark.slow] * (row.macs > QUICK_MACS))
-        for row in TABLE
-    ],
+    [pytest.param(row, id=row.name, marks=tier(row)) for row in TABLE],
 )
 def test_counts_survive(row: Row, hardware: Hardware) -> None:
     model = member(row.name)

@@ -30,6 +30,7 @@ from pipeline.quantize.int8_ranges import (
     spacing,
 )
 from tests.importers.support import worst_step
+from tests.tiers import quick
 
 
 class Gate(nn.Module):
@@ -103,7 +104,7 @@ def labels(graph: Graph, data: Arrays) -> np.ndarray:
     return graph.outputs(stored(data["test_images"])).argmax(1)
 
 
-@pytest.mark.parametrize("observer", ["mse", "minmax", "percentile"])
+@pytest.mark.parametrize("observer", quick(1, ["mse", "minmax", "percentile"]))
 def test_labels_of_a_trained_network_stay(
     trained: nn.Module, data: Arrays, observer: Observer
 ) -> None:

@@ -6,13 +6,17 @@ signals are the real ones.
 
 from __future__ import annotations
 
+import atexit
+import compileall
 import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +70,18 @@ HARDWARE = {
 }
 
 
+@cache
+def compiled() -> Path:
+    """A folder with the project's code and its bytecode, which each command would make anew."""
+    folder = Path(tempfile.mkdtemp(prefix="thimble-code-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name in ("pipeline", "stages"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        compileall.compile_dir(folder / name, quiet=1)
+    return folder
+
+
 @dataclass
 class Run:
     """A finished command."""
@@ -89,9 +105,7 @@ class Project:
     env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ignored = shutil.ignore_patterns("__pycache__")
-        for name in ("pipeline", "stages"):
-            shutil.copytree(ROOT / name, self.root / name, ignore=ignored)
+        shutil.copytree(compiled(), self.root)
         for name in ("run.py", ".dvcignore", "dvc.yaml"):
             shutil.copy(ROOT / name, self.root / name)
         shutil.copytree(ROOT / "conf" / "sweep", self.root / "conf" / "sweep")

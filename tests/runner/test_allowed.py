@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner import allowed
+from pipeline.runner import allowed, schema
 from tests.runner.project import HARDWARE, Project
 from tests.runner.test_mistakes import one_line
+from tests.tiers import quick
 
 CALL = {"_target_": "os.mkdir", "path": "pwned"}
 """What Hydra would call."""
@@ -55,10 +57,14 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(tmp_path_factory.mktemp("untouched") / "project")
 
 
-def refused(project: Project, experiment: dict[str, Any], *words: str) -> str:
+def experiment(content: dict[str, Any]) -> str:
+    """An experiment file's text."""
+    return "# @package _global_\n" + yaml.safe_dump(content)
+
+
+def refused(project: Project, content: dict[str, Any], *words: str) -> str:
     """The one line that a command with this experiment file ends with, before it does anything."""
-    text = "# @package _global_\n" + yaml.safe_dump(experiment)
-    project.write("conf/experiment/evil.yaml", text)
+    project.write("conf/experiment/evil.yaml", experiment(content))
     run = project.run("experiment=evil", *words)
     assert run.code == 1 and "Traceback" not in run.err, run.err
     assert not list(project.root.parent.rglob("*pwned*")) and not project.ran()
@@ -66,10 +72,24 @@ def refused(project: Project, experiment: dict[str, Any], *words: str) -> str:
     return one_line(run)
 
 
-@pytest.mark.parametrize("name", HYDRA)
+@pytest.mark.parametrize("name", quick(["a callback", "a log file", "a way out"], HYDRA))
 def test_what_a_file_has_hydra_do(untouched: Project, name: str) -> None:
     node, said = HYDRA[name]
     assert refused(untouched, {"hydra": node}).startswith(said)
+
+
+@pytest.mark.parametrize("name", HYDRA)
+def test_what_hydra_composes_is_checked(untouched: Project, name: str) -> None:
+    """What ``guard`` does in a command, without the command."""
+    node, said = HYDRA[name]
+    untouched.write("conf/experiment/evil.yaml", experiment({"hydra": node}))
+    schema.register()
+    with initialize_config_dir(str(untouched.root / "conf"), version_base="1.3"):
+        words = ["experiment=evil"]
+        config = compose("config", words, return_hydra_config=True)
+    with pytest.raises(ThimbleError) as caught:
+        allowed.check(config, words)
+    assert str(caught.value).startswith(said)
 
 
 def test_in_a_sweep_too(untouched: Project) -> None:
@@ -90,14 +110,23 @@ def test_not_even_to_show_the_config(untouched: Project) -> None:
 
 @pytest.mark.parametrize(
     ("hardware", "said"),
-    [
-        ({"toolchain": {"compiler": "./evil"}}, "hardware.toolchain.compiler=./evil: refused"),
-        ({"toolchain": {"compiler": "sh"}}, "hardware.toolchain.compiler=sh: refused"),
-        ({"toolchain": {"objcopy": "/tmp/objcopy"}}, "hardware.toolchain.objcopy=/tmp/objcopy"),
-        ({"toolchain": {"flags": ["-fplugin=./evil.so"]}}, "flags: -fplugin=./evil.so: refused"),
-        ({"part": "../x", "toolchain": {"flags": ["-mmcu=${hardware.part}"]}}, "flags: -mmcu=../x"),
-        ({"flasher": "sh -c 'touch pwned'"}, "hardware.flasher=sh -c 'touch pwned': refused"),
-    ],
+    quick(
+        1,
+        [
+            ({"toolchain": {"compiler": "./evil"}}, "hardware.toolchain.compiler=./evil: refused"),
+            ({"toolchain": {"compiler": "sh"}}, "hardware.toolchain.compiler=sh: refused"),
+            ({"toolchain": {"objcopy": "/tmp/objcopy"}}, "hardware.toolchain.objcopy=/tmp/objcopy"),
+            (
+                {"toolchain": {"flags": ["-fplugin=./evil.so"]}},
+                "flags: -fplugin=./evil.so: refused",
+            ),
+            (
+                {"part": "../x", "toolchain": {"flags": ["-mmcu=${hardware.part}"]}},
+                "flags: -mmcu=../x",
+            ),
+            ({"flasher": "sh -c 'touch pwned'"}, "hardware.flasher=sh -c 'touch pwned': refused"),
+        ],
+    ),
 )
 def test_what_a_file_has_the_stages_run(
     untouched: Project, hardware: dict[str, Any], said: str
@@ -117,7 +146,7 @@ def test_what_is_typed_or_trusted_is_done(project: Project) -> None:
     assert project.run(f"hydra.run.dir={folder}", "until=fetch").code == 0
     assert (folder / "result.json").is_file()
     evil = {"hydra": {"callbacks": {"mine": CALL}}}
-    project.write("conf/experiment/mine.yaml", "# @package _global_\n" + yaml.safe_dump(evil))
+    project.write("conf/experiment/mine.yaml", experiment(evil))
     project.env["THIMBLE_TRUST"] = "1"
     assert project.run("experiment=mine", "until=fetch").code == 0
     assert (project.root / "pwned").is_dir(), "this test would notice a callback"
@@ -185,8 +214,8 @@ def test_every_board_and_more_that_people_write_is_known() -> None:
         allowed.hardware({**HARDWARE, "flasher": flasher})
 
 
-def test_a_recorded_run_is_held_to_the_list(project: Project, tmp_path: Path) -> None:
-    folder = Path(project.run("output=json", "tracking=none").json["run_dir"])
+def test_a_recorded_run_is_held_to_the_list(project: Project) -> None:
+    folder = Path(project.run("output=json", "until=fetch").json["run_dir"])
     params = yaml.safe_load((folder / "params.yaml").read_text())
     params["hardware"]["toolchain"]["compiler"] = "./evil"
     (folder / "params.yaml").write_text(yaml.safe_dump(params))

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from pipeline.runner import cached
 from tests.runner.project import Project
 from tests.runner.test_kills import damaged, finished, outputs
+from tests.tiers import quick
 
 Damage = Callable[[bytes, random.Random], bytes]
 DAMAGES: dict[str, Damage] = {
@@ -54,8 +56,10 @@ def spoilt(project: Project, place: str, damage: Damage, seed: int) -> None:
     project.ran()
 
 
-@pytest.mark.parametrize("kind", ["cut", "random bytes"])
-@pytest.mark.parametrize("place", ["runs", "files"])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    quick([("runs", "cut"), ("files", "random bytes")], product(["runs", "files"], DAMAGES)),
+)
 def test_all_of_a_damaged_cache_is_made_again_once(made: Project, place: str, kind: str) -> None:
     good = outputs(made.root / "good")
     spoilt(made, place, DAMAGES[kind], seed=1)
@@ -66,7 +70,9 @@ def test_all_of_a_damaged_cache_is_made_again_once(made: Project, place: str, ki
     assert made.ran() == [], "it is mended"
 
 
-@pytest.mark.parametrize("left", ["a folder in its place", "a file in its folder's place"])
+@pytest.mark.parametrize(
+    "left", quick(1, ["a folder in its place", "a file in its folder's place"])
+)
 def test_a_note_that_is_no_file(made: Project, left: str) -> None:
     spoilt(made, "runs", lambda content, _: content, seed=1)
     (note,) = (path for path in notes(made) if b"stages.fetch" in path.read_bytes())

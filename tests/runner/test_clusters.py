@@ -58,6 +58,7 @@ def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
     assert Path(log).is_file()
 
 
+@pytest.mark.ci
 def test_a_wrong_option_of_slurm_is_one_line(project: Project) -> None:
     run = project.run(*SWEEP, "hydra/launcher=submitit_local", "+hydra.launcher.cpus=3")
     assert run.code == 1 and "cpus" in run.json["error"] and "Traceback" not in run.err
@@ -90,6 +91,7 @@ def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
         assert f"#SBATCH {option}\n" in asked, asked
 
 
+@pytest.mark.ci
 def test_no_slurm_is_one_line(project: Project) -> None:
     run = project.run(*SWEEP, "hydra/launcher=slurm")
     assert run.code == 1 and "srun" in run.json["error"] and "Traceback" not in run.err

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
 from pipeline.runner import disk
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
+from tests.tiers import quick
 
 MOUNTS = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 ELSEWHERE = "free some space, or choose another with hydra.run.dir=FOLDER (hydra.sweep.dir=FOLDER)"
@@ -34,10 +36,13 @@ def mounted(place: Path, size: str) -> Iterator[Path]:
 @MOUNTS
 @pytest.mark.parametrize(
     ("size", "act", "begins"),
-    [
-        ("100k", "", ""),  # not the copy of the code
-        ("32m", "train:fill", "train: "),  # not what a stage says
-    ],
+    quick(
+        1,
+        [
+            ("32m", "train:fill", "train: "),  # not what a stage says
+            ("100k", "", ""),  # not the copy of the code
+        ],
+    ),
 )
 def test_a_full_disk_below_the_run(
     project: Project, tmp_path: Path, size: str, act: str, begins: str
@@ -60,7 +65,7 @@ def test_no_room_for_even_hydras_files(project: Project, tmp_path: Path) -> None
 
 
 @MOUNTS
-@pytest.mark.parametrize("size", ["4k", "40k", "100k"])
+@pytest.mark.parametrize("size", quick(["40k"], ["4k", "40k", "100k"]))
 def test_a_full_disk_below_a_sweep(project: Project, tmp_path: Path, size: str) -> None:
     with mounted(tmp_path / "disk", size) as place:
         run = project.run("-m", "output=json", "seed=1,2", f"hydra.sweep.dir={place}/sweep")
@@ -70,20 +75,33 @@ def test_a_full_disk_below_a_sweep(project: Project, tmp_path: Path, size: str) 
         assert "killed" not in run.out
 
 
-def test_a_home_that_cannot_be_made(project: Project, tmp_path: Path) -> None:
+def unmade(home: Path, why: str, root: Path) -> str:
+    """What is said of the home of the project in ``root``."""
+    return (
+        f"THIMBLE_HOME={home} cannot be made ({why}): set it to a folder that can be written, "
+        f"or unset it to use {root / '.thimble'}"
+    )
+
+
+def test_why_a_home_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     for home, why in (
-        (tmp_path / "file", "File exists, a file is in the way"),
         (tmp_path / "file" / "below", "Not a directory, a file is in the way"),
         (tmp_path / ("long" * 100), "File name too long"),
         (Path("/proc/none"), "No such file or directory"),
     ):
-        project.env["THIMBLE_HOME"] = str(home)
-        said = (
-            f"THIMBLE_HOME={home} cannot be made ({why}): set it to a folder that can be written, "
-            f"or unset it to use {project.root / '.thimble'}"
-        )
-        assert one_line(project.run()) == said
+        monkeypatch.setenv("THIMBLE_HOME", str(home))
+        with pytest.raises(ThimbleError) as caught:
+            disk.make_home()
+        assert str(caught.value) == unmade(home, why, ROOT)
+
+
+def test_a_home_that_cannot_be_made(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    home = tmp_path / "file"
+    project.env["THIMBLE_HOME"] = str(home)
+    said = unmade(home, "File exists, a file is in the way", project.root)
+    assert one_line(project.run()) == said
     sweep = project.run("-m", "output=json", "seed=1,2")
     assert sweep.json == {"status": "failed", "error": said} and sweep.code == 1
     assert not (project.root / "outputs").exists() and not (project.root / "multirun").exists()

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.runner.sweep import NOT_STARTED
 from tests.runner.project import Project, nothing_outlives
+from tests.tiers import quick
 
 ASLEEP = """\
 import os, time
@@ -50,7 +51,9 @@ def test_while_a_stage_still_imports(project: Project) -> None:
     nothing_outlives(project)
 
 
-@pytest.mark.parametrize("moment", ["a worker starts", "a stage imports", "a stage runs"])
+@pytest.mark.parametrize(
+    "moment", quick(["a stage runs"], ["a worker starts", "a stage imports", "a stage runs"])
+)
 def test_side_by_side(project: Project, moment: str) -> None:
     if moment == "a worker starts":
         asleep = ASLEEP.format(word="here").replace("\n", "\n    ")

@@ -84,13 +84,19 @@ def test_mistakes_are_noticed_before_anything_is_made(
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        ({**YAML, "hiden": 3}, "unknown key strategy.hiden: did you mean strategy.hidden?"),
-        ({**YAML, "hidden": "x"}, "strategy.hidden: Value 'x' of type 'str'"),
-        ({**YAML, "_target_": "pipeline.strategies.mine.Min"}, "mine.py has no such class"),
-        ({"_target_": YAML["_target_"]}, "strategy.name is missing: each file in conf/strategy/"),
-        ({"name": "mine"}, "strategy._target_ is missing"),
-    ],
+    quick(
+        2,
+        [
+            ({**YAML, "hiden": 3}, "unknown key strategy.hiden: did you mean strategy.hidden?"),
+            ({**YAML, "hidden": "x"}, "strategy.hidden: Value 'x' of type 'str'"),
+            ({**YAML, "_target_": "pipeline.strategies.mine.Min"}, "mine.py has no such class"),
+            (
+                {"_target_": YAML["_target_"]},
+                "strategy.name is missing: each file in conf/strategy/",
+            ),
+            ({"name": "mine"}, "strategy._target_ is missing"),
+        ],
+    ),
 )
 def test_mistakes_in_the_yaml(project: Project, content: dict[str, object], said: str) -> None:
     project.write("conf/strategy/mine.yaml", yaml.safe_dump(content))

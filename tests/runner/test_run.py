@@ -68,6 +68,7 @@ def test_what_a_run_did_not_make_stays(project: Project) -> None:
     assert (project.root / "stages" / "fetch.py").exists()
 
 
+@pytest.mark.ci
 def test_a_stages_warning_is_shown_once_and_kept(project: Project) -> None:
     project.env["FAKE_ACT"] = "measure:chance"
     line = "accuracy 10.00% is no better than chance"
@@ -102,7 +103,7 @@ def test_flashing_is_never_cached(project: Project) -> None:
         assert run.json["stages"]["simulate"]["cached"] is False
 
 
-@pytest.mark.parametrize("stage", ["fetch", "schedule"])
+@pytest.mark.parametrize("stage", quick(["schedule"], ["fetch", "schedule"]))
 def test_until_stops_after_that_stage(project: Project, stage: str) -> None:
     result = project.run("output=json", f"until={stage}").json
     assert project.ran() == list(STAGES[: STAGES.index(stage) + 1])
@@ -213,7 +214,7 @@ def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
 
 def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     project.hold("train")
-    process = project.start("output=json", start_new_session=True)
+    process = project.start("output=json", "until=train", start_new_session=True)
     project.wait_for("train")
     process.send_signal(signal.SIGINT)  # run.py alone: its stage has to be ended by it
     out, err = process.communicate()
@@ -227,4 +228,4 @@ def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     assert not list((project.root / "outputs").glob("*/*/weights.npz"))
     assert not processes_in(project.root)
     project.release("train")
-    assert project.run().code == 0
+    assert project.run("until=train").code == 0

@@ -51,9 +51,9 @@ def paper_board(graph: Graph, sram_bytes: int) -> Hardware:
 @pytest.mark.parametrize(
     ("network", "sram_bytes", "frames"),
     [
-        (vgg16, 524288, 1),
-        (alexnet, 524288, 1),
         (mobilenet, 524288, 1),
+        pytest.param(vgg16, 524288, 1, marks=pytest.mark.ci),
+        pytest.param(alexnet, 524288, 1, marks=pytest.mark.ci),
         pytest.param(vgg16, 8388608, 10, marks=pytest.mark.slow),
         pytest.param(alexnet, 8388608, 10, marks=pytest.mark.slow),
         pytest.param(mobilenet, 8388608, 10, marks=pytest.mark.slow),

@@ -126,6 +126,7 @@ def test_runs_are_called_by_what_was_chosen(project: Project) -> None:
 STRATEGIES = ("naive", "herringbone")
 
 
+@pytest.mark.ci
 def test_a_boards_constants_are_an_artifact(project: Project) -> None:
     """Parameters are what was chosen of it, or set; the others would fill the screen."""
     override = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")

@@ -16,7 +16,7 @@ from tests.codegen.int8.support import frames
 from tests.graphs import random_graph
 from tests.tiers import quick
 
-FEW = 4
+FEW = 3
 
 
 def check(kind: str, seed: int, folder: Path) -> int:

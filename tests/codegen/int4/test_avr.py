@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -102,9 +103,15 @@ SHAPES = {
 SOME_LANES = [f"{lanes} lanes" for lanes in (1, 4, 9, 11)]
 
 
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+SOME_SHAPES = [name for name in SHAPES if "lanes" not in name or name in SOME_LANES]
+
+
 @pytest.mark.parametrize(
-    "name", quick([n for n in SHAPES if "lanes" not in n or n in SOME_LANES], SHAPES)
+    ("name", "weights_in"),
+    quick(
+        list(zip(SOME_SHAPES, cycle(["sram", "flash"]), strict=False)),
+        product(SHAPES, ["sram", "flash"]),
+    ),
 )
 def test_shapes(name: str, weights_in: str, tmp_path: Path) -> None:
     graph = SHAPES[name]().graph()

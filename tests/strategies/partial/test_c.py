@@ -15,6 +15,7 @@ from tests.codegen.int8.support import Native, agrees, frames, host
 from tests.strategies import nets
 from tests.strategies.partial.networks import random_network
 from tests.strategies.partial.test_plans import narrow
+from tests.tiers import quick
 
 
 def looping(most: int) -> list[Graph]:
@@ -29,7 +30,7 @@ def looping(most: int) -> list[Graph]:
 
 
 @pytest.mark.parametrize("channels", [0, 1, 3])
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", quick(2, range(4)))
 def test_random_networks(tmp_path: Path, number: int, channels: int) -> None:
     graph = looping(4)[number]
     assert agrees(Native(tmp_path, graph, Partial(channels=channels).plan(graph, host())))

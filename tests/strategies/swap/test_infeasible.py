@@ -17,6 +17,7 @@ from pipeline.strategies.swap.layers import layers
 from pipeline.strategies.swap.search import least_bytes
 from pipeline.strategies.swap.swap import Swap
 from tests.strategies.swap.nets import Chain, board, random_chain
+from tests.tiers import quick
 from tests.timing.toys import slow
 
 RATES = Rates(1.0, Transfers(1.0), Transfers(1.0))
@@ -35,7 +36,7 @@ def network() -> Graph:
     return chain.graph()
 
 
-@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("frames", quick(1, [1, 3]))
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])
 def test_it_is_a_result(scheduler: str, frames: int) -> None:
     found = report(network(), 300, scheduler=scheduler, buffer_bytes=512, frames=frames)
