@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests import support
 
 
+@pytest.mark.ci
 def test_the_support_table_is_current() -> None:
     page = support.page()
     assert page == support.PAGE.read_text(), "run `make deps`"

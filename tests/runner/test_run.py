@@ -58,6 +58,7 @@ def test_a_folder_used_again_shows_this_runs_results_only(project: Project) -> N
     assert set(yaml.safe_load((folder / "dvc.lock").read_text())["stages"]) == set(STAGES[:5])
 
 
+@pytest.mark.ci
 def test_what_a_run_did_not_make_stays(project: Project) -> None:
     """A folder with a ``build`` of one's own; the project itself is refused."""
     project.write("mine/metrics.json", "{}")

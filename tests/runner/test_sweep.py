@@ -63,7 +63,7 @@ def test_a_failed_job_is_a_row_and_the_others_go_on(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    quick(3, [
+    quick(1, [
         (("sed=1,2",), "unknown key sed: did you mean seed?"),
         (("strategy=herringbone,herring",), "unknown strategy 'herring': did you mean"),
         (("hardware.sram_bytes=1000,much",), "hardware.sram_bytes: Value 'much' of type 'str'"),
@@ -120,6 +120,7 @@ def test_a_killed_run_leaves_its_lock_and_no_stage_behind(project: Project) -> N
     nothing_outlives(project)
 
 
+@pytest.mark.ci
 def test_an_interrupted_sweep_says_so_as_a_run_does(project: Project) -> None:
     project.hold("train")
     process = project.start("-m", "output=json", "seed=1,2", start_new_session=True)

@@ -96,6 +96,7 @@ def test_a_missing_compiler_names_its_package(small: Project, tmp_path: Path) ->
     assert "avr-gcc" in said and "apt-get install gcc-avr" in said
 
 
+@pytest.mark.ci
 def test_too_little_sram_is_a_result(small: Project) -> None:
     result = small.run("hardware.sram_bytes=1024", code=3)
     assert result["status"] == "infeasible" and result["available_bytes"] == 1024

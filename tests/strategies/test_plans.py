@@ -23,13 +23,19 @@ from pipeline.strategies.replace import Replace
 from tests.contracts.networks import chains
 from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles
+from tests.tiers import quick
 
 CONF = Path(__file__).parents[2] / "conf" / "strategy"
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(chains())
-def test_better_strategies_never_need_more(chain: Chain) -> None:
+@pytest.mark.parametrize("examples", quick(1, [50, 150]))
+def test_better_strategies_never_need_more(examples: int) -> None:
+    settings(max_examples=examples, deadline=None, derandomize=True, database=None)(
+        given(chains())(never_need_more)
+    )()
+
+
+def never_need_more(chain: Chain) -> None:
     graph = chain.graph()
     for layout in LAYOUTS:
         plans = [strategy(layout).plan(graph, board(streams=False)) for strategy in STRATEGIES]

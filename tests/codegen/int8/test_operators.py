@@ -14,6 +14,7 @@ import pytest
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from tests.codegen.int8.support import Native, agrees, apart
 from tests.graphs import Net
+from tests.tiers import quick
 
 Build = Callable[[], Net]
 
@@ -148,7 +149,7 @@ CASES: dict[str, Build] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(list(CASES)[::2], CASES))
 def test_c_equals_the_graph(name: str, tmp_path: Path) -> None:
     graph = CASES[name]().graph()
     assert agrees(Native(tmp_path, graph, apart(graph)), 8)
