@@ -95,6 +95,7 @@ def accuracy(graph: Graph, data: Arrays) -> float:
     return float((graph.outputs(stored(data)).argmax(1) == data["test_labels"]).mean())
 
 
+@pytest.mark.ci
 def test_it_regains_what_coarse_ranges_lose(trained: nn.Module, data: Arrays) -> None:
     weights = state_arrays(trained)
     calibrated = Int8(**COARSE).graph("net", Own(), weights, data)

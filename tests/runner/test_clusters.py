@@ -113,6 +113,7 @@ def test_ray(project: Project, cluster: str) -> None:
     assert jobs[0]["error"].startswith(KILLED) and "Traceback" not in err
 
 
+@pytest.mark.ci
 def test_no_ray_cluster_is_one_line(project: Project) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -43,6 +43,7 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.ci
 def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
     folder = recorded(project, "until=train")
     for fresh in ("true", "false"):

@@ -167,6 +167,7 @@ def test_the_stages_with_a_test_set(tmp_path: Path) -> None:
     assert (found["images_float"], found["agreement_float"], found["accuracy_float"]) == (30, 0, 0)
 
 
+@pytest.mark.ci
 def test_the_stages_without_any_image(tmp_path: Path) -> None:
     """Then ``target.images`` pictures of nothing, and no accuracy."""
     net = Net((8, 8, 3), np.random.default_rng(0), "uint8")
