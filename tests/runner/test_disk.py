@@ -57,6 +57,7 @@ def test_a_full_disk_below_the_run(
 
 
 @MOUNTS
+@pytest.mark.ci
 def test_no_room_for_even_hydras_files(project: Project, tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", "4k") as place:
         run = project.run(f"hydra.run.dir={place}/run", "until=train")

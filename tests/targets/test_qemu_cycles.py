@@ -183,6 +183,7 @@ def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
 
 
 @needs_arm
+@pytest.mark.ci
 def test_a_run_counts_the_same_twice(tmp_path: Path) -> None:
     graph, board = network(), board_named("nucleo_l4r5zi")
     size = built(tmp_path, graph, board)
