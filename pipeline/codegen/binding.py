@@ -34,9 +34,8 @@ def kernel_of(job: Job) -> Kernel:
 
 
 def form_of(job: Job) -> Form:
-    program, out = job.program, job.program.buffer(job.step.out)
-    overlaps = {source.tensor for source in job.sources if not program.apart(out, source)}
-    return Form.of(job.step, program.plan.buffer, program.graph, overlaps)
+    program = job.program
+    return Form.of(job.step, program.plan.buffer, program.graph, job.overlaps)
 
 
 def _usable_bytes(scratch: Buffer) -> int:

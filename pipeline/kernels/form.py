@@ -145,6 +145,43 @@ class Form:
         axes = zip(shape, part.strides, packed(shape, part.bits).strides, strict=True)
         return all(extent == 1 or stride == wanted for extent, stride, wanted in axes)
 
+    def in_rows(self, tensor: str) -> bool:
+        """Whether an image's rows lie anywhere, but the pixels of each evenly spaced, and the
+        channels that are taken of a pixel side by side."""
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        if part.spread == "table" or len(shape) != 3 or part.rings[1] or part.around[2]:
+            return False
+        return part.extents[2] == 1 or part.strides[-1] == part.bits // 4
+
+    def in_packed_rows(self, tensor: str) -> bool:
+        """Whether rows lie anywhere, but all that is in each of them side by side."""
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        return (
+            self.in_rows(tensor)
+            and not part.rings[2]
+            and (shape[1] == 1 or part.strides[-2] == shape[2] * part.bits // 4)
+            and (shape[2] == 1 or part.strides[-1] == part.bits // 4)
+        )
+
+    def follow(self, tensor: str) -> bool:
+        """Whether the rows that are taken of an image follow each other as pixels do, so that all
+        pixels are evenly spaced."""
+        part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
+        if not self.in_rows(tensor) or part.around[0]:
+            return False
+        if part.extents[0] == 1:
+            return True
+        return part.spread == "strides" and part.strides[0] == shape[1] * part.strides[1]
+
+    def whole_rows(self, tensor: str) -> bool:
+        """Whether rows are taken of an image, whole and in one piece."""
+        return (
+            len(self.graph.tensors[tensor].shape) == 3
+            and self.covers(tensor, slice(1, 3))
+            and self.in_packed_rows(tensor)
+            and self.follow(tensor)
+        )
+
     def evenly_spaced(self, tensor: str) -> bool:
         """Whether all of an image's rows follow each other as pixels do, and the channels that are
         taken of a pixel lie side by side."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.program import ARENA
-from pipeline.codegen.int8.values import Value, whole
+from pipeline.codegen.int8.values import Span, Value, whole
 from pipeline.codegen.int8.views import View
 from pipeline.plan.vocabulary import Affine
 
@@ -36,6 +36,31 @@ def source_view(job: Job) -> View:
     """All of the first input, whatever part of it the windows reach."""
     name = job.op.inputs[0]
     return job.view("in", job.given(name), [whole(n) for n in job.tensor(name).shape])
+
+
+def rows_view(job: Job, channels: Span | None = None) -> View:
+    """The rows of the first input that the step reads, wherever they lie, all pixels of each;
+    ``channels``: all, if not said."""
+    name = job.op.inputs[0]
+    rows, _, _ = job.program.box(job.given(name))
+    _, columns, depth = job.tensor(name).shape
+    box = (rows, whole(columns), channels or whole(depth))
+    return job.view("in", job.given(name), box, ring_axes=1)
+
+
+def same_rows_view(job: Job) -> View:
+    """The rows of the first input that have the numbers of those computed."""
+    name = job.op.inputs[0]
+    _, columns, depth = job.tensor(name).shape
+    rows = job.box[0].within(whole(job.tensor(name).shape[0]))
+    return job.view("in", job.given(name), (rows, whole(columns), whole(depth)), ring_axes=1)
+
+
+def rows_follow(view: View) -> bool:
+    """Whether rows follow each other as pixels do."""
+    rows, columns, _ = (part.most for part in view.box)
+    plain = view.lookup is None and not view.rings[0]
+    return plain and (rows == 1 or view.strides[0] == columns * view.strides[1])
 
 
 def channels_view(job: Job) -> View:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 
@@ -65,6 +66,10 @@ class Table:
         length = "" if self.is_text else len(self.values)
         place = f" {self.placed}" if self.placed else ""
         return f"static {qualifier}{self.type} {self.name}[{length}]{place} ={self._initializer};"
+
+    def holds(self, type_: str, values: IntArray) -> bool:
+        """Whether these are its values."""
+        return self.type == type_ and np.array_equal(self.values, values)
 
     @property
     def is_text(self) -> bool:
@@ -135,10 +140,14 @@ class Constants:
         in_flash: bool = True,
         align: int = 1,
     ) -> Array:
-        """An array that holds ``values``; the same array for the same name."""
-        found, apart = self.names(name, kind), self.flash_apart and in_flash
+        """An array that holds ``values``; the same array for the same name, kind and values."""
+        apart, flat = self.flash_apart and in_flash, np.asarray(values).reshape(-1)
+        found = self.names(name, kind)
+        if found in self.tables and not self.tables[found].holds(type_, flat):
+            # another kernel of the operator has its constants in another order
+            found = self.names(name, f"{kind}_{hashlib.sha256(flat.tobytes()).hexdigest()[:8]}")
         if found not in self.tables:
-            flat, placed = np.asarray(values).reshape(-1), "NN_FLASH" if apart else ""
+            placed = "NN_FLASH" if apart else ""
             self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align, placed)
         return Array(found, f"nn_flash_{short(type_)}" if apart else "")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from pipeline.codegen.int8.order import Line, lines
 from pipeline.codegen.int8.program import ARENA, Program
-from pipeline.codegen.int8.values import Span
+from pipeline.codegen.int8.values import Span, Value, atom
 from pipeline.codegen.int8.views import View, view
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
@@ -80,17 +81,26 @@ class Job:
         return self.view("out", self.step.out, box or self.box, ring_axes)
 
     @property
-    def sources(self) -> Iterator[Buffer]:
-        """Activations that the step reads."""
+    def sources(self) -> Iterator[Slice]:
+        """Parts of activations that the step reads."""
         for piece in self.step.ins:
             if self.program.buffer(piece).role != "constant":
-                yield self.program.buffer(piece)
+                yield piece
 
     @cached_property
+    def overlaps(self) -> frozenset[str]:
+        """Tensors of which the step reads a byte that it writes."""
+        out, program = self.step.out, self.program
+        return frozenset(
+            program.buffer(source).tensor
+            for source in self.sources
+            if not program.parts_apart(out, source)
+        )
+
+    @property
     def apart(self) -> bool:
         """Whether the step writes no byte of what it reads."""
-        out = self.program.buffer(self.step.out)
-        return all(self.program.apart(out, source) for source in self.sources)
+        return not self.overlaps
 
     @cached_property
     def in_place(self) -> bool:
@@ -99,7 +109,7 @@ class Job:
         return all(
             self.program.apart(out, source)
             or (source.shape, source.bits, source.map) == (out.shape, out.bits, out.map)
-            for source in self.sources
+            for source in map(self.program.buffer, self.sources)
         )
 
     def unit(self) -> tuple[int, ...]:
@@ -141,7 +151,23 @@ def arena_view(
         raise ThimbleError(f"{buffer.name}: code for this core does not move constants")
     signed = buffer.role == "accumulator" or program.graph.tensors[buffer.tensor].dtype.signed
     layout = program.places.layout(buffer)
-    return view(name, buffer, layout, ARENA, box, signed, ring_axes)
+    found = view(name, buffer, layout, ARENA, box, signed, ring_axes)
+    if found.lookup and found.lookup.axes == 1 and box[0].most <= 1:
+        return _one_row(found)
+    return found
+
+
+def _one_row(view: View) -> View:
+    """What is looked up before the call."""
+    assert view.lookup is not None
+    row, cells = view.box[0].start, view.lookup.cells
+    if row.known:
+        place = Value(cells[min(row.const, len(cells) - 1)])
+    else:
+        entry = f"nn_place(&nn_places[{row + view.lookup.first}])"
+        place = atom(entry, min(cells), max(cells))
+    strides = (view.bytes * prod(part.most for part in view.box[1:]), *view.strides[1:])
+    return replace(view, offset=view.offset + place, strides=strides, lookup=None)
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -27,17 +27,23 @@ class Lookup:
     """
     Attributes:
         extents: of the axes that are looked up.
-        first: the entry of ``nn_places`` that all their indices 0 have.
+        cells: what the table says of each combination of their indices.
         torn: some pixels are.
     """
 
     extents: tuple[int, ...]
-    first: int
-    torn: bool = False
+    cells: tuple[int, ...]
+    torn: bool
+    table: Places = field(repr=False, compare=False)
 
     @property
     def axes(self) -> int:
         return len(self.extents)
+
+    @property
+    def first(self) -> int:
+        """The entry of ``nn_places`` that all indices 0 have; from now on it is there."""
+        return self.table.position(self.cells)
 
 
 @dataclass(frozen=True)
@@ -90,14 +96,17 @@ class Places:
                 held = _corners(cells, axes)
                 if not axes:
                     return Layout(int(held), steps, (0,) * rank)
-                lookup = Lookup(buffer.shape[:axes], self._entries(held.reshape(-1).tolist()))
+                lookup = self._lookup(buffer.shape[:axes], held.reshape(-1).tolist())
                 return Layout(0, steps, (0,) * rank, lookup)
             if rank == 3 and axes == 2:
                 break
-        lookup = Lookup(buffer.shape[:2], self._torn(cells, width), True)
+        lookup = self._lookup(buffer.shape[:2], self._torn(cells, width), True)
         return Layout(0, (0, 0, width), (0,) * rank, lookup)
 
-    def _torn(self, cells: IntArray, width: int) -> int:
+    def _lookup(self, extents: tuple[int, ...], cells: list[int], torn: bool = False) -> Lookup:
+        return Lookup(extents, tuple(cells), torn, self)
+
+    def _torn(self, cells: IntArray, width: int) -> list[int]:
         """Entries of pixels, (h, w, c)."""
         found = []
         for pixel in cells.reshape(-1, cells.shape[2]):
@@ -106,15 +115,14 @@ class Places:
             else:
                 found.append(-1 - len(self.torn))
                 self.torn += pixel.tolist()
-        return self._entries(found)
+        return found
 
-    def _entries(self, found: list[int]) -> int:
+    def position(self, cells: tuple[int, ...]) -> int:
         """Where they begin in ``entries``; the same ones are held once."""
-        key = tuple(found)
-        if key not in self.held:
-            self.held[key] = len(self.entries)
-            self.entries += found
-        return self.held[key]
+        if cells not in self.held:
+            self.held[cells] = len(self.entries)
+            self.entries += cells
+        return self.held[cells]
 
     def code(self) -> str:
         """C of the tables; "" without any."""

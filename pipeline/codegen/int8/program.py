@@ -129,6 +129,21 @@ class Program:
         number = len(kernel.calls) - 1
         self.line(lambda: kernel.statement(number))
 
+    def parts_apart(self, one: Slice, other: Slice) -> bool:
+        """Whether two slices share no byte, in any round of the loops that they are in."""
+        first, second = self.buffer(one), self.buffer(other)
+        if self.apart(first, second):
+            return True
+        boxes = [
+            [(part.start.const, part.stop.const) for part in self.box(piece)]
+            for piece in (one, other)
+            if all(part.start.known and part.extent.known for part in self.box(piece))
+        ]
+        if len(boxes) < 2:
+            return False
+        written, read = (b.cells(tuple(x)) for b, x in zip((first, second), boxes, strict=True))
+        return not bool(np.isin(written, read).any())
+
     def apart(self, one: Buffer, other: Buffer) -> bool:
         """Whether two buffers share no byte."""
         if one.memory != other.memory or "constant" in (one.role, other.role):

@@ -20,7 +20,7 @@ class Sum(Fast):
     """Whether apart or over an operand: a word is read before it is written, in ascending order."""
 
     word = "sum"
-    takes = "sums of two tensors of one shape, both in one piece"
+    takes = "sums of two tensors of one shape, or of rows of theirs, in one piece each"
     costs: ClassVar[Counts] = {
         "output": 17.7,
         "call": 59.5,
@@ -34,8 +34,10 @@ class Sum(Fast):
             and len(set(op.inputs)) == 2
             and op.operands == op.inputs
             and all(tensors[name].shape == form.target.shape for name in op.inputs)
-            and form.covers(op.output)
-            and all(form.in_one_piece(name) for name in (*op.inputs, op.output))
+            and (
+                (form.covers(op.output) and all(map(form.in_one_piece, form.parts)))
+                or all(map(form.whole_rows, form.parts))
+            )
             and all(
                 has_side(tensors[name], requant, op.left_shift)
                 for name, requant in zip(op.operands, op.operand_requants, strict=True)

@@ -1,4 +1,4 @@
-"""Convolution of whole images: windows of some pixels are widened once, for all channels."""
+"""Convolution of an image's rows: windows of some pixels are widened once, for all channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes, words
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows, words
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
@@ -21,7 +21,7 @@ class Convolution(Fast):
     """Two channels at a time; where passes of a loop make some, all of them have to end quickly."""
 
     word = "conv2d"
-    takes = "convolutions of one group, two or more channels at a time, of an image in one piece"
+    takes = "convolutions of one group, two or more channels at a time, rows in one piece"
     costs: ClassVar[Counts] = {
         "word of a pair of channels": 0.276,
         "word of a pixel and a pair": 8.79,
@@ -33,21 +33,21 @@ class Convolution(Fast):
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
-        if not isinstance(op, Conv2d) or op.groups > 1 or not in_passes(form):
+        if not isinstance(op, Conv2d) or op.groups > 1 or not in_rows(form):
             return False
         channels, at_once = form.target.shape[2], form.out.extents[2]
         return (
             in_groups_of(2, channels, at_once)
-            and form.in_one_piece(op.inputs[0])
+            and form.in_packed_rows(op.inputs[0])
             and bool(reached(op, tensors))
             and (at_once == channels or quick_end(op, form.graph) is not None)
         )
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""
-        rows, columns, _ = form.target.shape
+        rows, columns, _ = form.out.extents
         shape = form.graph.tensors[convolution(form).parameters[0]].shape
-        together = pixels_together(rows * columns)
+        together = pixels_of(form)
         blocks, pairs = -(-rows * columns // together), -(-form.out.extents[2] // 2)
         window = words(prod(shape[1:]))
         found = kinds(convolution(form), form.graph.tensors)
@@ -63,9 +63,15 @@ class Convolution(Fast):
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""
-        rows, columns, _ = form.target.shape
         taps = prod(form.graph.tensors[convolution(form).parameters[0]].shape[1:])
-        return pixels_together(rows * columns) * words(taps) * 8
+        return pixels_of(form) * words(taps) * 8
+
+
+def pixels_of(form: Form) -> int:
+    """How many pixels of the step are computed together; of rows that may be fewer at an edge, of
+    one row."""
+    rows, columns, _ = form.out.extents
+    return pixels_together(rows * columns if form.even(form.op.output, 0) else columns)
 
 
 def pixels_together(pixels: int) -> int:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_passes
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
@@ -38,7 +38,7 @@ class Depthwise(Fast):
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
-        if not isinstance(op, Conv2d) or not in_passes(form):
+        if not isinstance(op, Conv2d) or not in_rows(form):
             return False
         channels, at_once = form.target.shape[2], form.out.extents[2]
         return (
@@ -48,12 +48,12 @@ class Depthwise(Fast):
             and op.stride[1] in (1, 2)
             and tensors[op.parameters[0]].shape[2] <= WIDEST
             and in_groups_of(lanes(at_once), channels, at_once)
-            and form.evenly_spaced(op.inputs[0])
+            and form.in_rows(op.inputs[0])
             and (at_once == channels or quick_end(op, form.graph) is not None)
         )
 
     def counts(self, form: Form) -> Counts:
-        rows, width = form.target.shape[:2]
+        rows, width = form.out.extents[:2]
         kernel_h, kernel_w = positions(form)
         channels, at_once = form.out.extents[2], lanes(form.out.extents[2])
         elements = rows * width * channels
@@ -63,7 +63,8 @@ class Depthwise(Fast):
             "pair of taps": elements * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
             "row of taps": elements * kernel_h,
             "output of stride 2": elements * (stride[1] == 2),
-            "row of a channel": rows * channels,
+            # rows that the step before has widened are widened again
+            "row of a channel": (rows + max(0, read - rows * stride[0])) * channels,
             "element widened alone": read * form.source.shape[1] * channels * (at_once == 1),
             "channel": channels,
         }

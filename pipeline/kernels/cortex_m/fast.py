@@ -63,6 +63,19 @@ def in_passes(form: Form) -> bool:
     )
 
 
+def in_rows(form: Form) -> bool:
+    """As ``in_passes``, of any number of rows, all pixels of each."""
+    name = form.op.output
+    return (
+        len(form.target.shape) == 3
+        and not form.partial
+        and not form.overlaps
+        and form.covers(name, slice(1, 2))
+        and form.out.multiples[2]
+        and form.follow(name)
+    )
+
+
 def convolution(form: Form) -> Conv2d:
     assert isinstance(form.op, Conv2d)
     return form.op

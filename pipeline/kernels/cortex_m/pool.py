@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import FixedPoint
-from pipeline.kernels.cortex_m.fast import Fast, in_passes
+from pipeline.kernels.cortex_m.fast import Fast, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
 
@@ -32,10 +32,10 @@ class Pool(Fast):
         op = form.op
         return (
             isinstance(op, Pool2d)
-            and in_passes(form)
+            and in_rows(form)
             and form.even(op.output, 2)
             and form.out.extents[2] >= LEAST_CHANNELS
-            and form.evenly_spaced(op.inputs[0])
+            and form.in_rows(op.inputs[0])
             and prod(op.kernel) <= MOST_TAPS
             and _one_scale(op)
         )

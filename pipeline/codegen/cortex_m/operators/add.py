@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.codegen.cortex_m.ending import QuickText
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.values import whole
+from pipeline.codegen.int8.values import Value
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
@@ -56,7 +56,7 @@ def side(tensor: Tensor, requant: FixedPoint, left_shift: int) -> Side:
 def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Add)
-    views = [job.view(f"{side_}_in", job.given(name), [whole(n) for n in job.target.shape])
+    views = [job.view(f"{side_}_in", job.given(name), job.box)
              for side_, name in zip(("left", "right"), op.operands, strict=True)]  # fmt: skip
     pairs = zip(op.operands, op.operand_requants, strict=True)
     sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
@@ -64,15 +64,19 @@ def compute(job: Job) -> None:
     assert found is not None
     end = QuickText.of(found, job.target)
     multiplier, offset, shift = end.constants[0].tolist()
+    count = Value(1)
+    for part in job.box:
+        count = count * part.extent.const if part.extent.known else part.extent * count.const
     shape = shape_text(job.target.shape)
     job.program.call(
         op.name,
         "cortex_m/sum",
         f"{op.name}: sum of {shape} and {shape}",
         {"left_in": views[0], "right_in": views[1], "out": job.out()},
-        {},
+        {"count": count, "words": count // 4 * 4},
         job.apart,
-        count=job.target.size,
+        rest=not (count.known and count.const % 4 == 0),
+        any_words=count.high > 3,
         sides=dict(zip(("left", "right"), sides, strict=True)),
         multiplier=multiplier,
         end_offset=offset,

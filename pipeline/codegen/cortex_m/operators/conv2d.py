@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
+from pipeline.codegen.int8.values import whole
+from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import pixels_together, reached
+from pipeline.kernels.cortex_m.conv2d import pixels_of, reached
 
 MOST_WORDS = 4
 """Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
@@ -30,6 +32,7 @@ class Window:
         height, columns, channels: of the input.
         row_edges, column_edges: some windows reach beyond the input's rows, or columns.
         rests: see ``weights.rests``.
+        follow: all rows of the input lie one after the other.
     """
 
     rows: int
@@ -46,6 +49,7 @@ class Window:
     column_edges: bool
     flat: bool
     rests: list[list[tuple[int, int]]]
+    follow: bool
 
     @property
     def row_words(self) -> int:
@@ -60,13 +64,8 @@ class Window:
         """A tap's channels are whole words."""
         return self.channels % 4 == 0
 
-    @property
-    def origin(self) -> str:
-        """Of a window's row in the input."""
-        return f"(row * {self.columns} + left) * {self.channels}"
 
-
-def window(job: Job, op: Conv2d, pixels: int) -> Window:
+def window(job: Job, op: Conv2d, pixels: int, view: View, flat: bool) -> Window:
     height, columns, channels = job.tensor(op.inputs[0]).shape
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     out_rows, out_columns, _ = job.target.shape
@@ -75,7 +74,6 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
     taps = [(ky * down, kx * across) for ky, kx in reached(op, job.program.graph.tensors)]
     apart = (kernel_h > 1 and down > 1) or (kernel_w > 1 and across > 1)
     rows, row = (len(taps), channels) if apart else (kernel_h, kernel_w * channels)
-    flat = (kernel_h, kernel_w, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
     return Window(
         rows,
         row,
@@ -91,16 +89,27 @@ def window(job: Job, op: Conv2d, pixels: int) -> Window:
         left > 0 or (out_columns - 1) * op.stride[1] - left + across * (kernel_w - 1) >= columns,
         flat,
         weights.rests(rows, row, pixels),
+        step.rows_follow(view) and view.box[0].covers(whole(height)),
     )
+
+
+def is_flat(job: Job, op: Conv2d) -> bool:
+    """Whether a window is a pixel, that of the same number."""
+    kernel = job.tensor(op.parameters[0]).shape[1:3]
+    return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
 def compute(job: Job) -> None:
     op, part = job.op, step.part(job)
     assert isinstance(op, Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    total, channels = prod(job.target.shape[:2]), job.target.shape[2]
-    pixels = pixels_together(total)
-    shape = window(job, op, pixels)
+    channels, count = job.target.shape[2], job.box[0].extent * job.target.shape[1]
+    pixels, view, flat = pixels_of(form_of(job)), step.rows_view(job), False
+    if is_flat(job, op):
+        same = step.same_rows_view(job)
+        flat = step.rows_follow(same)
+        view = same if flat else view
+    shape = window(job, op, pixels, view, flat)
     values = job.program.graph.constants[name]
     finish = end(job)
     if shape.taps:
@@ -119,12 +128,16 @@ def compute(job: Job) -> None:
         op.name,
         "cortex_m/conv2d",
         about(job, op),
-        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
-        {"first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2},
+        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {
+            "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
+            "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
+            "last": count - pixels,
+        },
         True,
         window=shape,
         pixels=pixels,
-        count=total,
+        even=count.known and count.const % pixels == 0,
         uneven=part.at_once % 2 or channels % part.at_once % 2,
         pair_bytes=len(stream) // len(pairs),
         groups=len(places),

@@ -10,6 +10,7 @@ from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
+from pipeline.codegen.int8.values import whole
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
@@ -29,6 +30,7 @@ def compute(job: Job) -> None:
     finish = end(job)
     values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
     rows = table(values, finish, stride)
+    view = step.rows_view(job, job.program.box(job.given(source.name))[2])
     half = odd_kernel(kernel_w) // 2
     outs = together(out_columns, kernel_h, half, stride)
     ending = last(out_columns % outs, stride)
@@ -36,11 +38,14 @@ def compute(job: Job) -> None:
         op.name,
         "cortex_m/depthwise",
         about(job, op),
-        {"in": step.channels_view(job), "out": job.out(), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
         {
             "first_quad": part.group(at_once),
             "channels": part.extent,
             "last_quad": part.extent + -at_once,
+            "y_start": job.box[0].start,
+            "y_stop": job.box[0].stop,
+            "in_y": view.box[0].start,
         },
         rows=kernel_h,
         first_weight=4 if finish.quick else 1,
@@ -55,7 +60,7 @@ def compute(job: Job) -> None:
         width=width,
         lanes=at_once,
         uneven=part.at_once % at_once or channels % part.at_once % at_once,
-        out_rows=out_rows,
+        follow=step.rows_follow(view) and view.box[0].covers(whole(height)),
         out_columns=out_columns,
         columns=columns(op, job.program.graph.tensors),
         row_edges=top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,

@@ -18,7 +18,8 @@ def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
-    view, out, end = step.channels_view(job), job.out(), ending(job.program, op)
+    view = step.rows_view(job, job.program.box(job.given(source.name))[2])
+    out, end = job.out(), ending(job.program, op)
     height, width, _ = source.shape
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
@@ -31,13 +32,12 @@ def compute(job: Job) -> None:
         "cortex_m/pool",
         about(job, op),
         {"in": view, "out": out},
-        {},
+        {**window.named("y", job.box[0]), "in_y": view.box[0].start},
         True,
         rows=rows,
         columns=columns,
         height=str(height),
         width=str(width),
-        out_rows=job.target.shape[0],
         out_columns=job.target.shape[1],
         channels=part.extent.const,
         maximum=not averages,
