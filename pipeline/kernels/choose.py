@@ -42,8 +42,13 @@ def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
     for kernel in able:
         if scratch or not kernel.scratch_bytes(form):
             return kernel
-    why = " or ".join(dict.fromkeys(k.why_not(form) for k in kernels(form, hardware)))
-    raise ThimbleError(f"{form.op.name}: {why}")
+    raise ThimbleError(f"{form.op.name}: {why_none(form, hardware)}")
+
+
+def why_none(form: Form, hardware: Hardware) -> str:
+    """Why there is no kernel for ``form``: what the one says that computes most of its kind."""
+    least = "int4" if any(part.bits < 8 for part in form.parts.values()) else "int8"
+    return next(k.why_not(form) for k in kernels(form, hardware) if k.name.startswith(least))
 
 
 def named(name: str, form: Form, hardware: Hardware) -> Kernel:

@@ -88,7 +88,5 @@ def _average(program: Program, op: AveragePool2d, sums: Range) -> Ending:
 
 def _element(program: Program, op: Add | Multiply, sums: Range) -> Ending:
     target = program.graph.tensors[op.output]
-    if len(op.requant.multipliers) > 1:
-        raise ThimbleError(f"{op.name}: element by element there is one multiplier, not several")
     scaled = scaling(program.constants, op.name, op.requant, sums)
     return Ending(scaled, limits(target, op.clip), target.zero_point)

@@ -15,8 +15,6 @@ from pipeline.codegen.int8.walker import emit
 from pipeline.codegen.render import render, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import Buffer, Compute, Finish, Loop, Move, Plan, Step
@@ -94,19 +92,6 @@ def _check(graph: Graph, plan: Plan) -> None:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
     if sum(bool(track.steps) for track in plan.tracks) > 1:
         raise ThimbleError("code for this core runs one track of steps")
-    for op in graph.operators:
-        if isinstance(op, Conv2d | Dense):
-            weights = graph.tensors[op.parameters[0]]
-            if weights.dtype.bits > 8 or not weights.dtype.signed or weights.zero_point:
-                raise ThimbleError(
-                    f"{op.name}: its weights are {weights.dtype} with zero point "
-                    f"{weights.zero_point}; code for this core takes int8 with zero point 0"
-                )
-            if graph.tensors[op.inputs[0]].dtype.bits > 8:
-                raise ThimbleError(
-                    f"{op.name}: it multiplies {graph.tensors[op.inputs[0]].dtype} elements; code "
-                    "for this core multiplies 8 bits"
-                )
 
 
 def _arena_memory(plan: Plan) -> str:

@@ -247,7 +247,7 @@ def test_refuses_rings_that_a_kernel_cannot_follow() -> None:
     ring = hand.put("image", 200, name="ring", wrap=(0, 0, 4))
     y = hand.put(name, 400)
     step = Compute(name, y, (ring, *hand.parameters(name)))
-    refused(hand.graph, hand.plan(step), "ring: .* cannot follow a ring along axis 2")
+    refused(hand.graph, hand.plan(step), "conv0: .* cannot follow the ring of image along axis 2")
 
 
 def test_refuses_moves_of_constants() -> None:

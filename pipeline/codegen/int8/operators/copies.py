@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
 from pipeline.codegen.int8.permutations import first_bytes
 from pipeline.codegen.int8.program import Program
-from pipeline.codegen.int8.values import Span, Value, whole
+from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.concat import Concat
@@ -50,8 +49,6 @@ def pad(job: Job) -> None:
     """The border is filled, then the inside is copied."""
     op = job.op
     assert isinstance(op, Pad)
-    if not job.apart:
-        raise ThimbleError(f"{op.name}: code for this core pads apart from its input")
     source, target = job.tensor(op.inputs[0]), job.target
     fill(job.program, op.name, f"{op.name}: padding", job.out(), target.zero_point, "border")
     box, read = [], []
@@ -71,10 +68,7 @@ def reshape(job: Job) -> None:
     assert isinstance(op, Reshape)
     source = job.tensor(op.inputs[0])
     piece, out = job.given(source.name), job.out()
-    taken = job.program.box(piece)
     view = job.view("in", piece)
-    if not (_all(taken, source.shape) and _all(job.box, job.target.shape)):
-        raise ThimbleError(f"{op.name}: code for this core reshapes a tensor all at once")
     about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
     if _packed(view, source.shape) and _packed(out, job.target.shape):
         if view.offset != out.offset:
@@ -90,8 +84,6 @@ def rearrange(job: Job) -> None:
     """A loop over the output, in which the input's strides are those of what is chosen."""
     op = job.op
     assert isinstance(op, Rearrange)
-    if not job.apart:
-        raise ThimbleError(f"{op.name}: code for this core rearranges apart from its input")
     source, read = job.tensor(op.inputs[0]), []
     for window in op.windows:
         assert window.axis is not None
@@ -227,10 +219,6 @@ def same_place(view: View, out: View) -> bool:
 def _whole(number: Value, of: int) -> bool:
     """Whether it is a multiple, surely."""
     return number.known and number.const % of == 0
-
-
-def _all(box: Sequence[Span], shape: tuple[int, ...]) -> bool:
-    return all(part.covers(whole(extent)) for part, extent in zip(box, shape, strict=True))
 
 
 def _packed(view: View, shape: tuple[int, ...]) -> bool:

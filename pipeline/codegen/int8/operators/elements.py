@@ -32,8 +32,6 @@ def add(job: Job) -> None:
     for number, (kind, view) in enumerate(views.items()):
         requant = op.operand_requants[KINDS.index(kind)]
         name = op.operands[KINDS.index(kind)]
-        if len(requant.multipliers) > 1:
-            raise ThimbleError(f"{op.name}: {name} has several multipliers, one is possible")
         ends = (broadcast.extremes(name, job.program.graph.tensors) << op.left_shift).tolist()
         scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
         value = expressions.centred(view.load(loops.at(number + 1)), job.tensor(name).zero_point)
@@ -64,12 +62,6 @@ def _operands(job: Job) -> dict[str, View]:
     pairs = zip(KINDS, op.operands, strict=True)
     named = {k: n for k, n in pairs if job.slice(n) is not None or not job.partial}
     job.refuse_overlap()
-    out = job.program.buffer(job.step.out)
-    for name in named.values():
-        # what is broadcast is read again after the element in its place was written
-        buffer = job.program.buffer(job.given(name))
-        if buffer.shape != out.shape and not job.program.apart(out, buffer):
-            raise ThimbleError(f"{op.name}: the plan overwrites {name}, which is read again")
     return {kind: operand(job, name).named(kind) for kind, name in named.items()}
 
 
@@ -122,8 +114,6 @@ def lookup(job: Job) -> None:
     assert isinstance(op, Lookup)
     job.refuse_overlap()
     source = job.tensor(op.inputs[0])
-    if source.dtype.bits != 8:
-        raise ThimbleError(f"{op.name}: a table is for elements of 8 bits, not {source.dtype}")
     values = np.array(op.table, dtype=np.int64)
     # the elements' own bit pattern is the index
     turned = np.roll(values, source.dtype.minimum)
@@ -174,8 +164,6 @@ def operand(job: Job, name: str) -> View:
     first = Value(0)
     for part, each in zip(box, steps, strict=True):
         first = first + part.start * each
-    if tensor.dtype.bits != 8:
-        raise ThimbleError(f"{job.op.name}: the constant {name} is {tensor.dtype}, not of 8 bits")
     rings = (0,) * len(shape)
     return View(
         "operand", table.name, first, tuple(steps), rings, tuple(box), 8, tensor.dtype.signed, True,

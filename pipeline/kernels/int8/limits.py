@@ -1,0 +1,95 @@
+"""What portable C does not compute, each in words that fit behind the operator's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.requant import FixedPoint
+from pipeline.kernels.form import Form
+
+LONGEST_SOFTMAX = 4095
+"""Values whose exponentials, in Q12.19, add up to less than 32 bits."""
+
+
+def why_not(form: Form) -> str:
+    """The first reason; "" where there is none."""
+    return next(_reasons(form), "")
+
+
+def _reasons(form: Form) -> Iterator[str]:
+    for name, part in form.parts.items():
+        if part.bits < 8:
+            yield (
+                f"code for this core has elements of whole bytes, {name} has {part.bits} bits; try "
+                "quantize=int8, or hardware=arduino target=host"
+            )
+    if form.partial and not form.op.accumulates:
+        yield f"no code for partial sums of {type(form.op).__name__}"
+    if form.op.slides:
+        yield from _of_windows(form)
+    if form.op.element_wise:
+        yield from _of_elements(form)
+    match form.op:
+        case Pad() if form.overlaps:
+            yield "code for this core pads apart from its input"
+        case Rearrange() if form.overlaps:
+            yield "code for this core rearranges apart from its input"
+        case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
+            yield "code for this core reshapes a tensor all at once"
+        case Softmax():
+            yield from _of_rows(form)
+
+
+def _of_windows(form: Form) -> Iterator[str]:
+    op, tensors = form.op, form.graph.tensors
+    if op.weighted:
+        weights, source = tensors[op.parameters[0]], form.source
+        if weights.dtype.bits > 8 or not weights.dtype.signed or weights.zero_point:
+            yield (
+                f"its weights are {weights.dtype} with zero point {weights.zero_point}; code for "
+                "this core takes int8 with zero point 0"
+            )
+        if source.dtype.bits > 8:
+            yield (f"it multiplies {source.dtype} elements; code for this core multiplies 8 bits")
+    elif form.partial and isinstance(op, AveragePool2d) and any(op.padding):
+        yield "code for this core ends padded averages in one step"
+    for name, part in form.parts.items():
+        for axis, around in enumerate(part.around):
+            if around and (axis > 1 or len(part.around) < 3):
+                yield f"code for this core cannot follow the ring of {name} along axis {axis} here"
+
+
+def _of_elements(form: Form) -> Iterator[str]:
+    op, tensors = form.op, form.graph.tensors
+    if isinstance(op, Lookup) and form.source.dtype.bits != 8:
+        yield f"a table is for elements of 8 bits, not {form.source.dtype}"
+    if isinstance(op, Add):
+        for name, requant in zip(op.operands, op.operand_requants, strict=True):
+            if len(requant.multipliers) > 1:
+                yield f"{name} has several multipliers, one is possible"
+    ends = getattr(op, "requant", None)
+    if isinstance(ends, FixedPoint) and len(ends.multipliers) > 1:
+        yield "element by element there is one multiplier, not several"
+    for name in op.parameters:
+        if tensors[name].dtype.bits != 8:
+            yield f"the constant {name} is {tensors[name].dtype}, not of 8 bits"
+    if isinstance(op, Add | Multiply):
+        for name in op.inputs:  # what is broadcast is read again after what is in its place
+            if name in form.overlaps and tensors[name].shape != form.target.shape:
+                yield f"the plan overwrites {name}, which is read again"
+
+
+def _of_rows(form: Form) -> Iterator[str]:
+    extent = form.source.shape[-1]
+    if not form.covers(form.op.output, slice(-1, None)):
+        yield "code for this core computes rows of a softmax whole"
+    if extent > LONGEST_SOFTMAX:
+        yield f"a softmax over {extent} values, {LONGEST_SOFTMAX} are possible"
