@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline import artifacts, board, config, schedule, study
+from pipeline import artifacts, board, config, study, verdict
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
@@ -21,7 +21,7 @@ def main() -> None:
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
-    report = schedule.check(plan, graph, hardware, found) | {"profile": profile(plan)}
+    report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
     if cfg["study"]:
         report["study"] = study.study(cfg, graph)
     serialize.save(plan, Path("plan.json"))

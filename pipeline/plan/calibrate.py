@@ -18,8 +18,8 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import Interpreter
+from pipeline.plan.unrolled import walk
 from pipeline.plan.vocabulary import Buffer, Plan
-from pipeline.plan.walk import walk
 
 
 def needs_calibration(plan: Plan) -> bool:

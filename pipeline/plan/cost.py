@@ -14,9 +14,9 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.steps import touched
+from pipeline.plan.unrolled import walk
 from pipeline.plan.verify import Report, verify
 from pipeline.plan.vocabulary import KEPT, Buffer, Clear, Compute, Finish, Move, Plan, Step
-from pipeline.plan.walk import walk
 
 
 @dataclass(frozen=True)

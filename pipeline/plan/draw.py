@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pipeline.plan.unrolled import Event, unroll
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -25,7 +26,6 @@ from pipeline.plan.vocabulary import (
     Wait,
     value,
 )
-from pipeline.plan.walk import Event, unroll
 
 
 def pseudocode(plan: Plan) -> str:

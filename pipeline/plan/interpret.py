@@ -17,6 +17,7 @@ from pipeline.hardware import Memory
 from pipeline.plan import matches
 from pipeline.plan.reads import array, read_indices, read_times, unit_times
 from pipeline.plan.storage import Storage, Stream
+from pipeline.plan.unrolled import Choice, Env, Event, walk
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -28,7 +29,6 @@ from pipeline.plan.vocabulary import (
     Slice,
     value,
 )
-from pipeline.plan.walk import Choice, Env, Event, walk
 
 AT_ONCE = 1 << 23
 

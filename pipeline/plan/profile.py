@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from pipeline.plan.cost import timeline
+from pipeline.plan.unrolled import walk
 from pipeline.plan.vocabulary import Compute, Finish, Plan
-from pipeline.plan.walk import walk
 
 
 def profile(plan: Plan) -> list[tuple[str, float]]:

@@ -13,9 +13,9 @@ from collections import defaultdict
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.patch import Patch
+from pipeline.plan.elements import Elements
+from pipeline.plan.unrolled import Event
 from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
-from pipeline.plan.walk import Event
 
 
 class Races:
@@ -44,13 +44,15 @@ class Races:
                 raise PlanError(f"counter {step.counter} is signalled by two tracks")
             self.signals[step.counter].append(mine.copy())
 
-    def touch(self, event: Event, patch: Patch, writes: bool) -> None:
-        if len(self.plan.tracks) > 1 and patch.size:
-            granule, (low, high) = self.granule[patch.buffer.memory], patch.extent
+    def touch(self, event: Event, elements: Elements, writes: bool) -> None:
+        if len(self.plan.tracks) > 1 and elements.size:
+            granule, (low, high) = self.granule[elements.buffer.memory], elements.extent
             blocks: slice | IntArray = slice(low // granule, (high - 1) // granule + 1)
-            if not patch.apart or patch.size * patch.buffer.nibbles < high - low:  # with gaps
-                blocks = patch.granules(granule)
-            self._touch(event, patch.buffer.memory, blocks, writes)
+            if (
+                not elements.apart or elements.size * elements.buffer.nibbles < high - low
+            ):  # with gaps
+                blocks = elements.granules(granule)
+            self._touch(event, elements.buffer.memory, blocks, writes)
 
     def reserve(self, event: Event, memory: str) -> None:
         """As if the first granule of ``memory`` were written."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.patch import Patch
+from pipeline.plan.elements import Elements
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 
 COMPLETE = -1
@@ -77,51 +77,51 @@ class Tokens:
         self._forms: dict[tuple[Form, int], int] = {}
         self._names: list[str] = ["garbage"]
 
-    def form(self, patch: Patch) -> int:
-        stored = form(patch.buffer)
-        key = (stored, patch.frame)
+    def form(self, elements: Elements) -> int:
+        stored = form(elements.buffer)
+        key = (stored, elements.frame)
         if key not in self._forms:
             self._forms[key] = len(self._names)
             step = f" in steps of {stored.step}" if stored.step > 1 else ""
-            frame = f" of frame {patch.frame}" if self.plan.frames > 1 else ""
+            frame = f" of frame {elements.frame}" if self.plan.frames > 1 else ""
             self._names.append(f"{stored.bits}-bit {stored.kind} of {stored.tensor}{step}{frame}")
         return self._forms[key]
 
-    def empty(self, patch: Patch) -> bool:
+    def empty(self, elements: Elements) -> bool:
         """No cell holds a token."""
-        memory = patch.buffer.memory
-        return not patch.take(self.owner[memory], self.grain[memory]).any()
+        memory = elements.buffer.memory
+        return not elements.take(self.owner[memory], self.grain[memory]).any()
 
-    def write(self, patch: Patch, sums: IntArray | int) -> bool:
-        """Put the elements into their cells; ``sums`` has the patch's shape.
+    def write(self, elements: Elements, sums: IntArray | int) -> bool:
+        """Put the elements into their cells; ``sums`` has their shape.
 
         Returns False when two of them share a cell.
         """
-        memory, parts = patch.buffer.memory, self._parts(patch)
+        memory, parts = elements.buffer.memory, self._parts(elements)
         grain = self.grain[memory]
-        patch.put(self.owner[memory], grain, self.form(patch))
-        patch.put(self.content[memory], grain, parts)
+        elements.put(self.owner[memory], grain, self.form(elements))
+        elements.put(self.content[memory], grain, parts)
         if memory in self.sums:
-            patch.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
-        return patch.apart or bool((patch.take(self.content[memory], grain) == parts).all())
+            elements.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
+        return elements.apart or bool((elements.take(self.content[memory], grain) == parts).all())
 
-    def destroy(self, patch: Patch) -> None:
-        patch.put(self.owner[patch.buffer.memory], self.grain[patch.buffer.memory], 0)
+    def destroy(self, elements: Elements) -> None:
+        elements.put(self.owner[elements.buffer.memory], self.grain[elements.buffer.memory], 0)
 
-    def check(self, patch: Patch, who: Callable[[], str]) -> IntArray | int:
+    def check(self, elements: Elements, who: Callable[[], str]) -> IntArray | int:
         """Every cell must hold exactly the expected part of its element.
 
-        Returns the mask ids (the patch's shape) of accumulators, COMPLETE for final elements.
+        Returns the mask ids (the elements's shape) of accumulators, COMPLETE for final elements.
         """
-        buffer = patch.buffer
+        buffer = elements.buffer
         if buffer.name in self.kept:
             return COMPLETE
         memory, grain = buffer.memory, self.grain[buffer.memory]
-        owner = patch.take(self.owner[memory], grain)
-        content = patch.take(self.content[memory], grain)
-        form = self.form(patch)
-        if (owner != form).any() or (content != self._parts(patch)).any():
-            wrong = (owner != form) | (content != self._parts(patch))
+        owner = elements.take(self.owner[memory], grain)
+        content = elements.take(self.content[memory], grain)
+        form = self.form(elements)
+        if (owner != form).any() or (content != self._parts(elements)).any():
+            wrong = (owner != form) | (content != self._parts(elements))
             place = tuple(int(n) for n in np.argwhere(wrong)[0])
             found, held = int(owner[place]), int(content[place])
             what = self._names[found]
@@ -129,19 +129,19 @@ class Tokens:
                 what += f" number {held // self._per_element(buffer)}"
             raise PlanError(
                 f"{who()} needs {self._names[form]} "
-                f"number {int(patch.numbers[place[:-1]])} in "
-                f"{memory} nibble {int(patch.addresses[place[:-1]]) + grain * place[-1]} "
+                f"number {int(elements.numbers[place[:-1]])} in "
+                f"{memory} nibble {int(elements.addresses[place[:-1]]) + grain * place[-1]} "
                 f"({buffer.name}), finds {what}"
             )
         if buffer.role != "accumulator":
             return COMPLETE
-        return np.asarray(patch.take(self.sums[memory], grain)[..., 0], dtype=np.int64)
+        return np.asarray(elements.take(self.sums[memory], grain)[..., 0], dtype=np.int64)
 
     def _per_element(self, buffer: Buffer) -> int:
         return max(1, buffer.nibbles // self.grain[buffer.memory])
 
-    def _parts(self, patch: Patch) -> npt.NDArray[Any]:
+    def _parts(self, elements: Elements) -> npt.NDArray[Any]:
         """The content that belongs into each cell: (*shape, cells of an element)."""
-        count = self._per_element(patch.buffer)
-        numbers = patch.numbers[..., None]
+        count = self._per_element(elements.buffer)
+        numbers = elements.numbers[..., None]
         return numbers if count == 1 else numbers * count + np.arange(count, dtype=numbers.dtype)

@@ -20,10 +20,11 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, DType, IntArray
 from pipeline.plan import matches
 from pipeline.plan.contributions import Masks, contributed
-from pipeline.plan.ledger import Access, Ledger, elements
-from pipeline.plan.patch import Patch
+from pipeline.plan.elements import Elements
+from pipeline.plan.memory_state import Access, MemoryState, access
 from pipeline.plan.reads import check_units, read_indices, read_times, reads_all, unit_times
 from pipeline.plan.tokens import COMPLETE, form
+from pipeline.plan.unrolled import Event, walk
 from pipeline.plan.vocabulary import (
     KEPT,
     Buffer,
@@ -36,7 +37,6 @@ from pipeline.plan.vocabulary import (
     Slice,
     value,
 )
-from pipeline.plan.walk import Event, walk
 
 Times = Callable[[], IntArray]
 
@@ -62,7 +62,7 @@ class Report:
 class _Verifier:
     plan: Plan
     graph: Graph
-    ledger: Ledger = field(init=False)
+    memory: MemoryState = field(init=False)
     masks: Masks = field(default_factory=Masks)
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
@@ -71,23 +71,23 @@ class _Verifier:
 
     def __post_init__(self) -> None:
         matches.check(self.plan, self.graph)
-        self.ledger = Ledger(self.plan, self.graph)
-        self.tokens = self.ledger.tokens
+        self.memory = MemoryState(self.plan, self.graph)
+        self.tokens = self.memory.tokens
         self.operators = {op.name: op for op in self.graph.operators}
         for name in self.plan.resident:
             buffer = self.plan.buffer[name]
             if name in self.tokens.kept:
                 continue
-            for patch in self.each_frame(buffer):
-                if not self.tokens.empty(patch):
+            for elements in self.each_frame(buffer):
+                if not self.tokens.empty(elements):
                     raise PlanError(f"resident buffer {name} overlaps another one")
-                if not self.tokens.write(patch, COMPLETE):
+                if not self.tokens.write(elements, COMPLETE):
                     raise PlanError(f"resident buffer {name} has two elements in one cell")
 
-    def each_frame(self, buffer: Buffer) -> list[Patch]:
+    def each_frame(self, buffer: Buffer) -> list[Elements]:
         """All of a buffer of the input or the output for each frame; a constant is of none."""
         frames = range(buffer.copies)
-        return [Patch.of(buffer.at(frame), buffer.box, frame) for frame in frames]
+        return [Elements.of(buffer.at(frame), buffer.box, frame) for frame in frames]
 
     def constant(self, buffer: Buffer) -> bool:
         return buffer.tensor in self.graph.constants
@@ -96,18 +96,18 @@ class _Verifier:
         handlers = {Compute: self.compute, Clear: self.clear, Finish: self.finish, Move: self.move}
         for event in walk(self.plan):
             self.steps += 1
-            self.ledger.races.step(event)
+            self.memory.races.step(event)
             handler = handlers.get(type(event.step))
             if handler is not None:
                 handler(event, event.step)  # type: ignore[operator]
-        for patch in self.each_frame(self.plan.buffer[self.plan.output]):
-            self.tokens.check(patch, lambda: "the plan's end")
+        for elements in self.each_frame(self.plan.buffer[self.plan.output]):
+            self.tokens.check(elements, lambda: "the plan's end")
         kept = dict(self.plan.notes).get(KEPT)
         for name in self.plan.resident:
             buffer = self.plan.buffer[name]
             if kept or self.constant(buffer):
-                for patch in self.each_frame(buffer):
-                    self.tokens.check(patch, lambda: "the next frame")
+                for elements in self.each_frame(buffer):
+                    self.tokens.check(elements, lambda: "the next frame")
         frames = self.plan.frames
         once = {op.name: frames * self.graph.tensors[op.output].size for op in self.graph.operators}
         again = {n: count - once[n] for n, count in self.computed.items()}
@@ -137,7 +137,7 @@ class _Verifier:
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
-        written = elements(out, box, frame, times)
+        written = access(out, box, frame, times)
         sums: IntArray | int = COMPLETE
         if step.partial:
             self.divisible(event, op)
@@ -146,10 +146,10 @@ class _Verifier:
         else:
             reads += self.completion(event, op, box, times, sources, available)
             self.whole(event, op, box, terms, available)
-            self.computed[op.name] += written.patch.size
+            self.computed[op.name] += written.elements.size
         for name in step.scratch:
-            self.ledger.scratch(event, self.plan.buffer[name], [*reads, written])
-        self.ledger.commit(event, reads, written, sums)
+            self.memory.scratch(event, self.plan.buffer[name], [*reads, written])
+        self.memory.commit(event, reads, written, sums)
 
     def clear(self, event: Event, step: Clear) -> None:
         op, acc = self.operators[step.op], self.place(event, step.acc)
@@ -158,7 +158,7 @@ class _Verifier:
         self.sums_fit(event, op, acc)
         frame, box = self.frame(event), self.box(event, step.acc)
         if size_of(box):
-            self.ledger.commit(event, [], elements(acc, box, frame), 0)
+            self.memory.commit(event, [], access(acc, box, frame), 0)
 
     def finish(self, event: Event, step: Finish) -> None:
         op = self.operators[step.op]
@@ -171,20 +171,20 @@ class _Verifier:
         if not size_of(box):
             return
         times = self.times(event, box, step.unit, ())
-        held = elements(acc, box, frame, times)
+        held = access(acc, box, frame, times)
         sources = self.sources(event, step.ins, op.completion(self.graph.tensors))
         available = self.available(event, sources)
         reads = self.completion(event, op, box, times, sources, available)
-        found = self.ledger.find(event, held)
+        found = self.memory.find(event, held)
         terms = op.terms(self.graph.tensors)
         (full,) = contributed(self.masks, terms, box, [self.complete(terms)])
         wrong = np.asarray(found != full.each())
         if wrong.any():
-            number = int(held.patch.numbers[tuple(np.argwhere(wrong)[0])])
+            number = int(held.elements.numbers[tuple(np.argwhere(wrong)[0])])
             raise PlanError(f"{event} finds element {number} of {op.output} incomplete")
-        written = elements(out, box, frame, times)
-        self.ledger.commit(event, [*reads, held], written, COMPLETE)
-        self.computed[op.name] += written.patch.size
+        written = access(out, box, frame, times)
+        self.memory.commit(event, [*reads, held], written, COMPLETE)
+        self.computed[op.name] += written.elements.size
 
     def move(self, event: Event, step: Move) -> None:
         source, target = self.place(event, step.src), self.place(event, step.dst)
@@ -196,9 +196,9 @@ class _Verifier:
         if not size_of(box):
             return
         frame = 0 if self.constant(source) else frame
-        read = elements(source, box, frame)
-        sums = self.ledger.find(event, read)
-        self.ledger.commit(event, [read], elements(target, box, frame), sums)
+        read = access(source, box, frame)
+        sums = self.memory.find(event, read)
+        self.memory.commit(event, [read], access(target, box, frame), sums)
 
     # --- pieces
 
@@ -281,9 +281,9 @@ class _Verifier:
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
         grid = read_indices(operand, box, available[operand.tensor])
         frame = 0 if self.constant(buffer) else self.frame(event)
-        patch = Patch(buffer, tuple(grid), frame)
-        access = Access(patch, lambda last: read_times(operand, box, times(), grid, last))
-        self.ledger.find(event, access)
+        elements = Elements(buffer, tuple(grid), frame)
+        access = Access(elements, lambda last: read_times(operand, box, times(), grid, last))
+        self.memory.find(event, access)
         return access
 
     def completion(
@@ -347,7 +347,7 @@ class _Verifier:
 
         Counts each element's share of the multiply–accumulates of its whole sum.
         """
-        box = tuple((axis[0], axis[-1] + 1) for axis in acc.patch.axes)
+        box = tuple((axis[0], axis[-1] + 1) for axis in acc.elements.axes)
         needed = self.complete(terms)
         some, full = contributed(self.masks, terms, box, [available, needed])
         counts, one = some.counts(), self.macs_of_one(op)
@@ -355,7 +355,7 @@ class _Verifier:
             atoms = self.masks[int(all_)].bit_count()
             share = self.masks[int(part)].bit_count() / atoms if atoms else 1.0  # only padding
             self.macs[op.name] += int(count) * share * one
-        held = np.asarray(self.ledger.find(event, acc))
+        held = np.asarray(self.memory.find(event, acc))
         added = some.each()
         kinds = len(self.masks)
         pairs, inverse = np.unique(held * kinds + added, return_inverse=True)

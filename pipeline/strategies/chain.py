@@ -15,10 +15,10 @@ from pipeline.schedules.lower import Region, laid_at
 from pipeline.schedules.traversed import Traversed
 from pipeline.search.chains import contiguous, slots
 from pipeline.search.chains.arrangement import Traversal
-from pipeline.search.chains.ends import needed_nibbles
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.peels import Peels, ranks
+from pipeline.search.chains.traversals import Peels, ranks
+from pipeline.search.chains.two_ends import needed_nibbles
 from pipeline.strategies.base import Strategy
 
 LAYERS = "convolutions, pooling and dense layers"

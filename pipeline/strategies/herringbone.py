@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeline.search.chains.arrangement import Traversal
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.peels import Peels, columns, herringbone, rows
+from pipeline.search.chains.traversals import Peels, columns, herringbone, rows
 from pipeline.strategies.chain import ChainStrategy
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.peels import Peels, rows
+from pipeline.search.chains.traversals import Peels, rows
 from pipeline.strategies.chain import ChainStrategy
 
 

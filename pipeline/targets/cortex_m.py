@@ -130,7 +130,7 @@ def _granted(region: Region | None) -> int:
     return min(region.bytes, OUTSIDE_BYTES) if region else 0
 
 
-def _statics(program: elf.Program, hardware: Hardware) -> int:
+def _statics(program: elf.Elf, hardware: Hardware) -> int:
     """Their bytes in the chip, with what lies between them."""
     names = [name for name in STATICS if name != ARENA or not _activations_outside(hardware)]
     found = [program.sections[name] for name in names if name in program.sections]
@@ -140,7 +140,7 @@ def _statics(program: elf.Program, hardware: Hardware) -> int:
     return max(s.address + s.bytes for s in used) - min(s.address for s in used)
 
 
-def _outside(program: elf.Program, hardware: Hardware) -> dict[str, tuple[int, int]]:
+def _outside(program: elf.Elf, hardware: Hardware) -> dict[str, tuple[int, int]]:
     """What lies in memories outside of the chip, and their sizes, by the memory's name.
 
     Raises:
@@ -163,7 +163,7 @@ def _outside(program: elf.Program, hardware: Hardware) -> dict[str, tuple[int, i
     return found
 
 
-def _check_arena(program: elf.Program, stated: int | None) -> None:
+def _check_arena(program: elf.Elf, stated: int | None) -> None:
     linked = program.size(ARENA)
     if linked != stated:
         raise ThimbleError(
@@ -173,7 +173,7 @@ def _check_arena(program: elf.Program, stated: int | None) -> None:
 
 
 def _judged(
-    program: elf.Program, bound: Bound, stack_bytes: int, hardware: Hardware, output: Path
+    program: elf.Elf, bound: Bound, stack_bytes: int, hardware: Hardware, output: Path
 ) -> Size:
     compiler = hardware.toolchain.compiler
     code = CODE if _weights_outside(hardware) else (*CODE, WEIGHTS)

@@ -35,7 +35,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Program:
+class Elf:
     """A linked program: its sections by name, and the symbols that lie in one."""
 
     sections: dict[str, Section]
@@ -70,7 +70,7 @@ class Program:
         return {s.address: s.name for s in sorted(code, key=lambda s: (s.bytes, s.name))}
 
 
-def read(elf: Path, objdump: str) -> Program:
+def read(elf: Path, objdump: str) -> Elf:
     """Parse ``elf``. Data addresses are the chip's own (without avr-ld's offset)."""
     text = tools.run([objdump, "-h", "-t", elf.name], elf.parent, "reading the linked program")
     sections: dict[str, Section] = {}
@@ -83,4 +83,4 @@ def read(elf: Path, objdump: str) -> Program:
             address, size = int(found[1], 16) % AVR_DATA_ADDRESS, int(found[5], 16)
             if found[2] not in "d" and found[3] not in "df":
                 symbols.append(Symbol(found[6], found[4], address, size, found[3] == "O"))
-    return Program(sections, tuple(symbols))
+    return Elf(sections, tuple(symbols))

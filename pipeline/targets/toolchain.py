@@ -142,7 +142,7 @@ def link(folder: Path, output: Path, compiler: str, flags: Sequence[str]) -> Non
     shutil.move(folder / "program", output)
 
 
-def check_ram(program: elf.Program, header: Path) -> None:
+def check_ram(program: elf.Elf, header: Path) -> None:
     """Compilers fold constants into RAM silently; here that is an error that names them."""
     named = sum(symbol.bytes for symbol in program.ram_objects)
     foreign = [s for s in program.ram_objects if not s.name.startswith(OWN_PREFIX)]
@@ -168,7 +168,7 @@ def stated_arena(header: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def measure(program: elf.Program, hexfile: Path, hardware: Hardware) -> Size:
+def measure(program: elf.Elf, hexfile: Path, hardware: Hardware) -> Size:
     """Sizes and the stack bound of a linked program, and whether the board has room for them."""
     stack = avr_stack.bound(ihex.flash_image(hexfile), program.labels)
     compiler = hardware.toolchain.compiler
@@ -211,7 +211,7 @@ def save(size: Size, path: Path) -> None:
     artifacts.write_json(path, asdict(size))
 
 
-def _by_name(program: elf.Program, *, is_object: bool) -> dict[str, int]:
+def _by_name(program: elf.Elf, *, is_object: bool) -> dict[str, int]:
     text = (s for s in program.symbols if s.section == ".text" and s.bytes)
     return {s.name: s.bytes for s in text if s.is_object == is_object}
 

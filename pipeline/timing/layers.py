@@ -17,7 +17,7 @@ SLOW_CARD_FAST_CORE, FAST_CARD_SLOW_CORE = (480, 10), (64, 40)
 
 
 @dataclass
-class Layer:
+class LayerTimes:
     """Of one inference.
 
     Attributes:
@@ -67,7 +67,7 @@ class Layer:
         }
 
 
-def by_layer(timeline: Timeline, graph: Graph, rates: Rates) -> tuple[Layer, ...]:
+def by_layer(timeline: Timeline, graph: Graph, rates: Rates) -> tuple[LayerTimes, ...]:
     """One for each operator of ``graph``, in its order."""
     found = {op.name: _layer(op, graph, rates) for op in graph.operators}
     took = np.bincount(timeline.task, timeline.stop - timeline.start, minlength=len(timeline.tasks))
@@ -85,10 +85,10 @@ def by_layer(timeline: Timeline, graph: Graph, rates: Rates) -> tuple[Layer, ...
     return tuple(found.values())
 
 
-def _layer(op: Operator, graph: Graph, rates: Rates) -> Layer:
+def _layer(op: Operator, graph: Graph, rates: Rates) -> LayerTimes:
     """Biases don't count: the paper's traffic has none."""
     tensors = graph.tensors
     read = sum(tensors[name].bytes for name in (*op.inputs, *op.parameters[:1]))
     written = tensors[op.output].bytes
     once_us = read * rates.read.byte_us + written * rates.write.byte_us
-    return Layer(op.name, work(op, graph), int(read + written), once_us)
+    return LayerTimes(op.name, work(op, graph), int(read + written), once_us)

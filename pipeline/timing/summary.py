@@ -11,7 +11,7 @@ from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.bars import bars
 from pipeline.timing.energy import energy
-from pipeline.timing.layers import Layer, by_layer
+from pipeline.timing.layers import LayerTimes, by_layer
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
 from pipeline.timing.wear import wear
@@ -90,7 +90,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     return found
 
 
-def network(graph: Graph, layers: Sequence[Layer]) -> dict[str, Any]:
+def network(graph: Graph, layers: Sequence[LayerTimes]) -> dict[str, Any]:
     """Table 2 of SwapNN: how many layers are bound by what when all is moved once, pooling left
     out, and the sizes of feature maps (all outputs) and weights, in MB."""
     weighted = {op.name for op in graph.operators if op.parameters}

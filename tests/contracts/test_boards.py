@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
@@ -81,7 +81,7 @@ def test_the_simulated_machine_has_it(name: str) -> None:
 def test_it_can_be_planned_for(name: str) -> None:
     hardware = BOARDS[name]
     graph = small(hardware)
-    assert schedule.check(Ordinary().plan(graph, hardware), graph, hardware)["status"] == "ok"
+    assert verdict.check(Ordinary().plan(graph, hardware), graph, hardware)["status"] == "ok"
 
 
 @pytest.mark.parametrize("name", quick(ONE_A_FAMILY, NAMES))

@@ -17,7 +17,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import config, schedule
+from pipeline import config, verdict
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -73,7 +73,7 @@ def check_plan(plan: Plan, graph: Graph, hardware: Hardware) -> None:
     if not rounds(plan):
         found = [interpret(roomy(plan), graph, frame).output for frame in given]
         assert np.array_equal(found, graph.outputs(given))
-    report = schedule.check(plan, graph, hardware)
+    report = verdict.check(plan, graph, hardware)
     assert report["status"] in ("ok", "infeasible") and report["pmu_bytes"] > 0
     assert report["pmu_bytes"] <= report["arena_bytes"]
     assert (report["macs_executed"] > 0) == (report["macs"] > 0)

@@ -19,8 +19,8 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.interpret import Interpreter
 from pipeline.plan.storage import Stream
+from pipeline.plan.unrolled import Env, Event, unroll
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Signal, Step, Wait, value
-from pipeline.plan.walk import Env, Event, unroll
 
 STUCK = b"stuck"
 Timed = list[tuple[Step, Env]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.plan import serialize
@@ -43,7 +43,7 @@ def generated(core: str) -> Reader:
 
 
 def page(plan: Plan, subject: Subject) -> None:
-    report = schedule.check(plan, subject.graph, subject.hardware)
+    report = verdict.check(plan, subject.graph, subject.hardware)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "plan.html"
         plan_page.write(place, subject.graph, plan, subject.hardware, report)

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.hardware import Memory
 from pipeline.plan import serialize, vocabulary
-from pipeline.plan.ledger import Ledger
+from pipeline.plan.memory_state import MemoryState
 from pipeline.plan.races import Races
 from pipeline.plan.tokens import Tokens
 from pipeline.plan.verify import _Verifier
@@ -106,9 +106,9 @@ def test_every_mistake_changes_something(mistake: Callable[[Rng, Plan], Plan]) -
 @pytest.mark.parametrize(
     ("owner", "check", "name", "mistake"),
     [
-        (Ledger, "in_order", "herringbone", "Compute.order"),
-        (Ledger, "scratch", "herringbone", "a_scratch_more"),
-        (Ledger, "take", "row_ring", "a_step_in_a_loop"),
+        (MemoryState, "in_order", "herringbone", "Compute.order"),
+        (MemoryState, "scratch", "herringbone", "a_scratch_more"),
+        (MemoryState, "take", "row_ring", "a_step_in_a_loop"),
         (Races, "_touch", "double_buffer", "Wait.counter"),
         (Tokens, "destroy", "herringbone layout=slots", "a_scratch_more"),
         (_Verifier, "whole", "channel_partial", "Lin.const"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.graph.access import Operand, Window
-from pipeline.plan.patch import Patch
+from pipeline.plan.elements import Elements
 from pipeline.plan.reads import (
     NEVER,
     check_units,
@@ -112,7 +112,7 @@ def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
         progression(np.sort(rng.choice(n, int(rng.integers(1, n + 1)), replace=False)))
         for n in buffer.shape
     )
-    patch = Patch(buffer, axes)
+    patch = Elements(buffer, axes)
     cells = {
         place: int(buffer.addresses(tuple((i, i + 1) for i in place)).item())
         for place in product(*(list(axis) for axis in axes))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.plan import ledger, matches, races, tokens, verify
+from pipeline.plan import matches, memory_state, races, tokens, verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -206,11 +206,11 @@ def _without_step(form: Callable[..., Any]) -> Callable[..., Any]:
 
 
 HOLES: dict[str, list[tuple[Any, str, Any]]] = {
-    "order within a step": [(ledger.Ledger, "in_order", lambda old: _nothing)],
+    "order within a step": [(memory_state.MemoryState, "in_order", lambda old: _nothing)],
     "units": [(verify, "read_times", _a_unit_early)],
-    "streams": [(ledger.Ledger, "take", lambda old: _nothing)],
+    "streams": [(memory_state.MemoryState, "take", lambda old: _nothing)],
     "races": [(races.Races, "touch", lambda old: _nothing)],
-    "scratch": [(ledger.Ledger, "scratch", lambda old: _nothing)],
+    "scratch": [(memory_state.MemoryState, "scratch", lambda old: _nothing)],
     "frames": [(tokens.Tokens, "form", _without_frame)],
     "steps": [(tokens, "form", _without_step), (verify, "form", _without_step)],
     "widths of sums": [(verify._Verifier, "sums_fit", lambda old: _nothing)],

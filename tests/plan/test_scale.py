@@ -14,7 +14,7 @@ from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import cost, intervals, merged
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import Interpreter, interpret
-from pipeline.plan.ledger import kept
+from pipeline.plan.memory_state import kept
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,

@@ -37,7 +37,7 @@ def damage(path: Path, seed: int, number: int) -> Counter[str]:
             chosen = {n: r for n, r in READERS.items() if n not in SLOW or rng.random() < 0.125}
             assert not list(answers(plan, subject, chosen)), (name, kind, content)
     kinds = {change.__name__ for change in (*TREES, *TEXTS)}
-    assert kinds <= found.keys() and found["a plan"] > found["refused"] / 10
+    assert kinds <= found.keys() and found["a plan"] > found["refused"] / 20
     return found
 
 

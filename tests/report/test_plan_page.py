@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.hardware import Hardware
 from pipeline.report import figures, plan_page
 from pipeline.strategies.ordinary import Ordinary
@@ -23,7 +23,7 @@ from tests.timing.toys import ROWS, rows, slow, swapped
 def page(tmp_path: Path, hardware: Hardware, **report: Any) -> str:
     graph = rows(8, 3)
     plan = swapped(graph, 2)
-    found = schedule.check(plan, graph, hardware) | report
+    found = verdict.check(plan, graph, hardware) | report
     plan_page.write(tmp_path / "plan.html", graph, plan, hardware, found)
     return (tmp_path / "plan.html").read_text()
 
@@ -51,7 +51,7 @@ def test_the_bound_and_the_setting_are_said(tmp_path: Path) -> None:
 def test_a_plan_without_a_card_has_a_page(tmp_path: Path) -> None:
     graph, hardware = rows(), board(streams=False)
     plan = Ordinary().plan(graph, hardware)
-    report = schedule.check(plan, graph, hardware)
+    report = verdict.check(plan, graph, hardware)
     plan_page.write(tmp_path / "plan.html", graph, plan, hardware, report)
     text = (tmp_path / "plan.html").read_text()
     assert "Tracks" not in text and "pseudo-code" in text
@@ -73,8 +73,8 @@ def test_few_bars_stand_for_many_steps() -> None:
 @pytest.mark.parametrize("each", ["layer", "study", "timeline"])
 def test_figures_are_drawn(each: str) -> None:
     graph, hardware = rows(), slow()
-    found = schedule.check(swapped(graph, 2), graph, hardware)
-    other = schedule.check(swapped(graph, 1), graph, hardware)
+    found = verdict.check(swapped(graph, 2), graph, hardware)
+    other = verdict.check(swapped(graph, 1), graph, hardware)
     job = {"model": "net", **found, "study": [{"set": {"strategy.buffer_bytes": 2048}, **other}]}
     spec = {"each": each, "y": ["compute_us", "io_us"], "title": "a figure", "log": True}
     picture = figures.png(spec, [job, job])
@@ -85,5 +85,5 @@ def test_figures_are_drawn(each: str) -> None:
 def test_the_simulation_is_not_faster_than_a_proven_bound() -> None:
     graph, hardware = rows(), slow()
     plan = replace(swapped(graph, 1), notes=(("bound_us", 1e9),))
-    with pytest.raises(schedule.ThimbleError, match="less than the proven bound"):
-        schedule.check(plan, graph, hardware)
+    with pytest.raises(verdict.ThimbleError, match="less than the proven bound"):
+        verdict.check(plan, graph, hardware)

@@ -13,7 +13,7 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.peels import Peels, columns, ranks, rows
+from pipeline.search.chains.traversals import Peels, columns, ranks, rows
 from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.vocabulary import Plan
-from pipeline.search.chains.ends import needed_nibbles
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.peels import ranks
+from pipeline.search.chains.traversals import ranks
+from pipeline.search.chains.two_ends import needed_nibbles
 from pipeline.strategies import closed_forms as forms
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone

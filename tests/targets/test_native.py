@@ -22,10 +22,10 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
 from pipeline.plan import proof, serialize
-from pipeline.schedule import check
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host
 from pipeline.targets.harness import check_reply, harness_sources
+from pipeline.verdict import check
 from tests.codegen.int8.configurations import network
 from tests.graphs import Net
 

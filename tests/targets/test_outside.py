@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.strategies.ordinary import Ordinary
@@ -88,7 +88,7 @@ def test_every_memory_is_checked() -> None:
     graph = network()
 
     def judged(hardware: Hardware) -> tuple[str, str, str]:
-        report = schedule.check(Ordinary().plan(graph, hardware), graph, hardware)
+        report = verdict.check(Ordinary().plan(graph, hardware), graph, hardware)
         return report["status"], report["resource"], report.get("advice", "")
 
     small = discovery(flash_bytes=128)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.artifacts import write_json
 from pipeline.hardware import Power
 from pipeline.metrics import METRICS
@@ -38,7 +38,7 @@ def test_every_timed_metric_is_in_the_result(tmp_path: Path, scheduler: str, fra
     board = replace(slow(first_failure_cycles=1000), sram_bytes=1 << 15, power=power)
     graph = random_chain(3)
     strategy = Swap(scheduler=scheduler, frames=frames, buffer_bytes=2048)  # type: ignore[arg-type]
-    report = schedule.check(strategy.plan(graph, board), graph, board)
+    report = verdict.check(strategy.plan(graph, board), graph, board)
     write_json(tmp_path / "schedule.json", report)
     groups = ("model", "data", "strategy", "target")
     limits = {"name": "x", "sram_bytes": board.sram_bytes, "flash_bytes": board.flash_bytes}

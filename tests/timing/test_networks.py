@@ -11,11 +11,11 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates, Transfers, work
-from pipeline.schedule import check
 from pipeline.strategies.swap.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.states import states
 from pipeline.timing.summary import summary
+from pipeline.verdict import check
 from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
 from tests.timing.toys import slow
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.plan.unrolled import unroll
 from pipeline.plan.vocabulary import (
     Compute,
     Move,
@@ -20,7 +21,6 @@ from pipeline.plan.vocabulary import (
     Wait,
     value,
 )
-from pipeline.plan.walk import unroll
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
 from tests.timing.toys import ROWS, rows, slow, swapped

@@ -18,8 +18,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import high_water_nibbles
+from pipeline.plan.unrolled import Env, walk
 from pipeline.plan.vocabulary import Compute, Move, Plan, Step
-from pipeline.plan.walk import Env, walk
 
 MAX_STATEMENTS = 2000
 

@@ -11,8 +11,8 @@ from pipeline.codegen.int4.views import View, grid
 from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.plan.unrolled import Env
 from pipeline.plan.vocabulary import Compute
-from pipeline.plan.walk import Env
 
 
 def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.traversed import Run, Turn
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.peels import Peels
+from pipeline.search.chains.traversals import Peels
 
 Traversal = tuple[Layer, Peels]
 """A layer and the order its output pixels are computed in."""

@@ -18,9 +18,9 @@ from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Turn
 from pipeline.search.chains.arrangement import Arrangement, Traversal, fits_beside
-from pipeline.search.chains.ends import Ends, needed_nibbles
 from pipeline.search.chains.layer import Layer, PixelBox, Pixels
-from pipeline.search.chains.peels import Axis, Peel, Peels, ranks
+from pipeline.search.chains.traversals import Axis, Peel, Peels, ranks
+from pipeline.search.chains.two_ends import Ends, needed_nibbles
 
 
 def mirrored(layers: int) -> list[bool]:

@@ -13,12 +13,12 @@ import numpy as np
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.schedules.traversed import Run, Turn
-from pipeline.search.chains import maps
+from pipeline.search.chains import address_maps
 from pipeline.search.chains.arrangement import Arrangement, Traversal, fits_beside
-from pipeline.search.chains.cells import Cells, Full
+from pipeline.search.chains.free_cells import Cells, Full
 from pipeline.search.chains.layer import Layer, Pixels
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.peels import Peels, ranks, rows
+from pipeline.search.chains.traversals import Peels, ranks, rows
 
 
 def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangement:
@@ -36,7 +36,7 @@ def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangeme
 def _place(nibbles: int, start: Tensor, above: int, chain: Sequence[Traversal]) -> Arrangement:
     arena = Cells(nibbles)
     arena.next = Pixels.of(start).total
-    buffers, runs = [maps.at(start, 0)], list[Run | Turn]()
+    buffers, runs = [address_maps.at(start, 0)], list[Run | Turn]()
     elements = buffers[0].addresses(start.box)
     for n, (layer, peels) in enumerate(chain):
         following = [item for item in chain[n + 1 : n + 2] if not fits_beside(item[0], nibbles)]
@@ -48,7 +48,7 @@ def _place(nibbles: int, start: Tensor, above: int, chain: Sequence[Traversal]) 
             peels, elements = row_major, _packed(layer, base, np.arange(layer.outputs.number))
         else:
             elements = _follow(arena, layer, peels, elements)
-        buffers.append(maps.buffer(layer.target, elements))
+        buffers.append(address_maps.buffer(layer.target, elements))
         order = () if peels == row_major else [p for line in peels for p in line.pixels()]
         runs.append(layer.run(buffers[-2], buffers[-1], layer.outputs.box, order))
     return Arrangement(nibbles, tuple(buffers), above, tuple(runs))

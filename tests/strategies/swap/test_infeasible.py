@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
@@ -25,7 +25,7 @@ RATES = Rates(1.0, Transfers(1.0), Transfers(1.0))
 
 def report(graph: Graph, sram_bytes: int, **keys: Any) -> dict[str, Any]:
     hardware = replace(slow(), sram_bytes=sram_bytes)
-    return schedule.check(Swap(**keys).plan(graph, hardware), graph, hardware)
+    return verdict.check(Swap(**keys).plan(graph, hardware), graph, hardware)
 
 
 def network() -> Graph:

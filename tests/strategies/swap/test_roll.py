@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.plan.unrolled import unroll
 from pipeline.plan.vocabulary import Loop, Move, Signal, Slice, Step, Wait, value
-from pipeline.plan.walk import unroll
 from pipeline.strategies.swap.roll import rolled
 
 

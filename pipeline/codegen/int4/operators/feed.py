@@ -17,8 +17,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import Box, Tensor
+from pipeline.plan.unrolled import Env
 from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Move, Slice, Step, packed
-from pipeline.plan.walk import Env
 
 Events = Sequence[tuple[Step, Env]]
 

@@ -15,8 +15,8 @@ from pipeline.codegen.int4.program import MOVES, Program
 from pipeline.codegen.int4.views import grid
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
+from pipeline.plan.unrolled import Env
 from pipeline.plan.vocabulary import Buffer, Move
-from pipeline.plan.walk import Env
 
 
 def emit(program: Program, step: Move, env: Env) -> None:

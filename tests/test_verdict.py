@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline import schedule
+from pipeline import verdict
 from pipeline.board import hardware as board_of
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
@@ -23,7 +23,7 @@ GRAPH = mnist().graph()
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_reports(strategy: type[Herringbone]) -> None:
     uno = board(sram_bytes=2048)
-    report = schedule.check(strategy().plan(GRAPH, uno), GRAPH, uno)
+    report = verdict.check(strategy().plan(GRAPH, uno), GRAPH, uno)
     assert report["macs"] == report["macs_executed"] == 94928
     assert report["arena_bytes"] >= report["pmu_bytes"]
     assert report["weight_bytes"] == 1512.5
@@ -32,7 +32,7 @@ def test_every_strategy_reports(strategy: type[Herringbone]) -> None:
 
 def test_too_small_says_needed_available_where_and_what_to_try() -> None:
     tiny = board(sram_bytes=1024)
-    report = schedule.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
+    report = verdict.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
     assert report["status"] == "infeasible" and report["resource"] == "SRAM"
     assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
     assert report["where"] == "weights 1,512.5 B + activations 430.5 B at their peak in conv2"
@@ -46,7 +46,7 @@ def nucleo() -> Hardware:
 
 def test_a_microcontroller_says_what_a_network_needs() -> None:
     graph = nets.ds_cnn((64,) * 5)
-    report = schedule.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    report = verdict.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
     assert report["status"] == "ok"
     scratch = 512  # of the fast convolution, beside the activations
     assert (report["pmu_bytes"], report["arena_bytes"], report["arena_over_bound_bytes"]) == (
@@ -62,14 +62,14 @@ def test_a_microcontroller_says_what_a_network_needs() -> None:
 
 def test_a_network_too_large_for_it_says_by_how_much() -> None:
     graph = nets.mobilenet_v2(160)
-    report = schedule.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    report = verdict.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
     assert report["status"] == "infeasible" and report["pmu_bytes"] == 768_000
     assert report["needed_bytes"] == 768_000 + nucleo().stack_reserve_bytes
     assert report["resource"] == "SRAM" and "conv2d" in report["where"]
 
 
 def test_large_networks_are_tried_on_one_frame() -> None:
-    (frame,) = schedule.frames(nets.mobilenet_v2(80))
+    (frame,) = verdict.frames(nets.mobilenet_v2(80))
     assert frame.min() < -100 and frame.max() > 100
 
 
@@ -78,7 +78,7 @@ def test_a_wrong_plan_is_refused() -> None:
     plan = Herringbone().plan(GRAPH, uno)
     (track,) = plan.tracks
     with pytest.raises(ThimbleError):
-        schedule.check(replace(plan, tracks=(replace(track, steps=track.steps[:-1]),)), GRAPH, uno)
+        verdict.check(replace(plan, tracks=(replace(track, steps=track.steps[:-1]),)), GRAPH, uno)
 
 
 def test_an_interpreter_that_disagrees_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +88,12 @@ def test_an_interpreter_that_disagrees_is_an_error(monkeypatch: pytest.MonkeyPat
     def wrong(*_: object) -> Result:
         return Result(np.full(10, 7), {})
 
-    monkeypatch.setattr(schedule, "interpret", wrong)
+    monkeypatch.setattr(verdict, "interpret", wrong)
     with pytest.raises(ThimbleError, match=r"strategy herringbone.*: frame 0 gives"):
-        schedule.check(plan, GRAPH, uno)
+        verdict.check(plan, GRAPH, uno)
 
 
 def test_frames_reach_both_ends_of_the_input() -> None:
-    frames = list(schedule.frames(GRAPH))
+    frames = list(verdict.frames(GRAPH))
     assert frames[0].max() == 0 and frames[1].min() == 255 and len(frames) == 4
     assert all(frame.shape == (28, 28, 1) for frame in frames)

@@ -22,15 +22,15 @@ from pipeline.plan.reads import Axis, array
 from pipeline.plan.vocabulary import Affine, Buffer, Rows, Table
 
 MOST_PARTS = 64
-"""Of a patch: more are not worth the trouble."""
+"""Of some elements: more are not worth the trouble."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a patch's grid whose elements are evenly spaced.
+    """A part of the grid whose elements are evenly spaced.
 
     Attributes:
-        within: which of the patch's elements, a slice for each axis.
+        within: which of the elements, a slice for each axis.
         base: nibble of the first.
         strides: nibbles from one to the next along each axis.
     """
@@ -62,7 +62,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Patch:
+class Elements:
     """The elements of ``buffer`` at the grid of indices ``axes``, of one frame."""
 
     buffer: Buffer
@@ -70,7 +70,7 @@ class Patch:
     frame: int = 0
 
     @classmethod
-    def of(cls, buffer: Buffer, box: Box, frame: int = 0) -> Patch:
+    def of(cls, buffer: Buffer, box: Box, frame: int = 0) -> Elements:
         return cls(buffer, tuple(range(start, stop) for start, stop in box), frame)
 
     @property
@@ -117,7 +117,7 @@ class Patch:
         ends = [part.extent for part in self.parts]
         return min(low for low, _ in ends), max(high for _, high in ends) + self.buffer.nibbles
 
-    def meets(self, other: Patch) -> bool:
+    def meets(self, other: Elements) -> bool:
         """Whether the extents overlap; the cells in between may still be different ones."""
         (low, high), (start, stop) = self.extent, other.extent
         return self.buffer.memory == other.buffer.memory and low < stop and start < high

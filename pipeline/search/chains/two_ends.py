@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.plan.vocabulary import Affine, Buffer
-from pipeline.search.chains import maps
+from pipeline.search.chains import address_maps
 from pipeline.search.chains.layer import Layer, PixelBox, Pixels
-from pipeline.search.chains.peels import Peels, ranks
+from pipeline.search.chains.traversals import Peels, ranks
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Ends:
         if self.mirrored:
             bases = np.flip(self.nibbles - pixels.each - bases)
         inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
-        return maps.buffer(tensor, (bases[..., None] + inside).reshape(tensor.shape), name)
+        return address_maps.buffer(tensor, (bases[..., None] + inside).reshape(tensor.shape), name)
 
     def box(self, pixels: Pixels, box: PixelBox) -> PixelBox:
         if not self.mirrored:

@@ -11,24 +11,24 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Box, IntArray
-from pipeline.plan.patch import Patch
+from pipeline.plan.elements import Elements
 from pipeline.plan.races import Races
 from pipeline.plan.tokens import Tokens
+from pipeline.plan.unrolled import Event
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
-from pipeline.plan.walk import Event
 
 
 @dataclass(frozen=True)
 class Access:
     """Elements that a step touches; ``unit`` gives the unit that does so last (or first), in the
-    shape of the patch, and is asked only where that matters."""
+    elements' shape, and is asked only where that matters."""
 
-    patch: Patch
+    elements: Elements
     unit: Callable[[bool], IntArray]
 
     @property
     def buffer(self) -> Buffer:
-        return self.patch.buffer
+        return self.elements.buffer
 
     @cached_property
     def last(self) -> IntArray:
@@ -39,12 +39,14 @@ class Access:
         return self.unit(False)
 
 
-def elements(
+def access(
     buffer: Buffer, box: Box, frame: int = 0, times: Callable[[], IntArray] | None = None
 ) -> Access:
     """All elements of a box, each touched by the unit that ``times()`` (the box's shape) gives."""
-    patch = Patch.of(buffer, box, frame)
-    return Access(patch, lambda _: times() if times else np.zeros(patch.shape, dtype=np.int64))
+    elements = Elements.of(buffer, box, frame)
+    return Access(
+        elements, lambda _: times() if times else np.zeros(elements.shape, dtype=np.int64)
+    )
 
 
 def kept(plan: Plan, graph: Graph) -> set[str]:
@@ -60,7 +62,9 @@ def kept(plan: Plan, graph: Graph) -> set[str]:
             continue
         others = [b for b in plan.buffers if b.name != name]
         granule = 2 * plan.memory[buffer.memory].granule_bytes if tracks > 1 else 1
-        apart = Patch.of(buffer, buffer.box).apart and plan.memory[buffer.memory].kind != "stream"
+        apart = (
+            Elements.of(buffer, buffer.box).apart and plan.memory[buffer.memory].kind != "stream"
+        )
         if apart and not any(
             buffer.meets(other, 1 if other.role == "constant" else granule) for other in others
         ):
@@ -68,7 +72,7 @@ def kept(plan: Plan, graph: Graph) -> set[str]:
     return found
 
 
-class Ledger:
+class MemoryState:
     """What every cell of every memory holds, and who touched it when."""
 
     def __init__(self, plan: Plan, graph: Graph) -> None:
@@ -80,15 +84,18 @@ class Ledger:
 
     def find(self, event: Event, access: Access) -> IntArray | int:
         """Check that the elements are there; returns their contribution mask ids."""
-        return self.tokens.check(access.patch, lambda: str(event))
+        return self.tokens.check(access.elements, lambda: str(event))
 
     def scratch(self, event: Event, buffer: Buffer, others: list[Access]) -> None:
-        patch = Patch.of(buffer, buffer.box)
+        elements = Elements.of(buffer, buffer.box)
         for access in others:
-            if patch.meets(access.patch) and np.isin(patch.cells, access.patch.cells).any():
+            if (
+                elements.meets(access.elements)
+                and np.isin(elements.cells, access.elements.cells).any()
+            ):
                 raise PlanError(f"{event}: scratch {buffer.name} overlaps {access.buffer.name}")
-        self.races.touch(event, patch, writes=True)
-        self.tokens.destroy(patch)
+        self.races.touch(event, elements, writes=True)
+        self.tokens.destroy(elements)
 
     def commit(
         self, event: Event, reads: list[Access], written: Access, sums: IntArray | int
@@ -102,39 +109,39 @@ class Ledger:
         for access in reads:
             if access.buffer.name in self.tokens.kept:
                 continue
-            self.races.touch(event, access.patch, writes=False)
+            self.races.touch(event, access.elements, writes=False)
             if self.plan.memory[access.buffer.memory].kind == "stream":
                 self.take(event, access)
-            if access is not written and access.patch.meets(written.patch):
+            if access is not written and access.elements.meets(written.elements):
                 self.in_order(event, access, written)
-        self.races.touch(event, written.patch, writes=True)
-        if not self.tokens.write(written.patch, sums):
+        self.races.touch(event, written.elements, writes=True)
+        if not self.tokens.write(written.elements, sums):
             raise PlanError(f"{event} writes two elements of {written.buffer.name} into one cell")
 
     def in_order(self, event: Event, read: Access, written: Access) -> None:
         """No unit may read what an earlier unit has overwritten."""
-        low, high = written.patch.extent
-        start, stop = read.patch.extent
+        low, high = written.elements.extent
+        start, stop = read.elements.extent
         low, high = min(low, start) & ~1, max(high, stop)  # from a byte on
         grain = self.tokens.grain[read.buffer.memory]
         never = np.iinfo(np.int64).max
         when = np.full(-(-(high - low) // grain), never, dtype=np.int64)
-        written.patch.put(when, grain, written.last[..., None], low)
-        early = read.patch.take(when, grain, low) < read.last[..., None]
+        written.elements.put(when, grain, written.last[..., None], low)
+        early = read.elements.take(when, grain, low) < read.last[..., None]
         if early.any():
             place = tuple(np.argwhere(early)[0, :-1])
             raise PlanError(
-                f"{event} overwrites element {int(read.patch.numbers[place])} of "
+                f"{event} overwrites element {int(read.elements.numbers[place])} of "
                 f"{read.buffer.tensor} before its last read"
             )
 
     def take(self, event: Event, access: Access) -> None:
         """A stream is read once, in address order, unit after unit."""
-        memory, elements = access.buffer.memory, access.patch.cells
-        if not elements.size:
+        memory, nibbles = access.buffer.memory, access.elements.cells
+        if not nibbles.size:
             return
-        order = np.argsort(elements[:, 0], kind="stable")
-        cells = elements[order].reshape(-1)
+        order = np.argsort(nibbles[:, 0], kind="stable")
+        cells = nibbles[order].reshape(-1)
         last, first = access.last.reshape(-1), access.first.reshape(-1)
         wanted = np.arange(self.taken[memory], self.taken[memory] + cells.size)
         if (
