@@ -77,6 +77,18 @@ def test_who_accepts_is_written_for(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_who_overlaps_takes_forms_that_do(kind: str, seed: int) -> None:
+    for case in cases(kind, seed):
+        for kernel, form, _ in offered(case):
+            for name in form.op.inputs:
+                gap = kernel.overlap(form, name)
+                over = replace(form, overlaps=frozenset({name}))
+                assert gap is None or kernel.accepts(over), kernel.name
+                assert gap is None or gap <= 2 * form.graph.tensors[name].size
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_who_does_not_accept_is_refused(kind: str) -> None:
     refused = set()
     for seed in range(4):

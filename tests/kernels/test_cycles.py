@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
+from pipeline import passes
+from pipeline.importers.tflite import TFLite
 from pipeline.kernels import Form, Kernel, cortex_m, named
 from pipeline.kernels.int8 import COSTS, counted
+from pipeline.plan.vocabulary import Compute
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.bench import PLAIN
 from tests.codegen.cortex_m.support import core
+from tests.importers.test_tflite import MODELS
 from tests.kernels.bench import LAYERS
 from tests.kernels.fit import fitted, measured
 from tests.kernels.layers import RECORDED, Layer, step_of
@@ -103,3 +109,27 @@ def test_the_costs_are_the_fitted_ones(owner: str) -> None:
     declared = {**COSTS, **kernels}[owner]
     found = {word: cost for word, cost in fitted(measured()[owner]).items() if cost}
     assert declared == pytest.approx(found, rel=0.02)
+
+
+NETWORKS = {
+    "pretrainedResnet_quant": (15.98, 11.46),
+    "vww_96_int8": (11.83, 8.35),
+    "kws_ref_model": (4.11, 2.96),
+    "ad01_int8": (0.358, 0.245),
+}
+"""Simulated Mcycles on a Cortex-M4 and on an M7, without flash waits: docs/kernels.md."""
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_take_what_their_layers_take(name: str) -> None:
+    if not (MODELS / f"{name}.tflite").is_file():
+        pytest.skip(f"{name}.tflite is not there: set THIMBLE_MODELS to its folder")
+    graph = passes.applied(TFLite(path=str(MODELS / f"{name}.tflite")).graph(), PLAIN)
+    for cpu, mcycles in zip(("cortex-m4", "cortex-m7"), NETWORKS[name], strict=True):
+        plan = Ordinary().plan(graph, core(cpu))
+        found = 0.0
+        for step in plan.tracks[0].steps:
+            assert isinstance(step, Compute)
+            form = Form.of(step, plan.buffer, graph)
+            found += named(step.kernel, form, core(cpu)).cycles(form)
+        assert abs(found / mcycles / 1e6 - 1) < 0.1
