@@ -30,13 +30,17 @@ def positions(form: Form) -> tuple[int, int]:
     return rows, columns
 
 
-def products(form: Form) -> int:
-    """Products, or values that are compared or added, padding included."""
+def products(form: Form) -> float:
+    """Products, or values that are compared or added, padding included; of a partial step the share
+    that what it reads is of all that its outputs need."""
     op, tensors = form.op, form.graph.tensors
-    atoms = op.atoms(tensors)
-    if form.partial and op.weighted:
-        reads = op.terms(tensors)[0].operands[0].windows
-        for window, extent in zip(reads, form.given.extents, strict=True):
-            if window.axis is None or window is reads[-1]:  # of these a step may read a part
-                atoms = atoms // window.count * min(window.count, extent)
-    return made(form) * atoms
+    number = float(made(form) * op.atoms(tensors))
+    if not form.partial:
+        return number
+    out = tuple((0, extent) for extent in form.out.extents)
+    needed = op.terms(tensors)[0].operands[0].region(out)
+    for (low, high), extent, taken in zip(
+        needed, form.source.shape, form.given.extents, strict=True
+    ):
+        number *= min(1.0, taken / min(extent, high - low))
+    return number

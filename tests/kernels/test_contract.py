@@ -24,6 +24,7 @@ from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, twin
 from tests.contracts.test_operators import EVERY, drawn
 from tests.kernels.layers import plan_by, step_of
+from tests.tiers import quick
 
 FAST = cortex_m.kernels("cortex-m4")
 
@@ -65,7 +66,7 @@ def test_what_is_declared_is_written() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", quick(3, range(8)))
 def test_who_accepts_is_written_for(kind: str, seed: int) -> None:
     for case in cases(kind, seed):
         for kernel, form, plan in offered(case):
@@ -77,7 +78,7 @@ def test_who_accepts_is_written_for(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(2, range(4)))
 def test_who_overlaps_takes_forms_that_do(kind: str, seed: int) -> None:
     for case in cases(kind, seed):
         for kernel, form, _ in offered(case):

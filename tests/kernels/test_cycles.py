@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipeline import passes
 from pipeline.importers.tflite import TFLite
-from pipeline.kernels import Form, Kernel, cortex_m, named
+from pipeline.kernels import Form, Kernel, Part, cortex_m, named
 from pipeline.kernels.int8 import COSTS, counted
+from pipeline.kernels.work import products
 from pipeline.plan.vocabulary import Compute
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PLAIN
 from tests.codegen.cortex_m.support import core
+from tests.graphs import Net
 from tests.importers.test_tflite import MODELS
 from tests.kernels.bench import LAYERS
 from tests.kernels.fit import fitted, measured
@@ -133,3 +136,14 @@ def test_networks_take_what_their_layers_take(name: str) -> None:
             form = Form.of(step, plan.buffer, graph)
             found += named(step.kernel, form, core(cpu)).cycles(form)
         assert abs(found / mcycles / 1e6 - 1) < 0.1
+
+
+def test_rows_that_are_added_one_by_one_take_as_long_as_all() -> None:
+    net = Net((8, 6, 8), name="net")
+    net.rescaled_mean()
+    graph = net.graph()
+    form = Form.whole(graph.operators[0], graph)
+    row = replace(form.given, extents=(1, 6, 8))
+    acc = Part.packed(form.target.shape, 32)
+    one = replace(form, parts={"image": row, "mean0": acc}, partial=True)
+    assert 8 * products(one) == products(form) == 8 * 6 * 8

@@ -17,6 +17,7 @@ from pipeline.plan.vocabulary import Compute, Plan, packed
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Native, host
 from tests.graphs import Net
+from tests.tiers import quick
 
 
 def drawn(seed: int) -> Graph:
@@ -58,7 +59,7 @@ def overlapping(graph: Graph, gap: int) -> Plan:
     return replace(plan, buffers=buffers, tracks=(track,))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", quick(20, range(60)))
 def test_the_gap_is_the_largest(seed: int) -> None:
     graph = drawn(seed)
     form = Form.whole(graph.operators[0], graph)

@@ -68,8 +68,9 @@ def test_rings_of_channels() -> None:
     around = cut(form, "image", (6, 6, 4), rings=(0, 0, 3), around=(False, False, True))
     assert "cannot follow the ring of image along axis 2" in why(around)
     rows = cut(form, "image", (6, 6, 4), rings=(4, 0, 0), around=(True, False, False))
-    assert choose(rows, core()).name == "int8.conv2d"
-    assert choose(form, core()).name == "cortex_m.conv2d"
+    columns = cut(form, "image", (6, 6, 4), rings=(0, 4, 0), around=(False, True, False))
+    assert choose(columns, core()).name == "int8.conv2d"
+    assert choose(rows, core()).name == choose(form, core()).name == "cortex_m.conv2d"
 
 
 def test_partial_sums() -> None:
