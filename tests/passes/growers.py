@@ -18,6 +18,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
@@ -173,6 +174,19 @@ def multiply(net: Network) -> None:
     net.append(op, same=False)
 
 
+def prelu(net: Network) -> None:
+    """A slope for each channel, or one for all; some are 0."""
+    name = net.name("prelu")
+    count = net.here[-1] if net.rng.random() < 0.7 else 1
+    values = net.rng.integers(-127, 128, (*[1] * (len(net.here) - 1), count))
+    values[..., net.rng.random(count) < 0.3] = 0
+    slopes = net.constant(f"{name}.slope", values)
+    ends = (0.5, 1.0), (0.001, 0.01)
+    factor, below = (FixedPoint.of([float(net.rng.uniform(*each))]) for each in ends)
+    op = Prelu(name, (net.last,), name, (slopes,), requant=factor, below=below, clip=clip(net))
+    net.append(op, same=False)
+
+
 def concat(net: Network) -> None:
     """With others of its quantization; one is made where there is none."""
     here, axis = net.last, int(net.rng.integers(len(net.here)))
@@ -207,6 +221,7 @@ WAYS: tuple[tuple[type[Operator], Callable[[Network], None]], ...] = (
     (Multiply, multiply),
     (Pad, pad),
     (Pad, pad),
+    (Prelu, prelu),
     (Rearrange, rearrange),
     (Reshape, reshape),
     (Softmax, softmax),
