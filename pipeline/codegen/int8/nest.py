@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.codegen.int8.expressions import product, total
+from pipeline.codegen.int8.expressions import offset, product, total
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 
@@ -84,13 +84,15 @@ def nest(
         views: the first of them that have strides; missing axes are the first ones.
         merge: whether axes may share a loop.
     """
-    kept = max(
-        (len(extents) - len(v.strides) + v.lookup.axes for v in views if v.lookup), default=0
-    )
+    kept = max((len(extents) - len(v.strides) + _found(v) for v in views), default=0)
+    straight = [_straight(view, len(extents)) for view in views]
     merged: list[tuple[Value, tuple[int, ...]]] = []
     numbers, last = dict[int, int](), 0  # of each axis' loop; the axis of the last one
     for axis, extent in enumerate(extents):
-        steps = tuple(view[axis] for view in strides)
+        steps = tuple(
+            0 if n < len(views) and not straight[n][axis] else view[axis]
+            for n, view in enumerate(strides)
+        )
         if extent.known and extent.const == 1:
             continue
         if merge and merged and extent.known and last >= kept:
@@ -107,18 +109,35 @@ def nest(
     rest = len(strides) - len(views)
     found = Nest(axes, (*begins, *[""] * rest), (*torn, *[False] * rest))
     counts = {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
-    firsts = {first_channel(v): v.box[-1].start for v in views if v.torn}
+    firsts = {start(v, axis): v.box[axis].start for v in views for axis in _counted(v)}
     return found, counts | {name: value for name, value in firsts.items() if not value.known}
 
 
-def first_channel(view: View) -> str:
-    """Of a view of torn pixels: its number, or the name of the value that has it."""
-    first = view.box[-1].start
-    return str(first) if first.known else f"{view.name}_channel"
+def start(view: View, axis: int) -> str:
+    """Of a view's corner along an axis: the number, or the name of the value that has it."""
+    first = view.box[axis].start
+    return str(first) if first.known else f"{view.name}_from_{axis}"
+
+
+def _found(view: View) -> int:
+    """How many of the first axes have loops of their own: to be looked up, or to go round."""
+    rings = (axis + 1 for axis, ring in enumerate(view.rings) if ring)
+    return max(view.lookup.axes if view.lookup else 0, *rings, 0)
+
+
+def _straight(view: View, axes: int) -> list[bool]:
+    """For each of ``axes`` whether the view goes along it by a stride."""
+    return [True] * (axes - len(view.rings)) + [not ring for ring in view.rings]
+
+
+def _counted(view: View) -> list[int]:
+    """Axes whose indices count from 0, not from the corner."""
+    torn = [len(view.box) - 1] if view.torn else []
+    return torn + [axis for axis, ring in enumerate(view.rings) if ring]
 
 
 def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
-    if view.lookup is None:
+    if not _found(view):
         return ""
     missing, indices = axes - len(view.strides), list[str]()
     for axis, part in enumerate(view.box):
@@ -126,6 +145,14 @@ def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
         indices.append("0" if stays else loops.get(axis + missing, "0"))
     starts = ["0"] * len(indices)
     if view.torn:  # its elements are counted from the pixel's first one
-        indices[-1] = total(first_channel(view), indices[-1])
+        indices[-1] = total(start(view, len(indices) - 1), indices[-1])
         return view.at(indices, starts)
-    return view.entry(indices, starts)
+    if view.lookup:
+        return view.entry(indices, starts)
+    return total(
+        *(
+            offset(total(start(view, axis), index), "0", ring, view.strides[axis])
+            for axis, (index, ring) in enumerate(zip(indices, view.rings, strict=True))
+            if ring
+        )
+    )

@@ -34,8 +34,8 @@ def concat(job: Job) -> None:
             continue
         read = list(box)
         read[op.axis] = Span(box[op.axis].start - here.start, box[op.axis].stop - here.start)
-        view = job.view("in", job.given(name), read)
-        out = job.out(box)
+        view = job.view("in", job.given(name), read, 3)
+        out = job.out(box, 3)
         buffers = job.program.buffer(job.step.out), job.program.buffer(job.given(name))
         if not (job.program.apart(*buffers) or same_place(view, out)):
             raise ThimbleError(
@@ -144,7 +144,7 @@ def _piece(program: Program, name: str, buffer: Buffer, piece: Slice) -> View:
             f"{buffer.name}: code for this core moves data within RAM, the plan has it in "
             f"{buffer.memory} ({kind})"
         )
-    return arena_view(program, name, buffer, program.box(piece), ring_axes=0)
+    return arena_view(program, name, buffer, program.box(piece), ring_axes=3)
 
 
 def _copy(program: Program, owner: str, about: str, view: View, out: View, apart: bool) -> None:
@@ -202,13 +202,14 @@ def _in_one_piece(view: View, out: View) -> bool:
     """Whether both sides' elements follow each other."""
     extents = [part.extent for part in out.box]
     loops, _ = nest.nest(extents, [out.strides, view.strides], [out, view])
-    plain = view.lookup is None and out.lookup is None
+    plain = not (view.lookup or out.lookup or any(view.rings) or any(out.rings))
     return plain and [axis.strides for axis in loops.axes] == [(out.bytes, out.bytes)]
 
 
 def same_place(view: View, out: View) -> bool:
     """Whether a copy would put every element where it is."""
-    if view.lookup != out.lookup or (out.lookup and view.box != out.box):
+    placed = out.lookup or any(out.rings)
+    if view.lookup != out.lookup or (placed and view.box != out.box):
         return False
     moving = [axis for axis, part in enumerate(out.box) if part.most > 1]
     return view.offset == out.offset and all(

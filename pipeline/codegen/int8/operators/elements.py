@@ -55,6 +55,9 @@ def multiply(job: Job) -> None:
 
 KINDS = ("left", "right")
 
+RINGS = 3
+"""Axes that may go round: all of an image."""
+
 
 def _operands(job: Job) -> dict[str, View]:
     op = job.op
@@ -73,7 +76,7 @@ def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]
         broadcast_strides(view, job.tensor(name).shape, job.target.shape)
         for view, name in zip(views.values(), names, strict=True)
     ]
-    out = job.out()
+    out = job.out(ring_axes=RINGS)
     extents = [part.extent for part in job.box]
     return nest.nest(extents, [out.strides, *steps], [out, *views.values()])
 
@@ -87,7 +90,7 @@ def _call(
     lines: list[str],
     total: str,
 ) -> None:
-    op, out = job.op, job.out()
+    op, out = job.op, job.out(ring_axes=RINGS)
     assert isinstance(op, Add | Multiply)
     if job.partial:
         result = out.added(loops.at(0), total)
@@ -122,8 +125,8 @@ def lookup(job: Job) -> None:
     else:
         kind = narrowest(turned)
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
-    out = job.out()
-    view = job.view("in", job.given(source.name), job.box)
+    out = job.out(ring_axes=RINGS)
+    view = job.view("in", job.given(source.name), job.box, RINGS)
     extents = [part.extent for part in job.box]
     loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view])
     job.program.call(
@@ -151,7 +154,7 @@ def operand(job: Job, name: str) -> View:
         raise ThimbleError(f"{job.op.name}: code for this core adds an operand's box whole")
     buffer = job.program.buffer(piece)
     if buffer.role != "constant":
-        return job.view("operand", piece, box)
+        return job.view("operand", piece, box, RINGS)
     values, tensor = job.program.graph.constants[name], job.tensor(name)
     table = job.program.constants.add(
         name, "", f"{tensor.dtype}_t", values, f"{name}: constant", job.in_flash(name)

@@ -14,7 +14,7 @@ from pipeline.graph.operators.prelu import Prelu
 
 
 def compute(job: Job) -> None:
-    op, out = job.op, job.out()
+    op, out = job.op, job.out(ring_axes=elements.RINGS)
     assert isinstance(op, Prelu)
     job.refuse_overlap()
     names, tensors = (op.inputs[0], op.parameters[0]), job.program.graph.tensors
