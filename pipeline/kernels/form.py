@@ -57,6 +57,7 @@ class Part:
     def of(cls, piece: Slice, buffer: Buffer) -> Part:
         axes = list(zip(piece.lo, piece.size, buffer.shape, buffer.wrap, strict=True))
         layout, spread = buffer.map, SPREADS[type(buffer.map)]
+        axes = [(*_clipped(low, size, extent), extent, ring) for low, size, extent, ring in axes]
         return cls(
             tuple(min(size, extent) for _, size, extent, _ in axes),
             () if isinstance(layout, Table) else layout.strides,
@@ -174,12 +175,11 @@ class Form:
         return part.spread == "strides" and part.strides[0] == shape[1] * part.strides[1]
 
     def whole_rows(self, tensor: str) -> bool:
-        """Whether rows are taken of an image, whole and in one piece."""
+        """Whether rows are taken of an image, each whole and in one piece."""
         return (
             len(self.graph.tensors[tensor].shape) == 3
             and self.covers(tensor, slice(1, 3))
             and self.in_packed_rows(tensor)
-            and self.follow(tensor)
         )
 
     def evenly_spaced(self, tensor: str) -> bool:
@@ -192,6 +192,14 @@ class Form:
         return (rows == 1 or row == columns * pixel) and (
             part.extents[2] == 1 or channel == part.bits // 4
         )
+
+
+def _clipped(low: Index, size: int, extent: int) -> tuple[Index, int]:
+    """What is inside of an axis, where no loop moves it."""
+    if not isinstance(low, int):
+        return low, size
+    first = min(max(low, 0), extent)
+    return first, max(0, min(low + size, extent) - first)
 
 
 def _multiple(low: Index, extent: int) -> bool:

@@ -28,6 +28,10 @@ class Kernel(ABC):
         ``Compute``."""
         return natural_unit(form)
 
+    def each_row(self, form: Form) -> bool:
+        """Whether it is called for each row of the step by itself."""
+        return False
+
     def scratch_bytes(self, form: Form) -> int:
         """Of the arena, at a word; destroyed."""
         return 0

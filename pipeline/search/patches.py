@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import value
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.bounds import Box, all_of, hull, needs
+from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.lower import Region, load_of
 from pipeline.schedules.patches import VARIABLES, Patches, tiled
@@ -60,7 +61,18 @@ def _stage(graph: Graph, start: str, operators: list[Operator], grid: Grid) -> P
                 return None
             tiles[name] = (*both[:2], *all_of(extents[2:]))
     rows, columns = (-(-extent // size) for extent, size in zip(shape[:2], sizes, strict=True))
+    tiles = {name: settled(tile, graph, name, (rows, columns)) for name, tile in tiles.items()}
     return Patches(start, end, tuple(operators), (rows, columns), tiles)
+
+
+def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:
+    """``tile`` without the loop along an axis of one patch: it is all that it is there."""
+    pairs = zip(VARIABLES, grid, tile[:2], graph.tensors[name].shape[:2], strict=True)
+    sides = (
+        part if patches > 1 else Range(value(part.low, {variable: 0}), part.size).clipped(extent)
+        for variable, patches, part, extent in pairs
+    )
+    return (*sides, *tile[2:])
 
 
 def whole_network(

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from pipeline.codegen.binding import kernel_of
+from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import copies, sums
 from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import Span
 from pipeline.errors import ThimbleError
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Loop, Move, Signal, Slice, Step, Wait
+from pipeline.plan.vocabulary import (
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Move,
+    Signal,
+    Slice,
+    Step,
+    Wait,
+)
 
 MOST_STATEMENTS = 20_000
 
@@ -75,4 +87,18 @@ def compute(program: Program, step: Compute) -> None:
         raise ThimbleError(
             f"{op.name}: no code for {kernel.name}; have {', '.join(sorted(program.writers))}"
         )
-    program.writers[kernel.name](job)
+    if step.out.size[0] > 1 and kernel.each_row(form_of(job)):
+        emit(program, (_row_by_row(program, step, kernel.name),))
+    else:
+        program.writers[kernel.name](job)
+
+
+def _row_by_row(program: Program, step: Compute, kernel: str) -> Loop:
+    """``step`` as a loop that makes one row of its output a round."""
+    name, out = "line", step.out
+    while name in program.loops:
+        name += "_"
+    first = out.lo[0] if isinstance(out.lo[0], Lin) else Lin(out.lo[0])
+    row = Lin(first.const, (*first.coef, (name, 1)))
+    part = replace(out, lo=(row, *out.lo[1:]), size=(1, *out.size[1:]))
+    return Loop(name, out.size[0], (replace(step, out=part, kernel=kernel),))

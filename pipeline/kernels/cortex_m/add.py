@@ -45,6 +45,10 @@ class Sum(Fast):
             and end_of(op, form.graph) is not None
         )
 
+    def each_row(self, form: Form) -> bool:
+        """Where they do not follow each other."""
+        return not form.covers(form.op.output) and not all(map(form.follow, form.parts))
+
     def counts(self, form: Form) -> Counts:
         return {"output": made(form), "call": 1}
 

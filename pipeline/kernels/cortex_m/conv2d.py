@@ -11,7 +11,7 @@ from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows, words
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts
+from pipeline.kernels.work import Counts, positions
 
 MOST_PIXELS = 4
 """That are computed together: their sums fill the registers."""
@@ -61,6 +61,12 @@ class Convolution(Fast):
             "element left over": blocks * together * shape[1] * (shape[2] * shape[3] % 4),
         }
 
+    def each_row(self, form: Form) -> bool:
+        """Where pixels that are computed together would not be evenly spaced."""
+        op = convolution(form)
+        flat = (*positions(form), *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
+        return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
+
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""
         taps = prod(form.graph.tensors[convolution(form).parameters[0]].shape[1:])
@@ -68,10 +74,12 @@ class Convolution(Fast):
 
 
 def pixels_of(form: Form) -> int:
-    """How many pixels of the step are computed together; of rows that may be fewer at an edge, of
-    one row."""
+    """How many pixels of the step are computed together: of one row, where rows do not follow each
+    other, or may be fewer at an edge."""
     rows, columns, _ = form.out.extents
-    return pixels_together(rows * columns if form.even(form.op.output, 0) else columns)
+    name = form.op.output
+    together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
+    return pixels_together(rows * columns if together else columns)
 
 
 def pixels_together(pixels: int) -> int:

@@ -72,7 +72,7 @@ def in_rows(form: Form) -> bool:
         and not form.overlaps
         and form.covers(name, slice(1, 2))
         and form.out.multiples[2]
-        and form.follow(name)
+        and form.in_rows(name)
     )
 
 

@@ -9,14 +9,15 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.vocabulary import Compute, Loop, Plan
+from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.rows import in_rows, with_scratch
-from tests.codegen.cortex_m.support import fast, twin
+from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.plans import PLANS
 from tests.codegen.int8.scattered import scattered
 from tests.codegen.int8.support import Native, frames
-from tests.graphs import random_graph
+from tests.graphs import Net, random_graph
 from tests.tiers import quick
 
 IMAGES = {"conv2d": "conv2d", "dilated": "conv2d", "pointwise": "conv2d", "depthwise": "depthwise",
@@ -57,3 +58,35 @@ def test_rings(tmp_path: Path) -> None:
     graph, plan = PLANS["row ring"]()
     native = check(graph, with_scratch(plan), tmp_path)
     assert fast(native, "conv2d") and "% 3" in native.files["model.c"]
+
+
+@pytest.mark.parametrize("seed", quick(1, range(4)))
+def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
+    """Rows go round rings; what a patch has of its last rows may be less than of others."""
+    graph = inverted_residual(seed)
+    plan = Patch(rows=3, columns=1).plan(graph, core())
+    native = check(graph, plan, tmp_path, seed)
+    assert fast(native, "conv2d") >= 2 and fast(native, "depthwise")
+    loops = [step for step in plan.tracks[0].steps if isinstance(step, Loop)]
+    kernels = {step.kernel for loop in loops for step in statements(loop)}
+    assert kernels and all(kernel.startswith("cortex_m.") for kernel in kernels)
+
+
+def inverted_residual(seed: int) -> Graph:
+    rng = np.random.default_rng(seed)
+    net = Net((int(rng.integers(12, 17)), int(rng.integers(9, 14)), 3), rng, name="residual")
+    net.conv(8, stride=(2, 2) if seed % 2 else (1, 1))
+    start = net.last
+    net.conv(24, (1, 1))
+    net.depthwise()
+    net.plus(net.conv(8, (1, 1)), start)
+    net.maximum((2, 2))
+    net.dense(5)
+    return net.graph()
+
+
+def statements(loop: Loop) -> list[Compute]:
+    found: list[Compute] = []
+    for step in loop.body:
+        found += statements(step) if isinstance(step, Loop) else [step]
+    return found

@@ -38,7 +38,7 @@ def compute(job: Job) -> None:
         op.name,
         "cortex_m/depthwise",
         about(job, op),
-        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
         {
             "first_quad": part.group(at_once),
             "channels": part.extent,

@@ -19,7 +19,7 @@ def compute(job: Job) -> None:
     assert isinstance(op, Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
     view = step.rows_view(job, job.program.box(job.given(source.name))[2])
-    out, end = job.out(), ending(job.program, op)
+    out, end = job.out(ring_axes=1), ending(job.program, op)
     height, width, _ = source.shape
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
