@@ -51,7 +51,7 @@ class Window(Kernel):
 
     def overlap(self, form: Form, tensor: str) -> int | None:
         """Windows over pixels keep what they make of one until its inputs are read."""
-        if form.op.slides and len(form.target.shape) == 3:
+        if form.op.slides and len(form.target.shape) == len(form.source.shape) == 3:
             return pixel_gap(form, tensor)
         return super().overlap(form, tensor)
 

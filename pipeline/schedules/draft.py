@@ -177,11 +177,24 @@ class Draft:
             within: the innermost loop's variable, where there is one.
             over: tensors whose cells the output takes.
         """
-        box = made or all_of(out.shape)
-        read = needs(op, self.graph.tensors, box)
-        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
-        step = Compute(op.name, part(out, box), tuple(ins))
+        step = self._unnamed(op, out, made or all_of(out.shape))
         return self._with_kernel(op, step, within, frozenset(over))
+
+    def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> int | None:
+        """By how many nibbles at most the output of such a step may begin above ``over``, which
+        dies with it (of a step that makes one row, above a row of that); None: they lie apart."""
+        form = self._form(self._unnamed(op, out, made), frozenset())
+        gaps = (kernel.overlap(form, over) for kernel in offers(form, self.hardware))
+        return max((gap for gap in gaps if gap is not None), default=None)
+
+    def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
+        read = needs(op, self.graph.tensors, made)
+        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
+        return Compute(op.name, part(out, made), tuple(ins))
+
+    def _form(self, step: Compute, overlaps: frozenset[str]) -> Form:
+        buffers = {name: self.buffer(name) for name in self._named(step)}
+        return Form.of(step, buffers, self.graph, overlaps)
 
     def add(
         self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box], within: str
@@ -207,8 +220,7 @@ class Draft:
     ) -> Compute:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
-        buffers = {name: self.buffer(name) for name in self._named(step)}
-        form = Form.of(step, buffers, self.graph, overlaps)
+        form = self._form(step, overlaps)
         able = [k for k in offers(form, self.hardware) if self.scratch or not k.scratch_bytes(form)]
         if not able:
             return replace(step, unit=natural_unit(form))

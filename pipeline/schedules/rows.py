@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.graph.access import Operand
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Step, whole
@@ -86,7 +85,7 @@ def _made(draft: Draft, op: Operator, row: int) -> Step:
     over = set[str]()
     for name, read in needs(op, draft.graph.tensors, box).items():
         source = draft.held.get(draft.home[name])
-        gap = _gap(draft.graph, op, name) if source else None
+        gap = draft.gap(op, out, box, name) if source else None
         first = read[0].low
         if source is None or gap is None or not isinstance(first, int):
             continue
@@ -95,27 +94,6 @@ def _made(draft: Draft, op: Operator, row: int) -> Step:
         draft.overlaps += (MayOverlap(made, key, gap) for key in under)
         over.add(name)
     return draft.compute(op, out, box, over=over)
-
-
-def _gap(graph: Graph, op: Operator, name: str) -> int | None:
-    """By how many nibbles at most a row of the output may begin above a row of ``name`` that dies
-    with it; None: they have to lie apart.
-
-    Pixels are made from the left on: pixel x must not reach what pixel x + 1 and later ones read.
-    """
-    out, read = graph.tensors[op.output], graph.tensors[name]
-    if len(out.shape) != 3 or len(read.shape) != 3:
-        return 0 if name in op.overwritable(graph.tensors) else None
-    each, other = (t.shape[2] * max(1, t.dtype.bits // 4) for t in (out, read))
-    gaps = [out.shape[1] * each + read.shape[1] * other]
-    for operand in _operands(op, graph, name):
-        window = operand.windows[1]
-        if (window.axis, window.divide) != (1, 1):
-            return None
-        for x in range(1, out.shape[1]):
-            first = min(read.shape[1], max(0, x * window.stride + window.offset))
-            gaps.append(first * other - x * each)
-    return min(gaps)
 
 
 def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:
@@ -128,7 +106,3 @@ def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:
             axis = len(box) - rank
             found[operand.tensor] = (*box[:axis], Range(row, 1), *box[axis + 1 :])
     return found
-
-
-def _operands(op: Operator, graph: Graph, name: str) -> list[Operand]:
-    return [operand for operand in op.reads(graph.tensors) if operand.tensor == name]

@@ -84,3 +84,27 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
     frames = np.random.default_rng(seed).integers(-128, 128, (4, *graph.tensors[graph.input].shape))
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, host(), {}))
     assert np.array_equal(native(frames), graph.outputs(frames))
+
+
+@pytest.mark.parametrize("seed", quick(20, range(60)))
+def test_a_row_begins_as_far_into_a_row_that_dies(seed: int) -> None:
+    """As ``drawn``, said of one row by brute force: pixel n stays below what later ones read."""
+    graph = drawn(seed)
+    op = graph.operators[0]
+    form = Form.whole(op, graph)
+    source, target = (graph.tensors[name] for name in (graph.input, graph.output))
+    made = replace(form.out, extents=(1, *target.shape[1:]), multiples=(True,) * 3)
+    row = replace(form, parts={**form.parts, graph.output: made})
+    gap = choose(row, host()).overlap(row, graph.input)
+    window = op.terms(graph.tensors)[0].operands[0].windows[1]
+    limits = [source.shape[1] * source.shape[2]]
+    for column in range(1, target.shape[1]):
+        taps = (column * window.stride + window.offset + t * window.dilation
+                for t in range(window.count))  # fmt: skip
+        inside = [tap for tap in taps if 0 <= tap < source.shape[1]]
+        if inside:
+            limits.append(min(inside) * source.shape[2] - column * target.shape[2])
+    if min(limits) > -target.shape[1] * target.shape[2]:
+        assert gap is not None and gap <= 2 * min(limits)
+    if gap is not None and not any(getattr(op, "padding")):  # noqa: B009
+        assert gap == 2 * min(limits)

@@ -33,7 +33,7 @@ class Portable(Kernel):
 
     def overlap(self, form: Form, tensor: str) -> int | None:
         """Windows over pixels keep what they make of one until its inputs are read."""
-        if form.op.slides and len(form.target.shape) == 3:
+        if form.op.slides and len(form.target.shape) == len(form.source.shape) == 3:
             return pixel_gap(form, tensor)
         return super().overlap(form, tensor)
 
