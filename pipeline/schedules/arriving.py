@@ -66,11 +66,11 @@ class Arriving:
         if not self.streams:
             draft.hold(self.start.name)
             return []
-        arriving = self._arriving(draft)
+        source = arriving(draft, self.image, self.image.name if self.pool else "")
         if self.pool is None:
             kept = draft.hold(self.start.name)
             row = self._row(Lin(0, (("row", 1),)), self.image)
-            return [Loop("row", self.image.shape[0], (draft.move(arriving, kept, row),))]
+            return [Loop("row", self.image.shape[0], (draft.move(source, kept, row),))]
         height, here = self.pool.kernel[0], Lin(0, (("row", 1),))
         sums = draft.sums(self.start.name, rows=1, bits=self.sum_bits)
         start = draft.hold(self.start.name)
@@ -82,12 +82,15 @@ class Arriving:
         clear = draft.clear(self.pool, part(sums, pooled))
         return [Loop("row", self.start.shape[0], (clear, Loop("part", height, (add,)), finish))]
 
-    def _arriving(self, draft: Draft) -> Buffer:
-        name = self.image.name if self.pool else f"{self.image.name}.{STREAM}"
-        shape, bits = self.image.shape, self.image.dtype.bits
-        memory = Memory(STREAM, ceil(self.image.bytes), STREAM)
-        buffer = Buffer(name, self.image.name, STREAM, shape, bits, packed(shape, bits))
-        return draft.arrives(buffer, memory)
-
     def _row(self, low: Lin, tensor: Tensor) -> Box:
         return (Range(low, 1), *all_of(tensor.shape[1:]))
+
+
+def arriving(draft: Draft, image: Tensor, name: str = "") -> Buffer:
+    """The stream that ``image`` comes in by."""
+    shape, bits = image.shape, image.dtype.bits
+    memory = Memory(STREAM, ceil(image.bytes), STREAM)
+    called = name or f"{image.name}.{STREAM}"
+    return draft.arrives(
+        Buffer(called, image.name, STREAM, shape, bits, packed(shape, bits)), memory
+    )

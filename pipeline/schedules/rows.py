@@ -12,6 +12,7 @@ from typing import Literal
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Step, whole
+from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, all_of, needs
 from pipeline.schedules.draft import Draft, MayOverlap
 
@@ -27,6 +28,13 @@ class RowStep:
 
 
 @dataclass(frozen=True)
+class Arrive:
+    """Row ``row`` of the input comes in."""
+
+    row: int
+
+
+@dataclass(frozen=True)
 class Resident:
     """The input, where it is there from the start: its rows die one by one, where they lie."""
 
@@ -38,6 +46,18 @@ class Resident:
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """The input, where it comes in row by row; ``Arrive`` says when."""
+
+    tensor: str
+
+    def steps(self, draft: Draft) -> list[Step]:
+        arriving(draft, draft.graph.tensors[self.tensor])
+        draft.hold_rows(self.tensor)
+        return []
+
+
+@dataclass(frozen=True)
 class Rows:
     """
     Attributes:
@@ -45,12 +65,13 @@ class Rows:
         whole: tensors that lie in one piece, such as the network's output.
     """
 
-    order: tuple[RowStep, ...]
+    order: tuple[RowStep | Arrive, ...]
     whole: frozenset[str] = frozenset()
 
     def steps(self, draft: Draft) -> list[Step]:
-        summed = {step.op.output for step in self.order if step.kind == "open"}
-        for op in dict.fromkeys(step.op for step in self.order):
+        made = [step for step in self.order if isinstance(step, RowStep)]
+        summed = {step.op.output for step in made if step.kind == "open"}
+        for op in dict.fromkeys(step.op for step in made):
             if op.output in summed:
                 draft.sums(op.output, bits=32)
             elif rows_of(draft.graph, op.output) > 1:
@@ -59,7 +80,11 @@ class Rows:
                 draft.hold(op.output)
         return [self._step(draft, step) for step in self.order]
 
-    def _step(self, draft: Draft, step: RowStep) -> Step:
+    def _step(self, draft: Draft, step: RowStep | Arrive) -> Step:
+        if isinstance(step, Arrive):
+            (source,) = draft.arriving.values()
+            box = (Range(step.row, 1), *all_of(source.shape[1:]))
+            return draft.move(source, draft.buffer(draft.home[source.tensor]), box)
         op = step.op
         if step.kind == "make":
             return _made(draft, op, step.row)

@@ -11,23 +11,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.schedules.bounds import Range, all_of, needs
-from pipeline.schedules.rows import RowStep, rows_of
+from pipeline.schedules.rows import Arrive, RowStep, rows_of
 
 
 def on_demand(
-    graph: Graph, operators: Sequence[Operator], present: Iterable[str], target: str
-) -> tuple[RowStep, ...]:
-    """The rows of ``target``, made by ``operators`` from tensors that are ``present`` whole."""
-    return _Demand(graph, operators, present).run(target)
+    graph: Graph,
+    operators: Sequence[Operator],
+    present: Iterable[str],
+    target: str,
+    streamed: str = "",
+) -> tuple[RowStep | Arrive, ...]:
+    """The rows of ``target``, made by ``operators`` from tensors that are ``present`` whole, and
+    from ``streamed``, whose rows come in one after the other."""
+    return _Demand(graph, operators, present, streamed).run(target)
 
 
 class _Demand:
-    def __init__(self, graph: Graph, operators: Sequence[Operator], present: Iterable[str]) -> None:
+    def __init__(
+        self, graph: Graph, operators: Sequence[Operator], present: Iterable[str], streamed: str
+    ) -> None:
         self.graph, self.makers = graph, {op.output: op for op in operators}
+        self.streamed, self.arrived = streamed, 0
         self.present, self.done = frozenset(present), set[tuple[str, int]]()
-        self.steps: list[RowStep] = []
+        self.steps: list[RowStep | Arrive] = []
 
-    def run(self, target: str) -> tuple[RowStep, ...]:
+    def run(self, target: str) -> tuple[RowStep | Arrive, ...]:
         """Without recursion: networks are deeper than Python's stack."""
         pending = [self._want(target, range(rows_of(self.graph, target)))]
         while pending:
@@ -41,6 +49,11 @@ class _Demand:
     def _want(self, tensor: str, rows: Iterable[int]) -> Iterator[tuple[str, Iterable[int]]]:
         """What has to be wanted first, then the rows."""
         if tensor in self.present:
+            return
+        if tensor == self.streamed:
+            until = max(rows, default=-1) + 1
+            self.steps += map(Arrive, range(self.arrived, until))
+            self.arrived = max(self.arrived, until)
             return
         op = self.makers[tensor]
         for row in rows:
