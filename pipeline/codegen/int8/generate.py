@@ -90,6 +90,8 @@ def generate(
 def _check(graph: Graph, plan: Plan) -> None:
     if plan.graph != graph.name:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
+    if plan.frames > 1:
+        raise ThimbleError(f"code for this core computes one frame at a time, not {plan.frames}")
     if sum(bool(track.steps) for track in plan.tracks) > 1:
         raise ThimbleError("code for this core runs one track of steps")
 

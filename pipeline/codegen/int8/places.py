@@ -67,7 +67,7 @@ class Places:
 
     entries: list[int] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
-    layouts: dict[str, Layout] = field(default_factory=dict)
+    layouts: dict[tuple[str, tuple[int, int]], Layout] = field(default_factory=dict)
     held: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def layout(self, buffer: Buffer) -> Layout:
@@ -75,9 +75,10 @@ class Places:
         Raises:
             ThimbleError: for elements that do not begin at bytes.
         """
-        if buffer.name not in self.layouts:
-            self.layouts[buffer.name] = self._layout(buffer)
-        return self.layouts[buffer.name]
+        place = buffer.name, buffer.extent  # of a copy
+        if place not in self.layouts:
+            self.layouts[place] = self._layout(buffer)
+        return self.layouts[place]
 
     def _layout(self, buffer: Buffer) -> Layout:
         if buffer.bits < 8 or not buffer.starts_on_bytes:

@@ -24,7 +24,7 @@ from pipeline.codegen.render import static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Buffer, Plan, Slice
+from pipeline.plan.vocabulary import Buffer, Lin, Plan, Slice
 
 ARENA = "nn_arena"
 
@@ -52,7 +52,7 @@ class Program:
         self.places = Places()
         self.orders = Lines()
         self.permutations = Permutations()
-        self._apart: dict[tuple[str, str], bool] = {}
+        self._apart: dict[tuple[object, ...], bool] = {}
 
     @property
     def tables(self) -> tuple[Places, Lines, Permutations]:
@@ -60,7 +60,17 @@ class Program:
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
-        return self.plan.buffer[piece.buffer]
+        """The place that a slice lies in.
+
+        Raises:
+            ThimbleError: when a loop chooses among several.
+        """
+        buffer = self.plan.buffer[piece.buffer]
+        if buffer.copies == 1:
+            return buffer
+        if isinstance(piece.copy, Lin):
+            raise ThimbleError(f"{buffer.name}: code for this core knows which of its copies it is")
+        return buffer.at(piece.copy)
 
     def box(self, piece: Slice) -> tuple[Span, ...]:
         shape = self.buffer(piece).shape
@@ -148,7 +158,7 @@ class Program:
         """Whether two buffers share no byte."""
         if one.memory != other.memory or "constant" in (one.role, other.role):
             return True
-        key = (one.name, other.name)
+        key = (one.name, one.extent, other.name, other.extent)
         if key not in self._apart:
             disjoint = not one.meets(other)
             if not disjoint:

@@ -15,6 +15,7 @@ from pipeline.codegen import generate, int8
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
+from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -294,3 +295,29 @@ def test_large_tables_are_strings(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, apart(graph), sanitize=False)
     assert agrees(native)
     assert '_weights[] =\n    "\\' in native.files["model.c"]
+
+
+def test_refuses_frames_in_flight_and_copies_that_a_loop_chooses() -> None:
+    graph, plan = small()
+    refused(graph, replace(plan, frames=2), "one frame at a time, not 2")
+    several = changed(plan, "conv0", copies=2, copy_stride=1 << 12)
+    step, *rest = several.tracks[0].steps
+    turning = replace(step, out=replace(step.out, copy=at("n", 1)))
+    refused(
+        graph, stepped(several, Loop("n", 2, (turning,)), *rest), "conv0: .* which of its copies"
+    )
+
+
+def test_a_slice_lies_in_the_copy_that_it_names(tmp_path: Path) -> None:
+    graph, plan = small()
+    stride = 1 << 12
+    several = changed(plan, "conv0", copies=3, copy_stride=stride)
+    first, second = several.tracks[0].steps
+    written = replace(first, out=replace(first.out, copy=4))
+    read = replace(second, ins=(replace(second.ins[0], copy=1), *second.ins[1:]))
+    moved = stepped(several, written, read)
+    verify(moved, graph)
+    native = Native(tmp_path, graph, moved)
+    assert agrees(native)
+    base = plan.buffer["conv0"].map.base  # type: ignore[union-attr]
+    assert f"nn_arena[{(base + stride) // 2}]" in native.files["model.c"]
