@@ -18,6 +18,7 @@ PACKAGE = "pipeline."
 RENAMED = {
     "pipeline.strategies.partial.partial.Partial": "pipeline.strategies.partial.Partial",
     "pipeline.strategies.patch.patch.Patch": "pipeline.strategies.patch.Patch",
+    "pipeline.strategies.swap.swap.Swap": "pipeline.strategies.swap.Swap",
 }
 """Classes that were elsewhere, and where they are now."""
 

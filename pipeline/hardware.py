@@ -225,6 +225,11 @@ class Hardware:
         )
 
     @property
+    def storage(self) -> Memory | None:
+        """The memory that plans swap with."""
+        return next((memory for memory in self.memories if memory.kind == "block"), None)
+
+    @property
     def ram_in_one_piece(self) -> int:
         """Bytes of the chip's RAM from its first region on; 0 where regions are not known."""
         inside = [region for region in self.regions if not region.external]

@@ -100,6 +100,44 @@ def test_what_has_moved_is_where_it_says() -> None:
         assert (ROOT / closure.target_file(config.own_target({"_target_": new}))).is_file()
 
 
+VOCABULARY = {"pipeline.plan.vocabulary", "pipeline.plan.steps"}
+STEPS = {"Compute", "Clear", "Finish", "Move", "Signal", "Wait", "Loop"}
+
+
+@pytest.mark.parametrize("name", sources("pipeline/*.py", "stages/*.py"))
+def test_only_schedules_make_steps(name: str) -> None:
+    """Others propose regions, or change steps that are there (``replace``)."""
+    made = steps_made((ROOT / name).read_text())
+    assert not made or package(name) == "schedules", f"{name} makes {', '.join(sorted(made))}"
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("from pipeline.plan.vocabulary import Move\nMove(a, b)", {"Move"}),
+        ("from pipeline.plan.steps import Loop as Again\nx = [Again('n', 2, ())]", {"Loop"}),
+        ("from pipeline.plan import vocabulary as words\nwords.Wait('io', 1)", {"Wait"}),
+        ("import pipeline.plan.steps\npipeline.plan.steps.Signal('io')", {"Signal"}),
+        ("from pipeline.plan.vocabulary import Move\nisinstance(a, Move)", set()),
+        ("class Move: ...\nMove()", set()),
+        ("from pipeline.plan.vocabulary import Move\nmatch a:\n  case Move(src=b): pass", set()),
+    ],
+)
+def test_makers_of_steps_are_seen(source: str, made: set[str]) -> None:
+    assert steps_made(source) == made
+
+
+def steps_made(source: str) -> set[str]:
+    """Kinds of steps that are called by a name, or as an attribute of a module."""
+    tree, names = ast.parse(source), dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in VOCABULARY:
+            names |= {alias.asname or alias.name: alias.name for alias in node.names}
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    found = {names.get(f.id, "") for f in called if isinstance(f, ast.Name)}
+    return STEPS & (found | {f.attr for f in called if isinstance(f, ast.Attribute)})
+
+
 def test_files_are_short() -> None:
     written = [name for name in sources(*KINDS) if "/golden/" not in name]
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name in written}

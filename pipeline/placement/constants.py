@@ -1,23 +1,49 @@
-"""Where the constants of a graph lie."""
+"""Where the constants of a graph lie, and what lies on a card."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
+from pipeline.hardware import Hardware, Memory
 from pipeline.placement.blocks import round_up
 from pipeline.plan.vocabulary import Buffer, packed
 
 
-def constants(graph: Graph, hardware: Hardware, arena_nibbles: int) -> tuple[Buffer, ...]:
-    """Every constant, packed, one after the other, each from a byte on; above the arena where both
-    share a memory."""
+def constants(
+    graph: Graph, hardware: Hardware, arena_nibbles: int, but: Collection[str] = ()
+) -> tuple[Buffer, ...]:
+    """Every constant, ``but`` those that lie elsewhere, packed, one after the other, each from a
+    byte on; above the arena where both share a memory."""
     memory, result = hardware.weight_memory, list[Buffer]()
     base = arena_nibbles if memory == hardware.activation_memory else 0
     for name in graph.constants:
+        if name in but:
+            continue
         tensor = graph.tensors[name]
         bits = tensor.dtype.bits
         base = round_up(base, 2)
         address = packed(tensor.shape, bits, base)
         result.append(Buffer(name, name, memory, tensor.shape, bits, address, "constant"))
         base += tensor.size * (bits // 4)
+    return tuple(result)
+
+
+def stored(
+    tensors: Iterable[str], graph: Graph, memory: Memory, frames: int = 1
+) -> tuple[Buffer, ...]:
+    """``tensors`` whole, each from a granule of ``memory`` on; activations once for each frame."""
+    granule, base, result = 2 * memory.granule_bytes, 0, list[Buffer]()
+    for name in tensors:
+        tensor, fixed = graph.tensors[name], name in graph.constants
+        bits, copies = tensor.dtype.bits, 1 if fixed else frames
+        size = round_up(tensor.size * (bits // 4), granule)
+        result.append(
+            Buffer(
+                name, name, memory.name, tensor.shape, bits, packed(tensor.shape, bits, base),
+                "constant" if fixed else "activation",
+                copies=copies, copy_stride=size if copies > 1 else 0,
+            )
+        )  # fmt: skip
+        base += size * copies
     return tuple(result)

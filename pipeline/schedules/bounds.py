@@ -25,6 +25,12 @@ class Range(NamedTuple):
     def moves(self) -> bool:
         return isinstance(self.low, Lin) and bool(self.low.coef)
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """From where to where, of a range that does not move."""
+        assert isinstance(self.low, int)
+        return self.low, self.low + self.size
+
     def clipped(self, extent: int) -> Range:
         """The part of a range that does not move inside of an axis of ``extent``."""
         if isinstance(self.low, Lin):
@@ -45,9 +51,9 @@ def all_of(shape: Sequence[int]) -> Box:
     return tuple(Range(0, extent) for extent in shape)
 
 
-def part(buffer: Buffer, box: Box) -> Slice:
-    """``box`` of ``buffer``."""
-    return Slice(buffer.name, tuple(r.low for r in box), tuple(r.size for r in box))
+def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
+    """``box`` of a copy of ``buffer``."""
+    return Slice(buffer.name, tuple(r.low for r in box), tuple(r.size for r in box), copy)
 
 
 def operands(op: Operator, tensors: Tensors) -> list[Operand]:
@@ -78,29 +84,44 @@ def needs(op: Operator, tensors: Tensors, made: Box, completed: bool = True) -> 
     return found
 
 
+def added(op: Operator, tensors: Tensors, made: Box, some: Range) -> dict[str, Box]:
+    """As ``needs``, of sums to which the indices ``some`` of the last axis that each goes over are
+    added: that of every operand of an operator without groups."""
+    found = needs(op, tensors, made, completed=False)
+    return {name: (*box[:-1], some) for name, box in found.items()}
+
+
 def read(window: Window, made: Box, extents: Sequence[int], extent: int) -> Range:
     """The indices that the outputs ``made``, of a tensor of ``extents``, read through ``window``
     along an axis of ``extent``; all of them where that can't be said for every pass of a loop."""
     if window.axis is None:
-        return _reach(window, 0, 1)
+        return reach(window, 0, 1)
     low, size = made[window.axis]
     if window.divide >= extents[window.axis]:
-        return _reach(window, 0, 1)
+        return reach(window, 0, 1)
     if window.divide == 1:
-        return _reach(window, low, size)
+        return reach(window, low, size)
     if isinstance(low, int):
         first, last = low // window.divide, (low + size - 1) // window.divide
-        return _reach(window, first, last - first + 1)
+        return reach(window, first, last - first + 1)
     if all(n % window.divide == 0 for n in (low.const, size, *(f for _, f in low.coef))):
         coef = tuple((name, factor // window.divide) for name, factor in low.coef)
-        return _reach(window, Lin(low.const // window.divide, coef), size // window.divide)
+        return reach(window, Lin(low.const // window.divide, coef), size // window.divide)
     return Range(0, extent)
 
 
-def _reach(window: Window, low: Index, size: int) -> Range:
+def reach(window: Window, low: Index, size: int) -> Range:
     """What ``size`` steps of the window from step ``low`` on cover."""
     taps = (window.count - 1) * window.dilation + 1
     return Range(_scaled(low, window.stride, window.offset), (size - 1) * window.stride + taps)
+
+
+def taps(window: Window, made: Iterable[int], extent: int) -> set[int]:
+    """The indices of an axis of ``extent`` that steps ``made`` of the window read, one by one: not
+    those between them."""
+    lows = (index * window.stride + window.offset for index in made)
+    every = {low + tap * window.dilation for low in lows for tap in range(window.count)}
+    return {index for index in every if 0 <= index < extent}
 
 
 def _scaled(index: Index, factor: int, offset: int) -> Index:

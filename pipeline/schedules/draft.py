@@ -6,7 +6,7 @@ becomes a plan). Every map begins at nibble 0 until placement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -14,8 +14,8 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware, Memory
-from pipeline.kernels import Form, natural_unit, offers
-from pipeline.placement.constants import constants
+from pipeline.kernels import Form, Kernel, natural_unit, offers
+from pipeline.placement.constants import constants, stored
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -24,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Move,
     Rows,
     Slice,
+    Step,
     packed,
     whole,
 )
@@ -77,8 +78,11 @@ class Draft:
         accumulator_bits: of sums that loops add to.
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
-        arriving: the input where it comes in element by element; ``memories``: what it comes from.
         overlaps: what may lie over what it is made of.
+        frames: that are in flight together.
+        elsewhere: buffers that need no place, by name: the input where it comes in element by
+            element, tensors on a card; ``memories``: those of them that the board does not have.
+        beside: the steps of other tracks than the processor's, by the name of the track.
     """
 
     graph: Graph
@@ -87,18 +91,21 @@ class Draft:
     accumulator_bits: int = 32
     held: dict[str, Held] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)
-    arriving: dict[str, Buffer] = field(default_factory=dict)
+    frames: int = 1
+    elsewhere: dict[str, Buffer] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
     overlaps: list[MayOverlap] = field(default_factory=list)
+    beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
+        self.kernels: dict[Hashable, Kernel | None] = {}
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
             return self.held[name].buffer
-        return self.arriving.get(name) or self.fixed[name]
+        return self.elsewhere.get(name) or self.fixed[name]
 
     # --- what is held
 
@@ -141,10 +148,16 @@ class Draft:
 
     def arrives(self, buffer: Buffer, memory: Memory) -> Buffer:
         """The input comes in through ``buffer``, which needs no place."""
-        self.arriving[buffer.name] = buffer
+        self.elsewhere[buffer.name] = buffer
         self.home[buffer.tensor] = buffer.name
         self.memories.append(memory)
         return buffer
+
+    def store(self, tensors: Iterable[str], memory: Memory) -> None:
+        """``tensors`` lie in ``memory``, whole, activations once for each frame."""
+        for buffer in stored(tensors, self.graph, memory, self.frames):
+            self.elsewhere[buffer.name] = buffer
+            self.home[buffer.tensor] = buffer.name
 
     def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
         """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""
@@ -221,14 +234,22 @@ class Draft:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
         form = self._form(step, overlaps)
-        able = [k for k in offers(form, self.hardware) if self.scratch or not k.scratch_bytes(form)]
-        if not able:
+        kernel = self._kernel(form)
+        if kernel is None:
             return replace(step, unit=natural_unit(form))
-        kernel = able[0]
         step = replace(step, kernel=kernel.name, unit=kernel.unit(form))
         if needed := kernel.scratch_bytes(form):
             step = replace(step, scratch=(self._scratch(op.output, needed, within),))
         return step
+
+    def _kernel(self, form: Form) -> Kernel | None:
+        """Asked once for each form: tiles are many and alike."""
+        key = form.op.name, form.partial, form.overlaps, tuple(form.parts.items())
+        if key not in self.kernels:
+            able = offers(form, self.hardware)
+            allowed = (k for k in able if self.scratch or not k.scratch_bytes(form))
+            self.kernels[key] = next(allowed, None)
+        return self.kernels[key]
 
     def _named(self, step: Compute) -> set[str]:
         return {step.out.buffer, *(piece.buffer for piece in step.ins)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple, Protocol
@@ -16,6 +16,9 @@ from pipeline.placement.place import EFFORT, Placed, load, place
 from pipeline.plan.vocabulary import Buffer, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import lifetimes
+
+PROCESSOR = "cpu"
+"""The track of what computes."""
 
 Notes = tuple[tuple[str, bool | int | float | str], ...]
 
@@ -50,18 +53,21 @@ class Laid:
 
     def plan(self, strategy: str, notes: Notes = ()) -> Plan:
         draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
-        fixed = constants(graph, hardware, self.cells)
+        fixed = constants(graph, hardware, self.cells, draft.elsewhere)
         held = [self._placed(each) for each in draft.held.values()]
-        image = next(b for b in (*draft.arriving.values(), *held) if b.tensor == graph.input)
+        elsewhere = tuple(draft.elsewhere.values())
+        image = next(b for b in (*elsewhere, *held) if b.tensor == graph.input)
+        resident = (image, *(b for b in elsewhere if b.role == "constant"), *fixed)
         return Plan(
             graph.name,
             strategy,
             (*hardware.memories, *draft.memories),
-            (*draft.arriving.values(), *held, *fixed),
-            (Track("cpu", self.body),),
-            (image.name, *(buffer.name for buffer in fixed)),
+            (*elsewhere, *held, *fixed),
+            (Track(PROCESSOR, self.body), *(Track(*each) for each in draft.beside.items())),
+            tuple(buffer.name for buffer in resident),
             draft.home[graph.output],
             notes,
+            draft.frames,
         )
 
     def _placed(self, held: Held) -> Buffer:
@@ -100,10 +106,11 @@ def laid_at(
     hardware: Hardware,
     cells: int,
     at: Mapping[str, int],
+    frames: int = 1,
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
-    of their own where ``at`` says. Kernels have no scratch."""
-    draft = Draft(graph, hardware, scratch=False)
+    of their own where ``at`` says. Kernels have no scratch: nothing was left for it."""
+    draft = Draft(graph, hardware, scratch=False, frames=frames)
     body = tuple(step for region in regions for step in region.steps(draft))
     addresses = {(name, 0): 0 if held.placed else at[name] for name, held in draft.held.items()}
     return Laid(draft, body, Placed((), cells, cells), addresses)
@@ -149,7 +156,8 @@ def _placed(draft: Draft, body: tuple[Step, ...], keep_input: bool, effort: int)
 def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _Needs:
     graph, held = draft.graph, draft.held
     given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
-    resident = [] if draft.arriving else list(given[0])
+    outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
+    resident = [] if outside else list(given[0])
     last = [*held[draft.home[end]].keys, *(resident if keep_input else ())]
     lives = lifetimes(body, held, resident, last)
     at: dict[Key, Place] = {}
@@ -215,11 +223,13 @@ def alignment(buffer: Buffer, hardware: Hardware) -> int:
     return max(2 * hardware.alignment_bytes, least)
 
 
-def room(graph: Graph, hardware: Hardware) -> int:
-    """Nibbles that the board leaves to the arena."""
+def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:
+    """Nibbles that the board leaves to the arena; ``but``: constants that lie elsewhere."""
     name = hardware.activation_memory
     held = next(memory.bytes for memory in hardware.memories if memory.name == name)
-    weights = graph.weight_bytes if hardware.weight_memory == name else 0
+    weights = 0.0
+    if hardware.weight_memory == name:
+        weights = graph.weight_bytes - sum(graph.tensors[each].bytes for each in but)
     stack = hardware.stack_reserve_bytes if hardware.stack_memory == name else 0
     return 2 * int(held - stack - weights)
 

@@ -12,7 +12,7 @@ from pipeline.artifacts import write_json
 from pipeline.hardware import Power
 from pipeline.metrics import METRICS
 from pipeline.runner.results import known
-from pipeline.strategies.swap.swap import Swap
+from pipeline.strategies.swap import Swap
 from tests.strategies.swap.nets import random_chain
 from tests.timing.toys import slow
 

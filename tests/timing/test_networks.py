@@ -11,7 +11,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates, Transfers, work
-from pipeline.strategies.swap.swap import Swap
+from pipeline.strategies.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.states import states
 from pipeline.timing.summary import summary

@@ -14,8 +14,14 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.swap import best, swapnn
-from tests.strategies.swap.nets import alexnet, board, mobilenet, paper_rates, vgg16
+from tests.strategies.swap.nets import (
+    alexnet,
+    best_plan,
+    mobilenet,
+    paper_rates,
+    swapnn_plan,
+    vgg16,
+)
 
 KIB = 1024
 MOST_SECONDS = 20
@@ -28,10 +34,9 @@ TILES = ((128, 512, 1), (128, 8192, 10), (16, 512, 1))
 def plans(graph: Graph) -> Iterator[tuple[str, bool, Plan]]:
     """(what, whether an experiment proves it, the plan)."""
     rates = paper_rates(graph)
-    yield "best schedule", True, best.plan(graph, board(512 * KIB), "swap", 1, rates)
+    yield "best schedule", True, best_plan(graph, 512 * KIB, 1, rates)
     for buffer_kib, sram_kib, frames in TILES:
-        hardware, room = board(sram_kib * KIB), buffer_kib * KIB
-        plan = swapnn.plan(graph, hardware, "swap", room, (1, 2, 1), frames, rates)
+        plan = swapnn_plan(graph, sram_kib * KIB, buffer_kib * KIB, frames, rates)
         tiles = (buffer_kib, sram_kib, frames)
         yield f"{buffer_kib} KiB tiles, frames: {frames}", tiles == TILES[0], plan
 

@@ -3,9 +3,7 @@ take no memory), random small ones with, and a board with a card."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import cast
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +14,13 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import FixedPoint, Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor
-from pipeline.hardware import Hardware, Memory
+from pipeline.hardware import Card, Hardware
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.strategies.swap.layers import layers
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.lower import Laid, laid_at
+from pipeline.search.swap import best, swapnn
+from pipeline.search.swap.layers import Proposal, layers
+from tests.strategies import chains
 
 INT8, INT32 = DType(8, True), DType(32, True)
 SCALE = FixedPoint.of(np.array([0.01]))
@@ -138,14 +140,27 @@ def paper_rates(graph: Graph) -> Rates:
 
 
 def board(sram_bytes: int) -> Hardware:
-    """What planners ask of a board."""
-    memories = (
-        Memory("sram", sram_bytes),
-        Memory("flash", 1 << 20, "rom"),
-        Memory("card", 1 << 33, "block", 512),
-    )
-    what = {"name": "test", "sram_bytes": sram_bytes, "stack_reserve_bytes": 0}
-    return cast(Hardware, SimpleNamespace(**what, memories=memories))
+    """A board with a card."""
+    plain = chains.board(streams=False, weights_in="flash", sram_bytes=sram_bytes)
+    return replace(plain, card=Card(bytes=1 << 33))
+
+
+def best_plan(graph: Graph, sram_bytes: int, frames: int, rates: Rates) -> Plan:
+    """Of the scheduler ``best``, for a card of other rates than a board's."""
+    found = best.search(graph, layers(graph), sram_bytes, frames, rates)
+    return laid(found, graph, board(sram_bytes), frames).plan("swap", found.notes)
+
+
+def swapnn_plan(
+    graph: Graph, sram_bytes: int, buffer_bytes: int, frames: int, rates: Rates
+) -> Plan:
+    pools = swapnn.pools(sram_bytes, buffer_bytes, (1, 2, 1))
+    found = swapnn.schedule(graph, layers(graph), pools, frames, rates)
+    return laid(found, graph, board(sram_bytes), frames).plan("swap", found.notes)
+
+
+def laid(found: Proposal, graph: Graph, hardware: Hardware, frames: int) -> Laid:
+    return laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
 
 
 def random_chain(seed: int) -> Graph:

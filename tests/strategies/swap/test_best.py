@@ -12,14 +12,13 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
-from pipeline.strategies.swap import best
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.segments import needed, turns
+from pipeline.search.swap.layers import layers
+from pipeline.search.swap.segments import needed, turns
 from tests.strategies.swap.nets import (
     SECONDS,
     Chain,
     alexnet,
-    board,
+    best_plan,
     mobilenet,
     paper_rates,
     random_chain,
@@ -32,7 +31,7 @@ KIB = 1024
 
 
 def seconds(graph: Graph, sram_kib: int, frames: int) -> float:
-    notes = dict(best.plan(graph, board(sram_kib * KIB), "swap", frames, paper_rates(graph)).notes)
+    notes = dict(best_plan(graph, sram_kib * KIB, frames, paper_rates(graph)).notes)
     makespan_us, bound_us = float(notes["makespan_us"]), float(notes["bound_us"])
     assert makespan_us >= bound_us
     return makespan_us / 1e6
@@ -62,7 +61,7 @@ def computes_what_the_graph_computes(seed: int) -> bool:
     sram_bytes = int(rng.choice([400, 700, 1500, 3000, 8000]))
     frames = int(rng.choice([1, 1, 2, 3]))
     rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2, 3.0), Transfers(0.3, 5.0))
-    plan = best.plan(graph, board(sram_bytes), "swap", frames, rates)
+    plan = best_plan(graph, sram_bytes, frames, rates)
     if roomy(plan).memories != plan.memories:
         return False
     notes = dict(plan.notes)

@@ -12,11 +12,11 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.strategies.swap import best
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.search import least_bytes
-from pipeline.strategies.swap.swap import Swap
-from tests.strategies.swap.nets import Chain, board, random_chain
+from pipeline.search.swap import best
+from pipeline.search.swap.layers import layers
+from pipeline.search.swap.search import least_bytes
+from pipeline.strategies.swap import Swap
+from tests.strategies.swap.nets import Chain, best_plan, random_chain
 from tests.tiers import quick
 from tests.timing.toys import slow
 
@@ -65,6 +65,6 @@ def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
     graph = random_chain(seed)
     parts = layers(graph)
     assert best.fastest(graph, parts, least_bytes(parts), 1, RATES) is not None
-    plan = best.plan(graph, board(16), "swap", 1, RATES)
+    plan = best_plan(graph, 16, 1, RATES)
     (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
     assert has.bytes == 16 < sram.bytes <= least_bytes(parts)

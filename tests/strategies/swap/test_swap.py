@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Card
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.swap import Swap
-from pipeline.strategies.swap.tiles import tilings
+from pipeline.hardware import Card, Hardware, Region
+from pipeline.kernels import Form, named
+from pipeline.plan.unrolled import unroll
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute
+from pipeline.search.swap.layers import layers
+from pipeline.search.swap.tiles import tilings
+from pipeline.strategies.swap import Swap
 from tests.strategies.swap.nets import alexnet, board, random_chain
 
 
-def with_card(sram_bytes: int) -> Any:
+def with_card(sram_bytes: int) -> Hardware:
     """A board with what times are made of."""
     card = Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7)
-    plain = vars(board(sram_bytes))
-    return SimpleNamespace(**plain, cycles_per_mac=1.0, clock_hz=100_000_000, card=card)
+    return replace(board(sram_bytes), clock_hz=100_000_000, card=card)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,32 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> N
 
 
 def test_a_board_without_a_card_is_refused() -> None:
-    hardware = with_card(4096)
-    hardware.memories = hardware.memories[:2]
+    hardware = replace(with_card(4096), card=Card())
     with pytest.raises(ThimbleError, match="test has none; try hardware=stm32f746g_sd"):
         Swap().plan(random_chain(3), hardware)
+
+
+@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+def test_arenas_and_cards_have_the_boards_names(scheduler: Any) -> None:
+    """On a board whose arena lies in a memory of its own, nothing lies in the chip's."""
+    outside = Region("dram", 0, 1 << 16, external=True)
+    hardware = replace(with_card(64), regions=(outside,), activations_in="sdram")
+    graph = random_chain(3)
+    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(graph, hardware)
+    assert {buffer.memory for buffer in plan.buffers} == {"dram", "flash", "card"}
+    assert verify(plan, graph).steps
+
+
+@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+def test_every_step_names_a_kernel_that_takes_it(scheduler: Any) -> None:
+    graph, hardware = random_chain(3), replace(with_card(8192), core="cortex_m", cpu="cortex-m7")
+    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(graph, hardware)
+    steps = [step for step, _ in unroll(plan.tracks[0].steps, {}) if isinstance(step, Compute)]
+    assert {step.op for step in steps} == {op.name for op in graph.operators}
+    for step in set(steps):
+        form = Form.of(step, plan.buffer, graph)
+        kernel = named(step.kernel, form, hardware)
+        assert kernel.accepts(form) and step.unit == kernel.unit(form) and not step.scratch
 
 
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])

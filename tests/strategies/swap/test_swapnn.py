@@ -13,14 +13,14 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan, PlanError
-from pipeline.strategies.swap import swapnn
+from pipeline.search.swap import swapnn
 from tests.strategies.swap.nets import (
     SECONDS,
     alexnet,
-    board,
     mobilenet,
     paper_rates,
     random_chain,
+    swapnn_plan,
     vgg16,
 )
 
@@ -28,8 +28,7 @@ KIB = 1024
 
 
 def planned(graph: Graph, sram_kib: int, frames: int) -> Plan:
-    sram = sram_kib * KIB
-    return swapnn.plan(graph, board(sram), "swap", 128 * KIB, (1, 2, 1), frames, paper_rates(graph))
+    return swapnn_plan(graph, sram_kib * KIB, 128 * KIB, frames, paper_rates(graph))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_loss_over_ten_frames_at_8_mib(network: Callable[[], Graph], loss: float
 def test_a_plan_of_75_831_tasks_is_small() -> None:
     graph = vgg16()
     rates = paper_rates(graph)
-    plan = swapnn.plan(graph, board(512 * KIB), "swap", 16 * KIB, (1, 2, 1), 1, rates)
+    plan = swapnn_plan(graph, 512 * KIB, 16 * KIB, 1, rates)
     assert dict(plan.notes)["io_tasks"] == 75_831
     assert sum(len(track.steps) for track in plan.tracks) < 8_000
 
@@ -73,9 +72,8 @@ def computes_what_the_graph_computes(seed: int, sizes: tuple[int, ...]) -> bool:
     sram_bytes = buffer_bytes * int(rng.choice([4, 5, 8, 11]))
     frames = int(rng.choice([1, 1, 2, 3]))
     rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2), Transfers(0.3))
-    shares = (1, 2, 1)
     try:
-        plan = swapnn.plan(graph, board(sram_bytes), "swap", buffer_bytes, shares, frames, rates)
+        plan = swapnn_plan(graph, sram_bytes, buffer_bytes, frames, rates)
     except ThimbleError as error:
         assert not isinstance(error, PlanError)
         return False
@@ -119,10 +117,10 @@ def test_too_little_sram_for_the_pools_gives_the_fewest_buffers() -> None:
 
 
 def test_an_order_without_room_deadlocks_and_says_so() -> None:
-    from pipeline.strategies.swap.algorithm1 import Algorithm1
-    from pipeline.strategies.swap.cuts import cut
-    from pipeline.strategies.swap.layers import layers
-    from pipeline.strategies.swap.tiles import tilings
+    from pipeline.search.swap.algorithm1 import Algorithm1
+    from pipeline.search.swap.cuts import cut
+    from pipeline.search.swap.layers import layers
+    from pipeline.search.swap.tiles import tilings
 
     cuts = [cut(each) for each in tilings(layers(random_chain(3)), 512)]
     with pytest.raises(ThimbleError, match="Algorithm 1 deadlocks"):

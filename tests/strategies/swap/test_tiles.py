@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.strategies.swap.cuts import cut, even, sums
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.tiles import io_tasks, tiling, tilings
+from pipeline.search.swap.cuts import cut, even, sums
+from pipeline.search.swap.layers import layers
+from pipeline.search.swap.tiles import io_tasks, tiling, tilings
 from tests.graphs import Net
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, vgg16
 

@@ -8,26 +8,25 @@ from dataclasses import dataclass, field
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 from pipeline.plan.rates import Rates
-from pipeline.plan.vocabulary import Buffer, Compute, Move, Slice, Step
-from pipeline.strategies.swap.layers import Layer
-from pipeline.strategies.swap.places import window
-from pipeline.strategies.swap.program import Program, Span
-from pipeline.strategies.swap.segments import Rows, Segment, aligned, extent, row_bytes
+from pipeline.schedules.bounds import Box, Range, all_of
+from pipeline.schedules.swapped import Act, Window
+from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.program import Program, Span
+from pipeline.search.swap.segments import Rows, Segment, aligned, extent, row_bytes
 
 
 @dataclass(frozen=True)
 class Held:
-    """A buffer in SRAM whose first axis is a ring of ``rows``; a vector is one row."""
+    """A window whose first axis is a ring of ``rows``; a vector is one row."""
 
-    buffer: Buffer
-    base: int
+    window: Window
     rows: int
     row_bytes: int
-    copy_bytes: int = 0
     vector: bool = False
 
     def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
-        base = self.base + copy % self.buffer.copies * self.copy_bytes
+        window = self.window
+        base = window.base_bytes + copy % window.copies * window.copy_bytes
         low, high = rows
         if high - low >= self.rows:
             yield base, base + self.rows * self.row_bytes
@@ -37,14 +36,15 @@ class Held:
         for first, last in parts:
             yield base + first * self.row_bytes, base + last * self.row_bytes
 
-    def slice(self, rows: Rows, copy: int = 0) -> Slice:
-        """Of a feature map: whole rows."""
-        shape = self.buffer.shape
-        if self.vector:
-            return Slice(self.buffer.name, (0,) * len(shape), shape, copy)
-        rest = shape[1:]
-        lows = (rows[0], *(0 for _ in rest))
-        return Slice(self.buffer.name, lows, (rows[1] - rows[0], *rest), copy)
+    def box(self, rows: Rows, channels: Rows | None = None) -> Box:
+        """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
+        shape = self.window.tensor.shape
+        box = list(all_of(shape))
+        if not self.vector:
+            box[0] = Range(rows[0], rows[1] - rows[0])
+        if channels:
+            box[-1] = Range(channels[0], channels[1] - channels[0])
+        return tuple(box)
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Builder:
     sram_bytes: int
     rates: Rates
     program: Program = field(init=False)
-    buffers: dict[str, Buffer] = field(default_factory=dict)
+    windows: dict[str, Window] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.program = Program(self.sram_bytes)
@@ -92,7 +92,7 @@ def layout(segments: Sequence[Segment], sram_bytes: int) -> list[Layout]:
     result, low = list[Layout](), True
     end = sram_bytes // 16 * 16
     for number, segment in enumerate(segments):
-        if segment.source == "sram" and result:
+        if segment.source == "kept" and result:
             source, low = result[-1].target, not low
         else:
             low = number % 2 == 0
@@ -127,32 +127,31 @@ class _Run:
 
     def add(
         self, tensor: Tensor, base: int, sizes: Sequence[int], copies: int, step: int
-    ) -> Buffer:
-        # residents are one buffer, whichever segment speaks of it
+    ) -> Window:
+        # residents are one window, whichever segment speaks of it
         name = f"{tensor.name}@{base}.{sizes[0]}"
-        buffer = window(name, tensor, base, sizes, 8, copies, step)
-        self.builder.buffers[name] = buffer
-        return buffer
+        window = Window(name, tensor, base, tuple(sizes), 8, copies, step)
+        self.builder.windows[name] = window
+        return window
 
     def map(self, layer: Layer, source: bool, base: int, rows: int) -> Held:
         tensor = self.tensors[layer.source if source else layer.target]
         each, batch = row_bytes(layer, source), self.segment.batch
-        if extent(layer, source) == 1 or len(tensor.shape) == 1:
+        vector = extent(layer, source) == 1
+        if vector or len(tensor.shape) == 1:
             sizes, rows = tensor.shape, 1
         else:
             sizes = (rows, *tensor.shape[1:])
-        step = aligned(rows * each)
-        buffer = self.add(tensor, base, sizes, batch, step)
-        return Held(buffer, base, rows, each, step, extent(layer, source) == 1)
+        window = self.add(tensor, base, sizes, batch, aligned(rows * each))
+        return Held(window, rows, each, vector)
 
     def held_weights(self, n: int, layer: Layer, base: int) -> Held:
         tensor, segment = self.tensors[layer.weight], self.segment
         streamed = n == segment.streamed
         rows = min(segment.tile, layer.channels) if streamed else layer.channels
-        step = aligned(rows * layer.row_bytes)
-        copies = segment.copies if streamed else 1
-        buffer = self.add(tensor, base, (rows, *tensor.shape[1:]), copies, step)
-        return Held(buffer, base, rows, layer.row_bytes, step)
+        copies, sizes = segment.copies if streamed else 1, (rows, *tensor.shape[1:])
+        window = self.add(tensor, base, sizes, copies, aligned(rows * layer.row_bytes))
+        return Held(window, rows, layer.row_bytes)
 
     # --- steps
 
@@ -163,7 +162,7 @@ class _Run:
         if segment.batch > 1:
             self.read_ahead(segment.layers[0])
         for turn in segment.rings.turns:
-            if segment.source == "card":
+            if segment.source == "stored":
                 for number, frame in enumerate(frames):
                     arrived[number] = self.arrive(turn.reads[0], arrived[number], frame, number)
             for n, layer in enumerate(segment.layers):
@@ -177,7 +176,7 @@ class _Run:
                         self.read_weights(n, (0, layer.channels), 0)
                     for number, frame in enumerate(frames):
                         self.compute(n, rows, reads, (0, layer.channels), 0, frame, number)
-            if segment.target == "card":
+            if segment.target == "stored":
                 for number, frame in enumerate(frames):
                     self.store(turn.computes[-1], frame, number)
 
@@ -188,11 +187,9 @@ class _Run:
         low, high = max(rows[0], arrived), rows[1]
         if low >= high:
             return arrived
-        piece = held.slice((low, high), copy)
-        size = (high - low) * held.row_bytes
-        source = Slice(layer.source, piece.lo, piece.size, frame)
+        load = Act("load", held.window.name, copy, held.box((low, high)), frame)
         self.program.read(
-            self.rates.move_us(size, False), (Move(source, piece, frame),),
+            self.rates.move_us((high - low) * held.row_bytes, False), load,
             held.spans((low, high), copy),
             (layer.source, frame, low, high if layer.windows else layer.source_bytes),
         )  # fmt: skip
@@ -202,11 +199,9 @@ class _Run:
         held, layer = self.maps[-1], self.segment.layers[-1]
         if rows[0] >= rows[1]:
             return
-        piece = held.slice(rows, copy)
-        size = (rows[1] - rows[0]) * held.row_bytes
-        target = Slice(layer.target, piece.lo, piece.size, frame)
+        store = Act("store", held.window.name, copy, held.box(rows), frame)
         self.program.write(
-            self.rates.move_us(size, True), (Move(piece, target, frame),),
+            self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, True), store,
             held.spans(rows, copy), (layer.target, frame, *rows), extent(layer, False),
         )  # fmt: skip
 
@@ -219,17 +214,11 @@ class _Run:
     def read_weights(self, n: int, channels: Rows, copy: int) -> None:
         held, layer = self.weights[n], self.segment.layers[n]
         assert held is not None
-        piece = self.channels(held, channels, copy)
         size = min(channels[1], layer.channels) - channels[0]
         us = self.rates.move_us(size * layer.row_bytes, False)
-        source = Slice(layer.weight, piece.lo, piece.size)
+        load = Act("load", held.window.name, copy, held.box(channels))
         spans = list(held.spans((0, held.rows), copy))
-        self.program.read(us, (Move(source, piece),), spans, same=(layer.weight, channels[0]))
-
-    def channels(self, held: Held, channels: Rows, copy: int) -> Slice:
-        shape = held.buffer.shape
-        lows = (channels[0], *(0 for _ in shape[1:]))
-        return Slice(held.buffer.name, lows, (channels[1] - channels[0], *shape[1:]), copy)
+        self.program.read(us, load, spans, same=(layer.weight, channels[0]))
 
     def stream(self, n: int, layer: Layer, rows: Rows, reads: Rows, frames: Sequence[int]) -> None:
         tile = self.segment.tile
@@ -243,20 +232,16 @@ class _Run:
         self, n: int, rows: Rows, reads: Rows, channels: Rows, tile: int, frame: int, copy: int
     ) -> None:
         layer, source, target = self.segment.layers[n], self.maps[n], self.maps[n + 1]
-        weights, number = self.weights[n], self.tensors[layer.target].shape
-        out = target.slice(rows, copy)
-        first, size = channels[0], channels[1] - channels[0]
-        out = Slice(out.buffer, (*out.lo[:-1], first), (*out.size[:-1], size), copy)
-        ins = [source.slice(reads, copy)]
+        weights, depth = self.weights[n], layer.channels
+        given = [(source.window.name, copy)]
         spans = list(source.spans(reads, copy))
         if weights is not None:
-            ins.append(self.channels(weights, channels, tile))
+            given.append((weights.window.name, tile))
             spans += weights.spans((0, weights.rows), tile)
-        if layer.bias:
-            ins.append(Slice(layer.bias, (0,), self.tensors[layer.bias].shape))
+        box = target.box(rows, channels)
+        make = Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
         made = (rows[1] - rows[0]) / extent(layer, False)
-        share = made * (min(channels[1], number[-1]) - first) / number[-1]
-        step: Step = Compute(layer.name, out, tuple(ins), frame=frame)
+        share = made * (min(channels[1], depth) - channels[0]) / depth
         self.program.compute(
-            self.rates.compute_us(layer.work * share), (step,), spans, target.spans(rows, copy)
+            self.rates.compute_us(layer.work * share), make, spans, target.spans(rows, copy)
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.errors import ThimbleError
-from pipeline.strategies.swap.layers import Layer
+from pipeline.search.swap.layers import Layer
 
 
 @dataclass(frozen=True)

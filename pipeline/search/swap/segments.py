@@ -16,9 +16,12 @@ from functools import cached_property
 from typing import Literal
 
 from pipeline.plan.rates import Rates
-from pipeline.strategies.swap.layers import Layer
+from pipeline.schedules.bounds import reach
+from pipeline.search.swap.layers import Layer
 
-Place = Literal["sram", "card"]
+Place = Literal["kept", "stored"]
+"""In memory, whole; or on the card."""
+
 Rows = tuple[int, int]
 
 
@@ -68,9 +71,7 @@ def needed(layer: Layer, rows: Rows) -> Rows:
         return (0, 0)
     if layer.windows is None:
         return (0, 1)
-    low, high = layer.windows[0].span(*rows)
-    limit = layer.source_shape[0]
-    return max(0, min(low, limit)), max(0, min(high, limit))
+    return reach(layer.windows[0], rows[0], rows[1] - rows[0]).clipped(layer.source_shape[0]).ends
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,12 @@ class Segment:
     @cached_property
     def source_rows(self) -> int:
         whole = extent(self.layers[0], source=True)
-        return whole if self.source == "sram" or self.batch > 1 else self.rings.arriving
+        return whole if self.source == "kept" or self.batch > 1 else self.rings.arriving
 
     @cached_property
     def target_rows(self) -> int:
         whole = extent(self.layers[-1], source=False)
-        return whole if self.target == "sram" or self.batch > 1 else self.rings.target
+        return whole if self.target == "kept" or self.batch > 1 else self.rings.target
 
     @property
     def source_bytes(self) -> int:
@@ -178,9 +179,9 @@ class Segment:
                 total += number * rates.move_us(layer.weight_bytes, False, tiles)
             elif layer.weight:
                 total += rates.move_us(layer.weight_bytes, False)
-        if self.source == "card":
+        if self.source == "stored":
             total += self.batch * rates.move_us(self.layers[0].source_bytes, False, number)
-        if self.target == "card":
+        if self.target == "stored":
             total += self.batch * rates.move_us(self.layers[-1].target_bytes, True, number)
         return total
 
@@ -193,7 +194,7 @@ class Segment:
     def lead_us(self, rates: Rates) -> float:
         """Reading before the first computation, and writing after the last."""
         total, turns_ = 0.0, self.rings.turns
-        if self.source == "card":
+        if self.source == "stored":
             low, high = turns_[0].reads[0]
             size = (high - low) * row_bytes(self.layers[0], source=True)
             total += rates.move_us(size, False)
@@ -202,21 +203,8 @@ class Segment:
             first = weights[0]
             size = self.weight_bytes(first) // (self.copies if first == self.streamed else 1)
             total += rates.move_us(size, False)
-        if self.target == "card":
+        if self.target == "stored":
             low, high = turns_[-1].computes[-1]
             size = (high - low) * row_bytes(self.layers[-1], source=False)
             total += rates.move_us(size, True)
         return total
-
-
-def moved_bytes(segment: Segment) -> int:
-    """Bytes between card and SRAM for all frames of the batch."""
-    number = len(segment.rings.turns)
-    weights = sum(
-        layer.weight_bytes * (number if n == segment.streamed else 1)
-        for n, layer in enumerate(segment.layers)
-    )
-    maps = (segment.layers[0].source_bytes if segment.source == "card" else 0) + (
-        segment.layers[-1].target_bytes if segment.target == "card" else 0
-    )
-    return weights + segment.batch * maps

@@ -19,7 +19,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from pipeline.errors import ThimbleError
-from pipeline.strategies.swap.cuts import Cut
+from pipeline.search.swap.cuts import Cut
 
 Kind = Literal["input", "weight", "compute", "write"]
 POOLS = ("input", "weight", "write")

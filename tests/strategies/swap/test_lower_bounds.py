@@ -13,10 +13,9 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.strategies.swap import best
-from pipeline.strategies.swap.bounds import before, bounds
-from pipeline.strategies.swap.layers import Layer, layers
-from tests.strategies.swap.nets import Chain, alexnet, board, paper_rates, random_chain
+from pipeline.search.swap.layers import Layer, layers
+from pipeline.search.swap.lower_bounds import before, lower_bound
+from tests.strategies.swap.nets import Chain, alexnet, best_plan, paper_rates, random_chain
 
 
 def toy(widths: tuple[int, ...]) -> tuple[Graph, tuple[Layer, ...]]:
@@ -83,14 +82,14 @@ def test_no_schedule_of_a_toy_is_below(widths: tuple[int, ...]) -> None:
     graph, parts = toy(widths)
     for sram, us, read_us in product((5, 8, 12), (0.02, 0.1, 0.5), (0.5, 2.0)):
         rates = Rates(us, Transfers(read_us), Transfers(0.0))
-        bound = bounds(parts, graph, sram, rates, 1)
+        bound = lower_bound(parts, graph, sram, rates, 1)
         assert bound.us <= least_us(parts, sram, rates) * (1 + 1e-9)
 
 
 def test_the_best_schedule_of_a_toy_is_near_the_weights_bound() -> None:
     graph, parts = toy((2, 3, 5))
     rates = Rates(1.0, Transfers(3.0), Transfers(0.0))
-    bound, least = bounds(parts, graph, 6, rates, 1), least_us(parts, 6, rates)
+    bound, least = lower_bound(parts, graph, 6, rates, 1), least_us(parts, 6, rates)
     assert bound.by == "weights"
     assert bound.us == 12 * 6 + (15 - 6) * 3
     assert bound.us <= least <= 1.4 * bound.us
@@ -103,10 +102,10 @@ def test_the_weights_bound_by_hand() -> None:
     chain.conv(1, 3)
     chain.dense(3)
     graph, rates = chain.graph(), Rates(1.0, Transfers(3.0), Transfers(2.0))
-    bound = bounds(layers(graph), graph, 30, rates, 1)
+    bound = lower_bound(layers(graph), graph, 30, rates, 1)
     assert (bound.us, bound.by, bound.cpu_us) == (900 + 270 * 3 + 2, "weights", 1200)
     assert bound.overhead_pct == pytest.approx(100 * (1712 / 1200 - 1))
-    roomy = bounds(layers(graph), graph, 300, rates, 1)
+    roomy = lower_bound(layers(graph), graph, 300, rates, 1)
     assert (roomy.us, roomy.by) == (453 * 3 + 3 * 2, "io")
 
 
@@ -156,7 +155,7 @@ def test_all_work_comes_before_a_dense_layer() -> None:
 def test_alexnet_is_at_its_floor() -> None:
     """58.6 MB of dense weights are read after the convolutions, but for what SRAM holds."""
     graph = alexnet()
-    notes = dict(best.plan(graph, board(524288), "swap", 1, paper_rates(graph)).notes)
+    notes = dict(best_plan(graph, 524288, 1, paper_rates(graph)).notes)
     assert notes["bound_by"] == "weights"
     assert 53 < float(notes["bound_overhead_pct"]) < 56
     assert 1 <= float(notes["makespan_us"]) / float(notes["bound_us"]) <= 1.02
@@ -173,7 +172,7 @@ def test_best_is_never_below() -> None:
         us = float(rng.choice([0.02, 0.1, 0.15, 0.3]))
         rates = Rates(us, Transfers(0.2), Transfers(0.3))
         sram = int(rng.choice([3000, 4000, 6000]))
-        notes = dict(best.plan(chain.graph(), board(sram), "swap", 1, rates).notes)
+        notes = dict(best_plan(chain.graph(), sram, 1, rates).notes)
         assert float(notes["makespan_us"]) >= float(notes["bound_us"]) * (1 - 1e-9)
         kinds[str(notes["bound_by"])] += 1
     assert kinds["weights"] > 5 and len(kinds) > 1

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from pipeline.plan.rates import Rates
-from pipeline.strategies.swap.layers import Layer
-from pipeline.strategies.swap.segments import Place, Rings, Segment, aligned, extent
+from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.segments import Place, Rings, Segment, aligned, extent
 
 LONGEST = 10
 """Layers of a segment."""
@@ -57,10 +57,10 @@ class Search:
         @cache
         def rest(start: int, place: Place) -> tuple[float, float, tuple[Segment, ...]]:
             if start > last:
-                return (0.0, 0.0, ()) if place == "card" else (float("inf"), 0.0, ())
+                return (0.0, 0.0, ()) if place == "stored" else (float("inf"), 0.0, ())
             found = (float("inf"), 0.0, tuple[Segment, ...]())
             for stop in range(start, min(last, start + LONGEST - 1) + 1):
-                for target in ("card", "sram"):
+                for target in ("stored", "kept"):
                     here = self.cheapest(start, stop, place, target, share)
                     if here is None:
                         continue
@@ -72,7 +72,7 @@ class Search:
                         found = (total, io, (segment, *after[2]))
             return found
 
-        return list(rest(first, "card")[2])
+        return list(rest(first, "stored")[2])
 
     def cheapest(
         self, first: int, last: int, source: Place, target: Place, share: float
@@ -156,7 +156,7 @@ def least_bytes(layers: Sequence[Layer]) -> int:
 
 
 def _alone(layer: Layer) -> Iterator[int]:
-    whole = Segment((layer,), Rings.of((layer,), 1), "card", "card")
+    whole = Segment((layer,), Rings.of((layer,), 1), "stored", "stored")
     if layer.windows:
         yield whole.needed_bytes
     if layer.weight and not layer.channelwise:

@@ -1,4 +1,4 @@
-"""Strategy ``swap``: tiles move between SRAM and a card while others are computed."""
+"""Strategy ``swap``: tiles move between memory and a card while others are computed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.lower import laid_at, room
+from pipeline.search.swap import best, swapnn
+from pipeline.search.swap.layers import layers
+from pipeline.search.swap.tiles import tilings
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.swap import best, swapnn
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.tiles import tilings
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,16 @@ class Swap(Strategy):
                 that is no such chain.
         """
         self.check(hardware)
+        chain, rates = layers(graph), Rates.of(hardware)
         frames = self.frames or {"latency": 1, "throughput": 10}[self.objective]
-        rates = Rates.of(hardware)
+        available = room(graph, hardware, graph.constants) // 2
         if self.scheduler == "best":
-            return best.plan(graph, hardware, self.name, frames, rates)
-        return swapnn.plan(graph, hardware, self.name, self.buffer_bytes, self.pools, frames, rates)
+            found = best.search(graph, chain, available, frames, rates)
+        else:
+            pools = swapnn.pools(available, self.buffer_bytes, self.pools)
+            found = swapnn.schedule(graph, chain, pools, frames, rates)
+        laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
+        return laid.plan(self.name, found.notes)
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
@@ -72,7 +78,7 @@ class Swap(Strategy):
             raise ThimbleError(f"strategy.buffer_bytes={self.buffer_bytes}: at least 16")
         if len(self.pools) != 3:
             raise ThimbleError(f"strategy.pools={list(self.pools)}: three shares, such as [1,2,1]")
-        if not any(memory.kind == "block" for memory in hardware.memories):
+        if hardware.storage is None:
             raise ThimbleError(
                 f"strategy swap needs a card and {hardware.name} has none; try "
                 "hardware=stm32f746g_sd or strategy=partial"

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Signal, Step, Wait
+from pipeline.schedules.swapped import Act, Job
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
@@ -38,7 +38,7 @@ class Needs(NamedTuple):
 class Task:
     us: float
     needs: Needs
-    steps: tuple[Step, ...]
+    act: Act
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Program:
         self.contents: dict[tuple[str, int], int] = {}
         self.card: dict[tuple[str, int], IntArray] = {}
 
-    def read(self, us: float, steps: Iterable[Step], into: Sequence[Span] | Iterator[Span],
+    def read(self, us: float, act: Act, into: Sequence[Span] | Iterator[Span],
              rows: tuple[str, int, int, int] | None = None,
              same: tuple[str, int] | None = None) -> None:  # fmt: skip
         """From the card; ``rows`` (tensor, frame, from, to) are of a feature map. Constants that
@@ -76,11 +76,9 @@ class Program:
             compute = max(compute, int(self.used[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.loaded[part] = number
-        self.tasks["read"].append(Task(us, Needs(0, compute, write), tuple(steps)))
+        self.tasks["read"].append(Task(us, Needs(0, compute, write), act))
 
-    def compute(
-        self, us: float, steps: Iterable[Step], reads: Iterable[Span], writes: Iterable[Span]
-    ) -> None:
+    def compute(self, us: float, act: Act, reads: Iterable[Span], writes: Iterable[Span]) -> None:
         number, read, write = len(self.tasks["compute"]) + 1, 0, 0
         for part in _parts(reads):
             read = max(read, int(self.loaded[part].max(initial=0)))
@@ -90,9 +88,9 @@ class Program:
             write = max(write, int(self.saved[part].max(initial=0)))
             self.used[part] = self.made[part] = number
             self.holds[part] = 0
-        self.tasks["compute"].append(Task(us, Needs(read, 0, write), tuple(steps)))
+        self.tasks["compute"].append(Task(us, Needs(read, 0, write), act))
 
-    def write(self, us: float, steps: Iterable[Step], out: Iterable[Span],
+    def write(self, us: float, act: Act, out: Iterable[Span],
               rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
         """To rows of a feature map of ``extent`` rows."""
         number, compute, read = len(self.tasks["write"]) + 1, 0, 0
@@ -102,7 +100,7 @@ class Program:
             self.saved[part] = number
         known = self.card.setdefault(rows[:2], np.zeros(extent, dtype=np.int64))
         known[rows[2] : rows[3]] = number
-        self.tasks["write"].append(Task(us, Needs(read, compute, 0), tuple(steps)))
+        self.tasks["write"].append(Task(us, Needs(read, compute, 0), act))
 
 
 def _parts(spans: Iterable[Span]) -> Iterator[slice]:
@@ -157,22 +155,18 @@ def schedule(program: Program, writes_first: bool) -> Scheduled:
     return Scheduled(now, tuple(io), busy)
 
 
-def frozen(program: Program, io: Sequence[Queue]) -> tuple[list[Step], list[Step]]:
-    """The steps of the tracks ``cpu`` and ``io``, with waits."""
+def frozen(program: Program, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
+    """The jobs of the tracks that compute and move."""
     queues, at = program.tasks, dict.fromkeys(QUEUES, 0)
     place: dict[Queue, list[int]] = {name: [0] for name in QUEUES}
-    transfers = list[Step]()
+    moving = list[Job]()
     for number, name in enumerate(io, 1):
         task = queues[name][at[name]]
         at[name] += 1
         place[name].append(number)
-        if task.needs.compute:
-            transfers.append(Wait("cpu", task.needs.compute))
-        transfers += [*task.steps, Signal("io")]
-    steps = list[Step]()
-    for task in queues["compute"]:
-        needed = max(place["read"][task.needs.read], place["write"][task.needs.write])
-        if needed:
-            steps.append(Wait("io", needed))
-        steps += [*task.steps, Signal("cpu")]
-    return steps, transfers
+        moving.append(Job(task.needs.compute, (task.act,)))
+    computing = [
+        Job(max(place["read"][task.needs.read], place["write"][task.needs.write]), (task.act,))
+        for task in queues["compute"]
+    ]
+    return computing, moving

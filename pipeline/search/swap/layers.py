@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -13,7 +14,9 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.rates import work
-from pipeline.schedules.lower import needed
+from pipeline.schedules.bounds import reach
+from pipeline.schedules.lower import Notes, needed
+from pipeline.schedules.swapped import Swapped
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,28 @@ class Layer:
     def reads(self, rows: int, columns: int) -> tuple[int, int]:
         """Rows and columns of the source that so many rows and columns of the target read."""
         assert self.windows is not None
-        sides = zip(self.windows, (rows, columns), strict=True)
-        high, wide = ((n - 1) * w.stride + (w.count - 1) * w.dilation + 1 for w, n in sides)
-        return high, wide
+        high, wide = self.windows
+        return reach(high, 0, rows).size, reach(wide, 0, columns).size
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """
+    Attributes:
+        bytes: of memory that the region's windows lie in.
+        notes: what a plan says about it.
+    """
+
+    region: Swapped
+    bytes: int
+    notes: Notes
+
+
+def homes(layers: Sequence[Layer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What lies on the card, the feature maps and the weights; what stays on the chip: biases."""
+    maps = (layers[0].source, *(layer.target for layer in layers))
+    weights = dict.fromkeys(layer.weight for layer in layers if layer.weight)
+    return (*maps, *weights), tuple(dict.fromkeys(layer.bias for layer in layers if layer.bias))
 
 
 def layers(graph: Graph) -> tuple[Layer, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
-from pipeline.strategies.swap.layers import Layer
+from pipeline.schedules.bounds import taps
+from pipeline.search.swap.layers import Layer
 
 
 @dataclass(frozen=True)
 class Bound:
-    """``by``: ``cpu``, ``io``, ``path`` or ``weights``, see ``bounds``; ``cpu_us``: the first."""
+    """``by``: what it is due to, see ``lower_bound``; ``cpu_us``: that of ``cpu``."""
 
     us: float
     by: str
@@ -25,7 +25,7 @@ class Bound:
         return 100 * (self.us / self.cpu_us - 1)
 
 
-def bounds(
+def lower_bound(
     layers: Sequence[Layer], graph: Graph, sram_bytes: int, rates: Rates, frames: int
 ) -> Bound:
     """The largest of
@@ -88,7 +88,7 @@ def _needed(
             rows, columns = _all(image[0]), _all(image[1])
         else:
             rows, columns = (
-                _taps(window, out, extent)
+                taps(window, out, extent)
                 for window, out, extent in zip(
                     layer.windows, (rows, columns), layer.source_shape[:2], strict=True
                 )
@@ -96,11 +96,3 @@ def _needed(
     first = layers[0].source_shape
     depth = first[2] if len(first) == 3 else first[0]
     return total, int(len(rows) * len(columns) * depth * share)
-
-
-def _taps(window: Window, out: set[int], extent: int) -> set[int]:
-    """Indices of the source that outputs ``out`` read."""
-    taps = {
-        window.span(o, o + 1)[0] + t * window.dilation for o in out for t in range(window.count)
-    }
-    return {tap for tap in taps if 0 <= tap < extent}

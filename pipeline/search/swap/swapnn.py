@@ -6,21 +6,18 @@ track that it depends on: the counters alone make the plan right, whatever the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
-from pipeline.plan.vocabulary import Plan, Signal, Step, Track, Wait
-from pipeline.strategies.swap.algorithm1 import Algorithm1, Chosen, Task
-from pipeline.strategies.swap.cuts import Cut, cut
-from pipeline.strategies.swap.emit import Emitter, Pools
-from pipeline.strategies.swap.layers import layers
-from pipeline.strategies.swap.places import biases, on_card
-from pipeline.strategies.swap.roll import rolled
-from pipeline.strategies.swap.tiles import tilings
+from pipeline.schedules.swapped import Job, Swapped
+from pipeline.search.swap.algorithm1 import Algorithm1, Chosen, Task
+from pipeline.search.swap.cuts import Cut, cut
+from pipeline.search.swap.emit import Emitter, Pools
+from pipeline.search.swap.layers import Layer, Proposal, homes
+from pipeline.search.swap.tiles import tiling
 
 
 def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> Pools:
@@ -46,7 +43,7 @@ def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> P
 
 @dataclass
 class Frozen:
-    """The orders as steps with waits."""
+    """The orders as jobs that wait for each other."""
 
     emitters: list[Emitter]
     orders: dict[str, list[Chosen]]
@@ -74,83 +71,64 @@ class Frozen:
             return 0
         return self.written[before] if pool == "output" else self.used[pool, before]
 
-    def track_io(self) -> Iterator[Step]:
+    def moving(self) -> Iterator[Job]:
         for chosen in self.orders["io"]:
-            task, wait = chosen.task, 0
+            task = chosen.task
             if task.kind == "input":
-                wait = self.released("input", chosen.input, self.pools.input)
+                after = self.released("input", chosen.input, self.pools.input)
             elif task.kind == "weight":
-                wait = self.released("weight", chosen.weight, self.pools.weight)
+                after = self.released("weight", chosen.weight, self.pools.weight)
             else:
-                wait = self.computed[task[:3]]
-            if wait:
-                yield Wait("cpu", wait)
-            yield from self.emitters[task.layer].moves(chosen)
-            yield Signal("io")
+                after = self.computed[task[:3]]
+            yield Job(after, tuple(self.emitters[task.layer].moves(chosen)))
 
-    def track_cpu(self) -> Iterator[Step]:
+    def computing(self) -> Iterator[Job]:
         opened = set[int]()
         for chosen in self.orders["cpu"]:
-            task = chosen.task
-            first = task._replace(kind="input", weight=0)
+            task, after = chosen.task, 0
             if task.weight == 0:
-                yield Wait("io", self.io[first])
+                after = self.io[task._replace(kind="input")]
             if self.emitters[task.layer].cut.weights:
-                yield Wait("io", self.io[task._replace(kind="weight")])
+                after = self.io[task._replace(kind="weight")]
             if chosen.output not in opened:
                 opened.add(chosen.output)
-                free = self.released("output", chosen.output, self.pools.output)
-                if free:
-                    yield Wait("io", free)
-            yield from self.emitters[task.layer].computes(chosen)
-            yield Signal("cpu")
+                after = max(after, self.released("output", chosen.output, self.pools.output))
+            yield Job(after, tuple(self.emitters[task.layer].computes(chosen)))
 
 
-def plan(
+def schedule(
     graph: Graph,
-    hardware: Hardware,
-    name: str,
-    buffer_bytes: int,
-    shares: tuple[int, int, int],
+    chain: Sequence[Layer],
+    sizes: Pools,
     frames: int,
     rates: Rates,
-) -> Plan:
+) -> Proposal:
     """
     Raises:
-        ThimbleError: as ``layers``, ``cut`` and ``pools`` do.
+        ThimbleError: as ``cut`` and ``Algorithm1`` do.
     """
-    chain = layers(graph)
-    sram = hardware.sram_bytes - hardware.stack_reserve_bytes
-    sizes = pools(sram, buffer_bytes, shares)
-    cuts = [cut(tiling) for tiling in tilings(chain, buffer_bytes)]
+    cuts = [cut(tiling(layer, sizes.buffer_bytes)) for layer in chain]
     emitters = [Emitter(each, graph, sizes) for each in cuts]
 
     def took(task: Task, cut: Cut, row: int, column: int, part: int) -> float:
         """As the paper does: all compute tasks of a layer take the same time."""
         if task.kind == "compute":
             return rates.compute_us(cut.tiling.layer.work / cut.computes)
-        size = emitters[task.layer].size(Chosen(task, row, column, part, 0, 0, 0), task.kind)
+        size = emitters[task.layer].size(Chosen(task, row, column, part, 0, 0, 0))
         return rates.move_us(size, task.kind == "write")
 
     run = Algorithm1(cuts, frames, sizes[1:], took)
     expected_us = run.run()
     frozen = Frozen(emitters, run.orders, sizes)
-    cpu, io = rolled(list(frozen.track_cpu())), rolled(list(frozen.track_io()))
-    card = next(memory for memory in hardware.memories if memory.kind == "block")
-    maps, weights = on_card(chain, graph, frames, card.granule_bytes)
-    fixed = biases(chain, graph, hardware)
-    held = [buffer for emitter in emitters for buffer in emitter.buffer.values()]
+    windows = tuple(each for emitter in emitters for each in emitter.windows.values())
+    region = Swapped(*homes(chain), windows, tuple(frozen.computing()), tuple(frozen.moving()))
     notes = (
         ("scheduler", "swapnn"),
-        ("buffer_bytes", buffer_bytes),
+        ("buffer_bytes", sizes.buffer_bytes),
         ("io_tasks", len(run.orders["io"])),
         ("compute_tasks", len(run.orders["cpu"])),
         ("expected_makespan_us", expected_us),
         ("expected_cpu_us", run.busy_us["cpu"]),
         ("expected_io_us", run.busy_us["io"]),
     )
-    resident = (graph.input, *(buffer.name for buffer in (*weights, *fixed)))
-    return Plan(
-        graph.name, name, hardware.memories, (*held, *maps, *weights, *fixed),
-        (Track("cpu", cpu), Track("io", io)), resident, graph.output, notes, frames,
-    )  # fmt: skip
+    return Proposal(region, sizes.buffer_bytes * sum(sizes[1:]), notes)

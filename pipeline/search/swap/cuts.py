@@ -9,7 +9,8 @@ from math import prod
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
-from pipeline.strategies.swap.tiles import Tiling
+from pipeline.schedules.bounds import reach
+from pipeline.search.swap.tiles import Tiling
 
 Range = tuple[int, int]
 FINEST = 600
@@ -66,7 +67,8 @@ class Cut:
 
 
 def _inside(window: Window, out: Range, size: int, extent: int) -> Range:
-    low = max(0, min(window.span(*out)[0], extent - size))
+    first, _ = reach(window, out[0], out[1] - out[0]).ends
+    low = max(0, min(first, extent - size))
     return low, low + size
 
 

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from itertools import product
 
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
-from pipeline.plan.vocabulary import Plan, Track
-from pipeline.strategies.swap.bounds import bounds
-from pipeline.strategies.swap.build import Builder
-from pipeline.strategies.swap.layers import Layer, layers
-from pipeline.strategies.swap.places import biases, on_card
-from pipeline.strategies.swap.program import Scheduled, frozen, schedule
-from pipeline.strategies.swap.roll import rolled
-from pipeline.strategies.swap.search import Search, least_bytes, tail
-from pipeline.strategies.swap.segments import Place, Segment
+from pipeline.schedules.swapped import Swapped
+from pipeline.search.swap.build import Builder
+from pipeline.search.swap.layers import Layer, Proposal, homes
+from pipeline.search.swap.lower_bounds import lower_bound
+from pipeline.search.swap.program import Scheduled, frozen, schedule
+from pipeline.search.swap.search import Search, least_bytes, tail
+from pipeline.search.swap.segments import Place, Segment
 
 SHARES = (1.0, 0.35, 0.1, 0.03)
 """Of a segment's lead that its price counts: one search each."""
@@ -25,25 +22,21 @@ SHARES = (1.0, 0.35, 0.1, 0.03)
 Found = tuple[Scheduled, Builder]
 
 
-def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates) -> Plan:
-    """Where no plan fits, one in as much SRAM as every layer needs: its size is the answer.
-
-    Raises:
-        ThimbleError: as ``layers`` does.
-    """
-    chain = layers(graph)
-    sram = (hardware.sram_bytes - hardware.stack_reserve_bytes) // 16 * 16
+def search(
+    graph: Graph, chain: tuple[Layer, ...], sram_bytes: int, frames: int, rates: Rates
+) -> Proposal:
+    """Where nothing fits, what does in as much memory as every layer needs: its size is the
+    answer."""
+    sram = sram_bytes // 16 * 16
     found = fastest(graph, chain, sram, frames, rates)
     if found is None:
         sram = max(sram, least_bytes(chain))
         found = fastest(graph, chain, sram, frames, rates)
     assert found is not None
     scheduled, builder = found
-    cpu, io = (rolled(track) for track in frozen(builder.program, scheduled.io))
-    card = next(memory for memory in hardware.memories if memory.kind == "block")
-    maps, weights = on_card(chain, graph, frames, card.granule_bytes)
-    fixed = biases(chain, graph, hardware)
-    bound = bounds(chain, graph, sram, rates, frames)
+    windows = tuple(builder.windows.values())
+    region = Swapped(*homes(chain), windows, *frozen(builder.program, scheduled.io))
+    bound = lower_bound(chain, graph, sram, rates, frames)
     notes = (
         ("scheduler", "best"),
         ("makespan_us", scheduled.makespan_us),
@@ -51,12 +44,7 @@ def plan(graph: Graph, hardware: Hardware, name: str, frames: int, rates: Rates)
         ("bound_by", bound.by),
         ("bound_overhead_pct", bound.overhead_pct),
     )
-    resident = (graph.input, *(buffer.name for buffer in (*weights, *fixed)))
-    return Plan(
-        graph.name, name, hardware.memories,
-        (*builder.buffers.values(), *maps, *weights, *fixed),
-        (Track("cpu", cpu), Track("io", io)), resident, graph.output, notes, frames,
-    )  # fmt: skip
+    return Proposal(region, sram, notes)
 
 
 def fastest(
@@ -113,8 +101,8 @@ def batch(search: Search, first: int, frames: int, quiet: int) -> Iterator[Segme
     """``quiet``: bytes that nobody else needs while the weights arrive; 0: none."""
     last, result = len(search.layers) - 1, list[Segment]()
     for number in range(first, last + 1):
-        source: Place = "card" if number == first else "sram"
-        target: Place = "card" if number == last else "sram"
+        source: Place = "stored" if number == first else "kept"
+        target: Place = "stored" if number == last else "kept"
         segment = search.batched(number, source, target, frames, quiet)
         if segment is None:
             return

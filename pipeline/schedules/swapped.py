@@ -1,0 +1,215 @@
+"""Tiles that come from a card and go back to it while others are computed.
+
+Two tracks: one computes, one moves. Each is a list of jobs, and a counter says how many of them are
+done; a job begins once the other track has done so many of its own. These counters are all that
+keeps the tracks in step, so a plan is right whatever the times become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from math import prod
+from typing import Any, Final, Literal, NamedTuple
+
+from pipeline.graph.tensor import Tensor
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Index,
+    Move,
+    Signal,
+    Slice,
+    Step,
+    Wait,
+)
+from pipeline.schedules.bounds import Box, Range, added, part
+from pipeline.schedules.draft import Draft
+from pipeline.schedules.roll import rolled
+
+COMPUTING: Final = "cpu"
+MOVING: Final = "io"
+"""Tracks, and the counters of their jobs."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A place for ``sizes`` neighbouring indices of each axis of ``tensor``, wherever they begin:
+    an index lies at its remainder, so that a window that moves on needs no other place.
+
+    Attributes:
+        base_bytes: of the first of ``copies`` places, ``copy_bytes`` apart.
+        bits: of an element; more than the tensor's are those of sums.
+    """
+
+    name: str
+    tensor: Tensor
+    base_bytes: int
+    sizes: tuple[int, ...]
+    bits: int = 8
+    copies: int = 1
+    copy_bytes: int = 0
+
+    def box(self, ranges: Sequence[tuple[int, int]]) -> Box:
+        """From where to where along each axis, as a box. A tile at the end of the tensor gets the
+        size of the others, though it is cut off there: then it is one more turn of their loop."""
+        axes = zip(ranges, self.sizes, self.tensor.shape, strict=True)
+        return tuple(
+            Range(low, size if size < extent == high else high - low)
+            for (low, high), size, extent in axes
+        )
+
+    def buffer(self, memory: str) -> Buffer:
+        shape = self.tensor.shape
+        rings = tuple(0 if n >= extent else n for n, extent in zip(self.sizes, shape, strict=True))
+        held = tuple(min(n, extent) for n, extent in zip(self.sizes, shape, strict=True))
+        strides = tuple(self.bits // 4 * prod(held[d + 1 :]) for d in range(len(held)))
+        return Buffer(
+            self.name, self.tensor.name, memory, shape, self.bits,
+            Affine(2 * self.base_bytes, strides, rings),
+            "activation" if self.bits == self.tensor.dtype.bits else "accumulator",
+            copies=self.copies, copy_stride=2 * self.copy_bytes if self.copies > 1 else 0,
+        )  # fmt: skip
+
+
+Kind = Literal["load", "store", "make", "clear", "add", "finish"]
+
+
+class Act(NamedTuple):
+    """What a track does with the elements ``box`` of the tensor in copy ``copy`` of a window.
+
+    Attributes:
+        kind: ``load`` them from the card or ``store`` them there, ``make`` them, or ``clear`` sums
+            of them, ``add`` to these and ``finish`` them.
+        frame: whose they are; of constants 0.
+        op: the operator's name; of a transfer "".
+        given: the windows, each with its copy, that it reads what it needs from.
+        some: what is added goes over these indices of the last axis of each operand.
+    """
+
+    kind: Kind
+    window: str
+    copy: Index
+    box: Box
+    frame: Index = 0
+    op: str = ""
+    given: tuple[tuple[str, Index], ...] = ()
+    some: Range | None = None
+
+    @property
+    def positions(self) -> tuple[Any, ...]:
+        some = (self.some.low,) if self.some else ()
+        lows, copies = (low for low, _ in self.box), (copy for _, copy in self.given)
+        return self.frame, self.copy, *lows, *copies, *some
+
+    def at(self, positions: Iterator[Any]) -> Act:
+        """The same elsewhere."""
+        return self._replace(
+            frame=next(positions),
+            copy=next(positions),
+            box=tuple(Range(next(positions), size) for _, size in self.box),
+            given=tuple((name, next(positions)) for name, _ in self.given),
+            some=self.some and Range(next(positions), self.some.size),
+        )
+
+
+class Job(NamedTuple):
+    """``acts`` one after the other, once the other track has done ``after`` jobs."""
+
+    after: int
+    acts: tuple[Act, ...]
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """
+    Attributes:
+        stored: tensors that lie on the card, activations once for each frame.
+        fixed: constants that stay in the program's memory.
+        windows: what is there of them, and of sums, in memory.
+        computing, moving: the jobs of the two tracks.
+    """
+
+    stored: tuple[str, ...]
+    fixed: tuple[str, ...]
+    windows: tuple[Window, ...]
+    computing: Sequence[Job]
+    moving: Sequence[Job]
+
+    def steps(self, draft: Draft) -> list[Step]:
+        storage = draft.hardware.storage
+        assert storage is not None
+        draft.store(self.stored, storage)
+        draft.store(self.fixed, next(m for m in draft.hardware.memories if m.kind == "rom"))
+        homes = dict(draft.home)
+        for window in self.windows:
+            draft.put(window.buffer(draft.hardware.activation_memory))
+        draft.beside[MOVING] = self._track(self.moving, COMPUTING, MOVING, draft)
+        steps = self._track(self.computing, MOVING, COMPUTING, draft)
+        draft.home |= homes
+        return list(steps)
+
+    def _track(self, jobs: Sequence[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
+        items = list[tuple[Act | str, tuple[int, ...]]]()
+        for job in jobs:
+            items += [("wait", (job.after,))] * bool(job.after)
+            items += [(act.at(repeat(0)), act.positions) for act in job.acts]
+            items.append(("signal", ()))
+
+        def step(shape: Act | str, positions: Sequence[Index]) -> Step:
+            if isinstance(shape, str):
+                return Wait(other, *positions) if positions else Signal(own)
+            return _step(shape.at(iter(positions)), draft)
+
+        return rolled(items, step)
+
+
+def _step(act: Act, draft: Draft) -> Step:
+    """``act``, whose positions may depend on loop variables."""
+    buffer, box, copies = (
+        draft.buffer(act.window),
+        act.box,
+        {act.window: act.copy, **dict(act.given)},
+    )
+    if not act.op:
+        stored = draft.elsewhere[buffer.tensor]
+        ends = (stored, buffer) if act.kind == "load" else (buffer, stored)
+        return _of_frame(draft.move(*ends, box), act.frame, copies | {stored.name: act.frame})
+    op, tensors = draft.graph.operator(act.op), draft.graph.tensors
+    for name in dict(act.given):
+        draft.home[draft.buffer(name).tensor] = name
+    step: Step
+    match act.kind:
+        case "make":
+            step = draft.compute(op, buffer, box)
+        case "add":
+            assert act.some is not None
+            step = draft.add(op, buffer, box, added(op, tensors, box, act.some), "")
+        case "clear":
+            step = draft.clear(op, part(buffer, box))
+        case _:
+            (sums,) = dict(act.given)
+            step = draft.finish(op, part(draft.buffer(sums), box), part(buffer, box))
+    return _of_frame(step, act.frame, copies)
+
+
+def _of_frame(step: Step, frame: Index, copies: Mapping[str, Index]) -> Step:
+    """``step`` of a frame, in those copies of its buffers."""
+
+    def of(piece: Slice) -> Slice:
+        return replace(piece, copy=copies.get(piece.buffer, 0))
+
+    match step:
+        case Compute():
+            return replace(step, out=of(step.out), ins=tuple(map(of, step.ins)), frame=frame)
+        case Clear():
+            return replace(step, acc=of(step.acc), frame=frame)
+        case Finish():
+            return replace(step, acc=of(step.acc), out=of(step.out), frame=frame)
+        case Move():
+            return replace(step, src=of(step.src), dst=of(step.dst), frame=frame)
+    return step

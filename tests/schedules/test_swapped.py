@@ -1,0 +1,137 @@
+"""A region of two tracks, proposed by hand: what its acts become, and that it computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import (
+    Compute,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    PlanError,
+    Signal,
+    Wait,
+)
+from pipeline.schedules.bounds import Range
+from pipeline.schedules.lower import laid_at
+from pipeline.schedules.swapped import Act, Job, Swapped, Window
+from tests.strategies.swap.nets import Chain, board
+
+ROWS = 9
+
+
+def network(rng: np.random.Generator) -> Graph:
+    """A 3x3 convolution of 9 rows, padded."""
+    chain = Chain("net", (ROWS, 4, 2))
+    chain.conv(3, 3, 1, 1)
+    return chain.graph(rng)
+
+
+def row_by_row(graph: Graph, frames: int = 1, early: int = 0) -> Plan:
+    """Rows come in, are computed and go out one by one; ``early``: transfers that a computation
+    does not wait for though it should."""
+    source, target = graph.tensors["input"], graph.tensors["conv2d0"]
+    windows = (
+        Window("in", source, 0, (4, 4, 2)),
+        Window("out", target, 64, (2, 4, 3)),
+        Window("w", graph.tensors["conv2d0.w"], 96, (3, 3, 3, 2)),
+    )
+    weights = Act("load", "w", 0, tuple(Range(0, n) for n in (3, 3, 3, 2)))
+    moving, computing = [Job(0, (weights,))], list[Job]()
+    ready = list[int]()
+    for turn in range(ROWS * frames):
+        frame, row = divmod(turn, ROWS)
+        for new in range(row + 1 if row else 0, min(row + 2, ROWS)):
+            free = frame * ROWS + max(0, new - 2)
+            loaded = (Range(new, 1), Range(0, 4), Range(0, 2))
+            moving.append(Job(free, (Act("load", "in", 0, loaded, frame),)))
+        ready.append(len(moving))
+        made = (Range(row, 1), Range(0, 4), Range(0, 3))
+        given = (("in", 0), ("w", 0))
+        before = ready[turn - 1] + 1 if turn else 0  # the row before is stored behind it
+        act = Act("make", "out", 0, made, frame, "conv2d0", given)
+        computing.append(Job(max(ready[turn], before) - early, (act,)))
+        moving.append(Job(turn + 1, (Act("store", "out", 0, made, frame),)))
+    region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, computing, moving)
+    return laid_at([region], graph, board(256), 512, {}, frames).plan("test")
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_rows_that_pass_through_compute_what_the_graph_computes(frames: int) -> None:
+    rng = np.random.default_rng(0)
+    graph = network(rng)
+    plan = row_by_row(graph, frames)
+    assert not verify(plan, graph).recomputed
+    images = rng.integers(-128, 128, (frames, ROWS, 4, 2))
+    found = interpret(plan, graph, images if frames > 1 else images[0]).output
+    assert np.array_equal(
+        found.reshape(frames, -1), graph.run(images)["conv2d0"].reshape(frames, -1)
+    )
+
+
+def test_a_job_that_does_not_wait_long_enough_is_a_race() -> None:
+    graph = network(np.random.default_rng(0))
+    with pytest.raises(PlanError):
+        verify(row_by_row(graph, early=1), graph)
+
+
+def test_what_repeats_is_a_loop_and_reads_are_inferred() -> None:
+    graph = network(np.random.default_rng(0))
+    computing, moving = row_by_row(graph).tracks
+    assert (computing.name, moving.name) == ("cpu", "io")
+    loops = [step for step in computing.steps if isinstance(step, Loop)]
+    (loop,) = loops
+    wait, made, signal = loop.body
+    assert isinstance(wait, Wait) and wait.counter == "io" and signal == Signal("cpu")
+    assert isinstance(made, Compute) and made.kernel and made.unit
+    # row r of the target is made of rows r - 1 to r + 1, all the weights, and the bias in place
+    low, size = made.out.lo[0], made.ins[0].size[0]
+    assert isinstance(low, Lin) and size == 3
+    assert made.ins[0].lo[0] == Lin(low.const - 1, low.coef)
+    assert [piece.buffer for piece in made.ins] == ["in", "w", "conv2d0.b"]
+    assert any(isinstance(step, Loop) for step in moving.steps)
+
+
+def test_what_lies_where() -> None:
+    graph = network(np.random.default_rng(0))
+    plan = row_by_row(graph, frames=2)
+    where = {buffer.name: buffer for buffer in plan.buffers}
+    assert {name: b.memory for name, b in where.items()} == {
+        "input": "card", "conv2d0": "card", "conv2d0.w": "card",
+        "in": "sram", "out": "sram", "w": "sram", "conv2d0.b": "flash",
+    }  # fmt: skip
+    assert where["input"].copies == where["conv2d0"].copies == 2
+    assert (where["conv2d0.w"].role, where["conv2d0.w"].copies) == ("constant", 1)
+    extents = sorted(b.extent for b in where.values() if b.memory == "card")
+    assert all(low % 1024 == 0 for low, _ in extents)
+    assert all(a[1] <= b[0] for a, b in pairwise(extents))
+    assert (plan.resident, plan.output) == (("input", "conv2d0.w", "conv2d0.b"), "conv2d0")
+
+
+def test_tiles_at_the_end_are_as_large_as_the_others() -> None:
+    graph = network(np.random.default_rng(0))
+    window = Window("in", graph.tensors["input"], 0, (4, 4, 2))
+    assert window.box([(4, 8), (0, 4), (0, 2)]) == (Range(4, 4), Range(0, 4), Range(0, 2))
+    assert window.box([(8, 9), (0, 4), (0, 2)]) == (Range(8, 4), Range(0, 4), Range(0, 2))
+    held = window.buffer("sram")
+    assert held.wrap == (4, 0, 0)
+    assert held.extent == (0, 2 * 4 * 4 * 2)
+    twice = replace(window, copies=2, copy_bytes=48).buffer("sram")
+    assert (twice.copies, twice.copy_stride) == (2, 96)
+
+
+def test_transfers_hold_the_same_box_on_both_sides() -> None:
+    graph = network(np.random.default_rng(0))
+    steps = row_by_row(graph).tracks[1].steps
+    moves = [s for step in steps for s in getattr(step, "body", (step,)) if isinstance(s, Move)]
+    assert all((m.src.lo, m.src.size) == (m.dst.lo, m.dst.size) for m in moves)
+    assert {m.dst.buffer for m in moves} == {"in", "w", "conv2d0"}
