@@ -82,7 +82,7 @@ class Rows:
 
     def _step(self, draft: Draft, step: RowStep | Arrive) -> Step:
         if isinstance(step, Arrive):
-            (source,) = draft.arriving.values()
+            (source,) = draft.elsewhere.values()
             box = (Range(step.row, 1), *all_of(source.shape[1:]))
             return draft.move(source, draft.buffer(draft.home[source.tensor]), box)
         op = step.op
