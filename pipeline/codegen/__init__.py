@@ -1,5 +1,5 @@
 """Stage generate: specialised C from a graph and its plan."""
 
-from pipeline.codegen.registry import generate
+from pipeline.codegen.generate import generate
 
 __all__ = ["generate"]

@@ -1,4 +1,4 @@
-/* Cells of the arena and words of flash, the same on the chip and on the host.
+/* Cells of the arena, the same on the chip and on the host.
  *
  * An address counts nibbles: byte n of the arena holds cells 2n (low) and 2n + 1 (high). Elements of
  * 8 bits and more begin at even cells, least significant byte first. A pixel is a row of elements;
@@ -7,26 +7,8 @@
 #ifndef NN_CELLS_H
 #define NN_CELLS_H
 
-#include <stdint.h>
+#include "nn_memory.h"
 
-#if defined(__AVR__)
-#include <avr/pgmspace.h>
-#define NN_FLASH PROGMEM
-#define nn_flash8(address) pgm_read_byte(address)
-#define nn_flash16(address) pgm_read_word(address)
-#define nn_flash32(address) pgm_read_dword(address)
-#define NN_LAST __attribute__((section(".noinit"))) /* after all other statics, before the stack */
-#define NN_ALIGNED
-#else
-#define NN_FLASH
-#define nn_flash8(address) (*(address))
-#define nn_flash16(address) (*(address))
-#define nn_flash32(address) (*(address))
-#define NN_LAST
-#define NN_ALIGNED __attribute__((aligned(4)))
-#endif
-
-#define NN_KEEP __attribute__((used)) /* not to be folded into code */
 #define NN_SCATTERED 0x8000u
 
 /* Nibble `index` of packed unsigned nibbles. */

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "nn_memory.h"
+
 /* Constants in flash, which an AVR reads by instructions of its own. */
 #if defined(__AVR__)
-#include <avr/pgmspace.h>
-#define NN_FLASH PROGMEM
 #define nn_flash_u8(address) ((uint8_t)pgm_read_byte(address))
 #define nn_flash_i8(address) ((int8_t)pgm_read_byte(address))
 #define nn_flash_u16(address) ((uint16_t)pgm_read_word(address))
@@ -18,7 +18,6 @@
 #define nn_flash_u32(address) ((uint32_t)pgm_read_dword(address))
 #define nn_flash_i32(address) ((int32_t)pgm_read_dword(address))
 #else
-#define NN_FLASH
 #define nn_flash_u8(address) (*(address))
 #define nn_flash_i8(address) (*(address))
 #define nn_flash_u16(address) (*(address))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.program import ARENA
 from pipeline.codegen.int8.values import Span, Value, whole
 from pipeline.codegen.int8.views import View
+from pipeline.codegen.program import ARENA
 from pipeline.plan.vocabulary import Affine
 
 

@@ -1,5 +1,1 @@
-"""C for 4-bit networks with power-of-two scales: pixels anywhere, found through tables."""
-
-from pipeline.codegen.int4.generate import generate
-
-__all__ = ["generate"]
+"""Kernels for pixels that lie anywhere, down to nibbles: found through lines and tables."""

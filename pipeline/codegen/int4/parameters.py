@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 
 from pipeline import ihex
-from pipeline.codegen.int4.program import Program, c_bits
+from pipeline.codegen.int4.windows import Windows, c_bits
 from pipeline.codegen.render import render
 
 NAME = "parameters.hex"
@@ -24,11 +24,11 @@ class Image:
     content: bytes
 
     @classmethod
-    def of(cls, program: Program) -> Image | None:
+    def of(cls, windows: Windows) -> Image | None:
         """None for a program that holds them itself. All kernels have to be known."""
-        if not program.parameters:
+        if not windows.parameters:
             return None
-        return cls(b"".join(array.content for array in program.parameters))
+        return cls(b"".join(array.content for array in windows.parameters))
 
     @property
     def bytes(self) -> int:
@@ -45,18 +45,18 @@ class Image:
         return f"uint{max(16, c_bits([self.bytes]))}_t"
 
 
-def source(program: Program) -> str:
+def source(windows: Windows) -> str:
     """C: where the parameters lie, ``nn_load`` and ``nn_loaded``; empty if none are sent."""
-    image, offsets, at = Image.of(program), [], 0
+    image, offsets, at = Image.of(windows), [], 0
     if image is None:
         return ""
-    for array in program.parameters:
+    for array in windows.parameters:
         offsets.append((array, at))
         at += len(array.content)
-    return render("int4/load.c.j2", arrays=offsets, image=image, avr=program.has_assembly)
+    return render("int4/load.c.j2", arrays=offsets, image=image, avr=windows.has_assembly)
 
 
-def file(program: Program) -> dict[str, str]:
+def file(windows: Windows) -> dict[str, str]:
     """``parameters.hex``, or nothing."""
-    image = Image.of(program)
+    image = Image.of(windows)
     return {NAME: ihex.dump(image.content)} if image else {}

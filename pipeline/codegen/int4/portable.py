@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.codegen.int4.kernel import Window, WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
-from pipeline.codegen.int4.program import Array, Program, c_bits
+from pipeline.codegen.int4.windows import Array, Windows, c_bits
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.tensor import Tensor
 
@@ -12,12 +12,12 @@ from pipeline.graph.tensor import Tensor
 class Portable:
     """What the portable template asks for, as C expressions."""
 
-    def __init__(self, kernel: WindowKernel, program: Program) -> None:
+    def __init__(self, kernel: WindowKernel, windows: Windows) -> None:
         window, requant = kernel.window, kernel.window.requant
         source, target = window.source, window.target
         self.name, self.varies = kernel.name, kernel.varies
         self.lines_type = f"uint{c_bits(call.lines for call in kernel.calls)}_t"
-        self.pixel_steps = program.pixel_steps
+        self.pixel_steps = windows.pixel_steps
         self.combine, self.padded, self.dilation = window.combine, window.padded, window.dilation
         self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
         self.lanes = len(kernel.lanes.channels)
@@ -26,7 +26,7 @@ class Portable:
         self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1
         self._strides(kernel)
         self._cells(kernel)
-        self._weights(kernel, program)
+        self._weights(kernel, windows)
         self.half_even = requant.rounding == "half_even"
         self.right_shift, self.zero_point = requant.right_shift, target.zero_point
         self._clip(kernel)
@@ -63,7 +63,7 @@ class Portable:
         mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
         self.channel = "n" if kernel.lanes.identity else mapped
 
-    def _weights(self, kernel: WindowKernel, program: Program) -> None:
+    def _weights(self, kernel: WindowKernel, windows: Windows) -> None:
         window, lanes = kernel.window, kernel.lanes
         self.arrays: list[Array] = []
         self.weight, self.weight_index = "", "uint16_t"
@@ -94,8 +94,8 @@ class Portable:
             if flash:
                 value = f"(int{bits}_t)nn_flash{bits}(&{value})"
             self.scaled += f" + {value}"
-            self.arrays.append(program.once(bias))
-        self.arrays.append(program.once(weights))
+            self.arrays.append(windows.once(bias))
+        self.arrays.append(windows.once(weights))
         self.arrays = [array for array in self.arrays if array.values]
 
     def _clip(self, kernel: WindowKernel) -> None:

@@ -45,12 +45,18 @@ class PixelTables:
 
     pixels: list[int] = field(default_factory=list)
     scatter: list[int] = field(default_factory=list)
-    views: dict[str, View] = field(default_factory=dict)
+    views: dict[tuple[str, tuple[int, int]], View] = field(default_factory=dict)
 
     def view(self, buffer: Buffer) -> View:
-        if buffer.name not in self.views:
-            self.views[buffer.name] = _affine(buffer) or self._table(buffer)
-        return self.views[buffer.name]
+        if buffer.extent[1] > SCATTERED:
+            raise ThimbleError(
+                f"{buffer.name}: kernels of 4-bit networks address an arena of 16 KiB, this ends "
+                f"at byte {-(-buffer.extent[1] // 2):,}"
+            )
+        key = buffer.name, buffer.extent
+        if key not in self.views:
+            self.views[key] = _affine(buffer) or self._table(buffer)
+        return self.views[key]
 
     def address(self, view: View, y: int, x: int) -> int:
         """The pixel's first nibble, or SCATTERED and an index."""

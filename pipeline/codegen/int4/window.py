@@ -6,71 +6,71 @@ from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import Call, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
 from pipeline.codegen.int4.portable import Portable
-from pipeline.codegen.int4.program import Program
 from pipeline.codegen.int4.views import View, grid
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.names import identifier
+from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
-from pipeline.plan.unrolled import Env
 from pipeline.plan.vocabulary import Compute
 
 
-def add_step(program: Program, window: Window, step: Compute, env: Env) -> None:
-    """Add the call for ``step`` to ``nn_invoke``, and its kernel where there is none yet."""
+def add_step(program: Program, window: Window, step: Compute) -> None:
+    """Add the call for ``step``, and its kernel where there is none yet. No loop is around it."""
+    windows = program.windows
     out_buffer = program.buffer(step.out)
     in_slice = next(s for s in step.ins if program.buffer(s).tensor == window.source.name)
     in_buffer = program.buffer(in_slice)
-    _check(program, window, step, env)
-    in_view, out_view = program.tables.view(in_buffer), program.tables.view(out_buffer)
-    in_box = in_slice.box(in_buffer.shape, env)
-    out_box = step.out.box(out_buffer.shape, env)
+    _check(program, window, step)
+    in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
+    in_box, out_box = in_slice.box(in_buffer.shape, {}), step.out.box(out_buffer.shape, {})
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
-    program.edges |= window.padded
-    kernel = _kernel(program, window, in_view, out_view)
+    windows.edges |= window.padded
+    kernel = _kernel(windows, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
-    call = Call(program.add_lines(lines), len(lines), in_view.row, in_view.column)
+    call = Call(windows.add_lines(lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(call)
     for y, x in order:
-        kernel.out_addresses.add(program.tables.address(out_view, y, x))
+        kernel.out_addresses.add(windows.tables.address(out_view, y, x))
     for y, x in _inputs(window, order):
-        kernel.in_addresses.add(program.tables.address(in_view, y, x))
-    program.add_statement(window.op.name, lambda: kernel.statement(call))
+        kernel.in_addresses.add(windows.tables.address(in_view, y, x))
+    program.run(window.op.name, lambda: kernel.statement(call))
 
 
-def code(kernel: WindowKernel, program: Program) -> str:
+def code(kernel: WindowKernel, windows: Windows) -> str:
     """The C of ``kernel``, once all its calls are known."""
-    values = Portable(kernel, program)
-    assembly = assembled(kernel, program)
+    values = Portable(kernel, windows)
+    assembly = assembled(kernel, windows)
     portable = render("int4/pixel.c.j2", k=values)
     text = render("avr/window.c.j2", a=assembly, k=values).strip() if assembly else ""
     if assembly:
-        program.shared |= assembly.shared
+        windows.shared |= assembly.shared
         values.avr_step, values.avr_jump = assembly.stride_expressions
-        values.twin_only = assembly.twin_only(_weights_are_code(kernel, program))
+        values.twin_only = assembly.twin_only(_weights_are_code(kernel, windows))
     return render("int4/window.c.j2", k=values, portable=portable, avr=text)
 
 
-def assembled(kernel: WindowKernel, program: Program) -> avr.Assembly | None:
+def assembled(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
     """The kernel in assembly; None where portable C is all there is."""
-    return avr.window(kernel) if program.has_assembly else None
+    return avr.window(kernel) if windows.has_assembly else None
 
 
-def _weights_are_code(kernel: WindowKernel, program: Program) -> bool:
+def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     """No kernel of the operator reads its array of weights where there is assembly."""
     name = kernel.window.op.name
-    of_op = (other for other in program.kernels.values() if other.window.op.name == name)
-    codes = [assembled(other, program) for other in of_op]
+    of_op = (other for other in windows.kernels.values() if other.window.op.name == name)
+    codes = [assembled(other, windows) for other in of_op]
     return all(assembly is not None and assembly.code for assembly in codes)
 
 
-def _check(program: Program, window: Window, step: Compute, env: Env) -> None:
+def _check(program: Program, window: Window, step: Compute) -> None:
     op, target = window.op, program.buffer(step.out)
     for tensor, bits in ((window.source, 8), (window.target, 32)):
         if tensor.dtype.bits > bits:
             raise ThimbleError(
                 f"{op.name}: generated code reads 4 and 8-bit activations, not {tensor.dtype}"
             )
-    channels = step.out.box(target.shape, env)[-1]
+    channels = step.out.box(target.shape, {})[-1]
     if channels != (0, target.shape[-1]) or step.partial:
         raise ThimbleError(
             f"{op.name}: generated code computes all channels of a pixel in one step; "
@@ -83,19 +83,16 @@ def _check(program: Program, window: Window, step: Compute, env: Env) -> None:
     for name in window.op.parameters:
         if not any(program.buffer(s).tensor == name for s in step.ins):
             raise ThimbleError(f"{op.name}: the plan's step does not read {name}")
-    for buffer in (program.buffer(s) for s in step.ins):
-        if buffer.role != "constant" and program.plan.memory[buffer.memory].kind != "ram":
-            raise ThimbleError(f"{op.name}: generated code computes from SRAM, not {buffer.name}")
 
 
-def _kernel(program: Program, window: Window, in_view: View, out_view: View) -> WindowKernel:
+def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> WindowKernel:
     key = f"{window.op.name}/{in_view.kind}/{out_view.kind}"
-    if key not in program.kernels:
-        known = sum(other.startswith(f"{window.op.name}/") for other in program.kernels)
+    if key not in windows.kernels:
+        known = sum(other.startswith(f"{window.op.name}/") for other in windows.kernels)
         name = f"run_{identifier(window.op.name)}" + (f"__{known + 1}" if known else "")
-        in_flash = program.constants_in_flash(window.op)
-        program.kernels[key] = WindowKernel(name, window, in_view.kind, out_view.kind, in_flash)
-    return program.kernels[key]
+        in_flash = windows.constants_in_flash(window.op)
+        windows.kernels[key] = WindowKernel(name, window, in_view.kind, out_view.kind, in_flash)
+    return windows.kernels[key]
 
 
 def _lines(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.constants import Array
 from pipeline.codegen.int8 import window
-from pipeline.codegen.int8.constants import Array
 from pipeline.codegen.int8.ending import Ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.values import Span

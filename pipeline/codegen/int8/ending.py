@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.requantize import Scaling, scaling, stored
+from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator, limits
 from pipeline.graph.operators.add import Add

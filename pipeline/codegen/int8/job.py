@@ -8,9 +8,9 @@ from functools import cached_property
 from math import prod
 
 from pipeline.codegen.int8.order import Line, lines
-from pipeline.codegen.int8.program import ARENA, Program
 from pipeline.codegen.int8.values import Span, Value, atom
 from pipeline.codegen.int8.views import View, view
+from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor

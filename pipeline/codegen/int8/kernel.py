@@ -79,7 +79,7 @@ class Kernel:
             for name, view in self.calls[0].views.items()
         ]
         views += [f"const nn_place_t *{name}_places" for name in self._looked_up]
-        views += ["const nn_line_t *lines"] * bool(self.calls[0].lines)
+        views += ["const nn_order_t *lines"] * bool(self.calls[0].lines)
         values = (f"int32_t {name}" for name in self.arguments)
         return self._rendered(self.arguments, ", ".join((*views, *values)))
 

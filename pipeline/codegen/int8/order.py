@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Lines:
-    """The table that all steps share, ``nn_lines``."""
+    """The table that all steps share, ``nn_orders``."""
 
     held: list[Line] = field(default_factory=list)
 

@@ -14,7 +14,7 @@ from pipeline.plan.vocabulary import Buffer
 
 @dataclass
 class Permutations:
-    """What all moves share: the table ``nn_cycles``, and a function for each size of piece.
+    """What all moves share: the table ``nn_byte_cycles``, and a function for each size of piece.
 
     Attributes:
         cycles: how many places, then which, counted in pieces.
@@ -38,7 +38,7 @@ class Permutations:
             self.cycles += (len(held), *held)
         self.units.add(unit)
         counts = f"{len(cycles)}, {len(chains)}"
-        return f"nn_permute_{unit}(&nn_cycles[{at}], {counts}, &nn_arena[{base}]);"
+        return f"nn_permute_bytes_{unit}(&nn_byte_cycles[{at}], {counts}, &nn_arena[{base}]);"
 
     def code(self) -> str:
         """C of table and functions; "" without any moves."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.codegen.int8.constants import Constants, narrowest
+from pipeline.codegen.constants import Constants, narrowest
 from pipeline.errors import ThimbleError
 from pipeline.graph.requant import FixedPoint, PowerOfTwo, Requant
 from pipeline.graph.tensor import IntArray

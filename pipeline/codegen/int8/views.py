@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from pipeline.codegen.int8.constants import read
+from pipeline.codegen.constants import read
 from pipeline.codegen.int8.expressions import minus, offset, product, total
 from pipeline.codegen.int8.places import Layout, Lookup
 from pipeline.codegen.int8.values import Span, Value

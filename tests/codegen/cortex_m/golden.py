@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.artifacts import write_text
-from pipeline.codegen import cortex_m
+from pipeline.codegen import generate
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.configurations import PROVENANCE, network
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def generated() -> dict[str, str]:
     graph = network()
-    files = cortex_m.generate(graph, Ordinary().plan(graph, core()), core(), PROVENANCE)
+    files = generate(graph, Ordinary().plan(graph, core()), core(), PROVENANCE)
     return {name: text for name, text in files.items() if name.startswith("model")}
 
 

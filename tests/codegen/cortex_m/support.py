@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.codegen import cortex_m
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
@@ -19,7 +19,7 @@ def core(cpu: str = "cortex-m4", sram_bytes: int = 1 << 24) -> Hardware:
 
 def twin(folder: Path, graph: Graph, plan: Plan | None = None, *, sanitize: bool = True) -> Native:
     plan = plan or Ordinary().plan(graph, core())
-    files = cortex_m.generate(graph, plan, core(), {})
+    files = generate(graph, plan, core(), {})
     return Native(folder, graph, plan, sanitize=sanitize, files=files)
 
 

@@ -21,7 +21,7 @@ from tests.strategies.chains import Chain, mnist
 def test_golden_files(name: str) -> None:
     for file, content in generated(name).items():
         golden = GOLDEN / name / file
-        if file != "nn_cells.h":
+        if not file.startswith("nn_"):
             assert content == golden.read_text(), (
                 f"{golden.name} of {name} changed; if that is meant: "
                 "python -m tests.codegen.int4.configurations"
@@ -111,11 +111,11 @@ def test_refuses_steps_it_cannot_express() -> None:
         return replace(plan, tracks=(Track("cpu", changed),))  # type: ignore[arg-type]
 
     half = replace(conv, out=replace(conv.out, size=(*conv.out.size[:2], 2)))
-    _refused(chain, with_steps(half), "a: generated code computes all channels")
+    _refused(chain, with_steps(half), "a: .*generated code computes all channels")
     blind = replace(conv, ins=conv.ins[:1])
     _refused(chain, with_steps(blind), "a: the plan's step does not read a.weight")
     opened = Clear("a", whole(plan.buffer["a"]))
-    _refused(chain, with_steps(opened, conv), "cannot express Clear")
+    _refused(chain, with_steps(opened, conv), "a: generated code adds up in whole bytes")
 
 
 def test_refuses_units_larger_than_a_pixel_only_in_place() -> None:
@@ -143,7 +143,7 @@ def test_refuses_an_image_taken_in_another_order() -> None:
     clear, add, finish = loop.body  # type: ignore[union-attr]
     swapped = replace(loop, body=(add, clear, finish))  # type: ignore[call-arg]
     changed = replace(plan, tracks=(Track("cpu", (swapped, *track.steps[1:])),))
-    _refused(chain, changed, "cannot take image as this plan reads it")
+    _refused(chain, changed, "p: generated code computes from SRAM, not image")
     shifted = replace(clear, acc=Slice(clear.acc.buffer, (0, 0, 0), (2, 2, 1)))
     body = replace(loop, body=(shifted, add, finish))  # type: ignore[call-arg]
     changed = replace(plan, tracks=(Track("cpu", (body, *track.steps[1:])),))

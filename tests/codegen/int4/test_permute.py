@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from pipeline.codegen.cycles import decompose
+from pipeline.codegen.generate import HEADERS
 from pipeline.codegen.render import render, static_source
 from tests.codegen.support import SANITIZERS, WARNINGS, write
 
 PROGRAM = """
 #include "nn_cells.h"
 #include <stdio.h>
-#define NN_NOINLINE
+
 static uint8_t nn_arena[%(bytes)d];
 static const uint16_t nn_cycles[] = {%(places)s};
 %(permute)s
@@ -42,7 +43,8 @@ def test_pieces_change_places(unit: int, base: int, tmp_path: Path) -> None:
     permute = render("int4/permute.c.j2", type="uint16_t", read="nn_flash16", unit=unit, first=True)
     known = {"bytes": size, "places": places, "permute": permute, "unit": unit, "base": base}
     counts = {"cycles": len(cycles), "chains": len(chains)}
-    files = {"main.c": PROGRAM % (known | counts), "nn_cells.h": static_source("nn_cells.h")}
+    headers = {name: static_source(HEADERS[name]) for name in ("nn_cells.h", "nn_memory.h")}
+    files = {"main.c": PROGRAM % (known | counts), **headers}
     write(tmp_path, files)
     command = ["cc", *WARNINGS, *SANITIZERS, "main.c", "-o", "program"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

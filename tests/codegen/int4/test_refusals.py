@@ -70,7 +70,7 @@ def test_an_input_in_two_places_or_none() -> None:
     _refused(chain, twice, "the input image arrives in two buffers")
     kept = Ordinary("slots").plan(chain.graph(), uno(streams=False))
     never = tuple(name for name in kept.resident if name != "image")
-    _refused(chain, replace(kept, resident=never), "into one place, the plan has it in none")
+    _refused(chain, replace(kept, resident=never), "into one place, the plan has none")
 
 
 def test_activations_outside_the_arena() -> None:
@@ -78,7 +78,7 @@ def test_activations_outside_the_arena() -> None:
     plan = _plan(chain)
     for memory in ("flash", "stream"):
         away = replace(plan.buffer["a"], memory=memory)
-        _refused(chain, _with(plan, away), "generated code has one arena, the plan uses")
+        _refused(chain, _with(plan, away), "generated code has one arena in RAM, the plan uses")
 
 
 def test_reading_the_stream_again() -> None:

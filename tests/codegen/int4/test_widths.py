@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codegen.int4.program import c_bits
+from pipeline.codegen.int4.windows import c_bits
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.requant import PowerOfTwo

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.artifacts import write_text
-from pipeline.codegen import int8
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.plans import PLANS
@@ -40,7 +40,7 @@ def generated(name: str) -> dict[str, str]:
         plan = Ordinary().plan(graph, host())
     else:
         graph, plan = PLANS[name]()
-    return int8.generate(graph, plan, host(), PROVENANCE)
+    return generate(graph, plan, host(), PROVENANCE)
 
 
 CONFIGURATIONS = ("ordinary", "channel loop")

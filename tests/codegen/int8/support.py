@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.codegen import int8
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware, Memory
@@ -28,9 +28,12 @@ static unsigned char frame[NN_INPUT_BYTES];
 int main(void) {
     for (unsigned n = 0; fread(frame, 1, sizeof frame, stdin) == sizeof frame; n++) {
         if (nn_init() != NN_OK) return 2;
+#if NN_INPUT_FILLABLE
         if (n % 2) {
             memcpy(nn_input(), frame, sizeof frame);
-        } else {
+        } else
+#endif
+        {
             const uint32_t half = NN_INPUT_BYTES / 2;
             if (half && (nn_feed(frame, half) != NN_OK || nn_invoke() != NN_INCOMPLETE)) return 3;
             if (nn_feed(frame + half, NN_INPUT_BYTES - half) != NN_OK) return 4;
@@ -38,7 +41,9 @@ int main(void) {
         }
         if (nn_invoke() != NN_OK) return 6;
         fwrite(nn_output(), sizeof(nn_output_t), NN_OUTPUT_COUNT, stdout);
-        if (NN_INPUT_KEPT && memcmp(nn_input(), frame, sizeof frame)) return 7;
+#if NN_INPUT_KEPT
+        if (memcmp(nn_input(), frame, sizeof frame)) return 7;
+#endif
     }
     return 0;
 }
@@ -102,7 +107,7 @@ class Native:
         """``files``: what was generated, if not by ``affine``."""
         self.graph = graph
         folder.mkdir(parents=True, exist_ok=True)
-        self.files = files or int8.generate(graph, plan, host(), {})
+        self.files = files or generate(graph, plan, host(), {})
         for name, content in {**self.files, "main.c": MAIN}.items():
             (folder / name).write_text(content)
         self.program = folder / "program"

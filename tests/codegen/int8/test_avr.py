@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline import artifacts
-from pipeline.codegen import int8
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.kernels.int8 import word
 from pipeline.plan.vocabulary import Compute, Plan, Track
@@ -52,7 +52,7 @@ def portable(plan: Plan, graph: Graph) -> Plan:
 
 
 def check(graph: Graph, plan: Plan, folder: Path) -> None:
-    files = int8.generate(graph, portable(plan, graph), UNO, {})
+    files = generate(graph, portable(plan, graph), UNO, {})
     assert "nn_flash_i8(" in files["model.c"] and "NN_FLASH =" in files["model.c"]
     for name, content in {**files, **harness_sources(UNO)}.items():
         artifacts.write_text(folder / "generated" / name, content)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.codegen import int8
+from pipeline.codegen import generate
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from tests.codegen.int8.plans import PLANS
@@ -35,7 +35,7 @@ def test_the_vocabularys_own_channel_loop(tmp_path: Path) -> None:
 
 def source(name: str) -> str:
     graph, plan = PLANS[name]()
-    return int8.generate(graph, plan, host(), {})["model.c"]
+    return generate(graph, plan, host(), {})["model.c"]
 
 
 def invoke(name: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.codegen.constants import Names, variable
 from pipeline.codegen.int8 import expressions, nest, values
-from pipeline.codegen.int8.constants import Names, variable
 from pipeline.codegen.int8.values import Value, greatest, least, span
 from pipeline.codegen.names import comment
 from pipeline.plan.vocabulary import Lin, Slice

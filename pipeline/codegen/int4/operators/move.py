@@ -11,41 +11,37 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.cycles import decompose
-from pipeline.codegen.int4.program import MOVES, Program
 from pipeline.codegen.int4.views import grid
+from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
-from pipeline.plan.unrolled import Env
 from pipeline.plan.vocabulary import Buffer, Move
 
+MOVES = "permutations"
+"""What a report calls the steps that only move data."""
 
-def emit(program: Program, step: Move, env: Env) -> None:
+
+def emit(program: Program, step: Move) -> None:
+    """Of whatever elements; no loop is around it."""
     source, target = program.buffer(step.src), program.buffer(step.dst)
-    if source.memory != target.memory:
-        raise ThimbleError(
-            f"generated code moves data within SRAM only, not {source.memory} -> {target.memory}"
-        )
-    if "constant" in (source.role, target.role):
-        raise ThimbleError(f"generated code does not move constants such as {source.tensor}")
-    if source.nibbles != target.nibbles:
-        raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
-    box = step.src.box(source.shape, env)
-    if step.dst.box(target.shape, env) != box:
+    box = step.src.box(source.shape, {})
+    if step.dst.box(target.shape, {}) != box:
         raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
     permute(program, _elements(source, box), _elements(target, box), source.nibbles)
 
 
 def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int) -> None:
     """Elements ``nibbles`` wide from ``sources`` to ``targets`` (pixels, channels)."""
+    windows = program.windows
     base, unit, taken, given = _units(sources, targets, nibbles)
     cycles, chains = decompose(taken, given)
     if not cycles and not chains:
         return
-    at = len(program.cycles)
+    at = len(windows.cycles)
     for places in (*cycles, *chains):
-        program.cycles.extend((len(places), *places))
-    program.units.add(unit)
-    program.add_statement(
+        windows.cycles.extend((len(places), *places))
+    windows.units.add(unit)
+    program.run(
         MOVES,
         lambda: f"nn_permute_{unit}(&nn_cycles[{at}], {len(cycles)}, {len(chains)}, {base});",
     )

@@ -5,8 +5,8 @@ One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
 
 from __future__ import annotations
 
+from pipeline.codegen.constants import Array
 from pipeline.codegen.int8 import window
-from pipeline.codegen.int8.constants import Array
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import accumulate, depthwise

@@ -7,9 +7,9 @@ from math import prod
 from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
 from pipeline.codegen.int8.permutations import first_bytes
-from pipeline.codegen.int8.program import Program
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
+from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.pad import Pad

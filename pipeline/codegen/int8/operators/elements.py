@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pipeline.codegen.constants import narrowest
 from pipeline.codegen.int8 import expressions, nest
-from pipeline.codegen.int8.constants import narrowest
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.nest import Nest

@@ -1,15 +1,14 @@
-/* small: weights, kernels and the order of steps, all fixed when this was generated. Tensors are
- * row-major, channels innermost, at byte addresses in one arena; a tensor that is dead gives its place to
- * others. Sums are exact in 32 bits; nn_int8.h has the rounding. */
+/* small: tables, kernels and the order of steps, all fixed when this was generated. Tensors
+ * lie in one arena; one that is dead gives its place to others. */
 #include "model.h"
 
 #include <string.h>
 
 #include "nn_dsp.h"
 #include "nn_int8.h"
+#include "nn_memory.h"
 
-static uint8_t nn_arena[NN_ARENA_BYTES] __attribute__((aligned(16)));
-static uint32_t nn_fed; /* bytes of the input since nn_init, if it comes by nn_feed */
+static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED;
 
 /* conv0: two channels by two elements */
 static const __attribute__((aligned(4))) int8_t nn_conv0_weights[112] = {
@@ -787,6 +786,17 @@ static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict ou
     }
 }
 
+static uint32_t nn_fed; /* bytes of the input that have arrived */
+
+nn_status_t nn_feed(const uint8_t *bytes, uint32_t count) {
+    if (count > NN_INPUT_BYTES - nn_fed) {
+        return NN_CORRUPT;
+    }
+    memcpy(&nn_arena[224 + nn_fed], bytes, count);
+    nn_fed = (uint32_t)(nn_fed + count);
+    return NN_OK;
+}
+
 nn_status_t nn_init(void) {
     nn_fed = 0;
     return NN_OK;
@@ -794,17 +804,8 @@ nn_status_t nn_init(void) {
 
 nn_input_t *nn_input(void) { return (nn_input_t *)&nn_arena[224]; }
 
-nn_status_t nn_feed(const uint8_t *bytes, uint32_t count) {
-    if (count > NN_INPUT_BYTES - nn_fed) {
-        return NN_CORRUPT;
-    }
-    memcpy(&nn_arena[224 + nn_fed], bytes, count);
-    nn_fed += count;
-    return NN_OK;
-}
-
 nn_status_t nn_invoke(void) {
-    if (nn_fed != 0 && nn_fed != NN_INPUT_BYTES) {
+    if (!(nn_fed == 0 || nn_fed == NN_INPUT_BYTES)) {
         return NN_INCOMPLETE;
     }
     nn_fed = 0;

@@ -1,13 +1,15 @@
-/* chain: tables, kernels and the order of steps, all fixed when this was generated.
- * One pixel is computed at a time: its inputs are read before it is written, and may lie where it
- * goes. Addresses are counted in cells of 4 bits; see nn_cells.h. */
+/* chain: tables, kernels and the order of steps, all fixed when this was generated. Tensors
+ * lie in one arena; one that is dead gives its place to others. */
 #include "model.h"
-#include "nn_cells.h"
 
-#define NN_NOINLINE __attribute__((noinline))
+#include <string.h>
+
+#include "nn_cells.h"
+#include "nn_memory.h"
+
 #define NN_CANARY 0x5AA5u
 
-static uint8_t nn_arena[NN_ARENA_BYTES] NN_KEEP;
+static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
 static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
 
 /* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
@@ -24,7 +26,8 @@ static const uint8_t nn_cycles[52] NN_FLASH = {
 
 /* Output pixels in the order they are computed, in lines: where the first one of a line reads and
  * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
- * kernel looks its pixels up there. */
+ * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
+ * written, and may lie where it goes. */
 typedef struct {
     uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
     int16_t in_step, out_step;
@@ -160,16 +163,11 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
 static uint16_t nn_fed; /* bytes of the input that have arrived */
 
 nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
-    for (; count > 0; count--, bytes++, nn_fed++) {
-        if (nn_fed == NN_INPUT_BYTES) {
-            return NN_CORRUPT;
-        }
-        const uint16_t place = nn_fed / 2, channel = nn_fed % 2;
-        const uint16_t y = place / 4, x = place % 4;
-        const uint16_t position = (uint16_t)(0 + y * 16 + x * 4);
-        const uint16_t cell = (uint16_t)(position + channel * 2);
-        nn_put8(nn_arena, cell, *bytes);
+    if (count > NN_INPUT_BYTES - nn_fed) {
+        return NN_CORRUPT;
     }
+    memcpy(&nn_arena[nn_fed], bytes, count);
+    nn_fed = (uint16_t)(nn_fed + count);
     return NN_OK;
 }
 
@@ -189,6 +187,4 @@ nn_status_t nn_invoke(void) {
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 
-const nn_output_t *nn_output(void) {
-    return (const nn_output_t *)&nn_arena[0];
-}
+const nn_output_t *nn_output(void) { return (const nn_output_t *)&nn_arena[0]; }

@@ -3,8 +3,8 @@
  * graph    0123456789abcdef
  * plan     fedcba9876543210
  *
- * Use: nn_init(); nn_feed() until NN_INPUT_BYTES bytes are in; nn_invoke(); nn_output().
- * The input is not kept: computing destroys it, and every frame has to be fed anew.
+ * Use: nn_init(); nn_feed() until NN_INPUT_BYTES bytes are in; nn_invoke(); read nn_output().
+ * The input is not kept: computing destroys it, and every frame has to be given anew.
  *
  * One network, one state: it is not reentrant. Call its functions from one context, a task or an interrupt.
  * Interrupts may come meanwhile; their handlers call none of these functions. All of them run on the caller's
@@ -15,11 +15,14 @@
 
 #include <stdint.h>
 
-/* Input: image, uint8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (byte - NN_INPUT_ZERO). */
+/* Input: image, uint8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
 #define NN_INPUT_SHAPE 12, 12, 1
+#define NN_INPUT_COUNT 144
 #define NN_INPUT_BYTES 144
 #define NN_INPUT_SCALE 1.0
 #define NN_INPUT_ZERO 0
+#define NN_INPUT_FILLABLE 0 /* there is no nn_input(): feed it */
+#define NN_INPUT_KEPT 0
 
 /* Output: logits, int16. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
 #define NN_OUTPUT_SHAPE 2
@@ -28,11 +31,12 @@
 #define NN_OUTPUT_ZERO 0
 typedef int16_t nn_output_t __attribute__((may_alias));
 
-/* Memory of Test board. The arena holds activations and the result. Weights are in SRAM. */
+/* Memory of Test board. The arena holds activations and the result. Weights are in RAM. */
 #define NN_SRAM_BYTES 1048576
 #define NN_ARENA_BYTES 32
 #define NN_WEIGHT_BYTES 31
-_Static_assert(NN_ARENA_BYTES + NN_WEIGHT_BYTES <= NN_SRAM_BYTES, "arena and weights do not fit the SRAM");
+#define NN_MACS 456
+_Static_assert(NN_ARENA_BYTES + 31 <= NN_SRAM_BYTES, "arena and weights do not fit the RAM");
 
 typedef enum {
     NN_OK,
@@ -46,10 +50,10 @@ nn_status_t nn_init(void);
 /* The next `count` bytes of the input, in pieces of any size; NN_CORRUPT if that is more than a frame. */
 nn_status_t nn_feed(const uint8_t *bytes, uint16_t count);
 
-/* Computes; NN_INCOMPLETE before the whole input is in. After it the input is gone. */
+/* Computes; NN_INCOMPLETE before the whole input is in. */
 nn_status_t nn_invoke(void);
 
-/* NN_OUTPUT_COUNT values, valid until the next nn_init() or nn_feed(): they lie in the arena. */
+/* NN_OUTPUT_COUNT values, valid until the next nn_init() or input: they lie in the arena. */
 const nn_output_t *nn_output(void);
 
 #endif

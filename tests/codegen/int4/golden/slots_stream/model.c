@@ -1,10 +1,12 @@
-/* chain: tables, kernels and the order of steps, all fixed when this was generated.
- * One pixel is computed at a time: its inputs are read before it is written, and may lie where it
- * goes. Addresses are counted in cells of 4 bits; see nn_cells.h. */
+/* chain: tables, kernels and the order of steps, all fixed when this was generated. Tensors
+ * lie in one arena; one that is dead gives its place to others. */
 #include "model.h"
-#include "nn_cells.h"
 
-#define NN_NOINLINE __attribute__((noinline))
+#include <string.h>
+
+#include "nn_cells.h"
+#include "nn_memory.h"
+
 #define NN_CANARY 0x5AA5u
 
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
@@ -18,7 +20,8 @@ static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
 
 /* Output pixels in the order they are computed, in lines: where the first one of a line reads and
  * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
- * kernel looks its pixels up there. */
+ * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
+ * written, and may lie where it goes. */
 typedef struct {
     uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
     int16_t in_step, out_step;
@@ -1299,6 +1302,4 @@ nn_status_t nn_invoke(void) {
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 
-const nn_output_t *nn_output(void) {
-    return (const nn_output_t *)&nn_arena[0];
-}
+const nn_output_t *nn_output(void) { return (const nn_output_t *)&nn_arena[0]; }

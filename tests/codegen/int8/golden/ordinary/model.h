@@ -4,7 +4,7 @@
  * plan     fedcba9876543210
  *
  * Use: nn_init(); fill nn_input(), or nn_feed() the input as it comes; nn_invoke(); read nn_output().
- * The input is not kept: computing overwrites it, and every frame has to be given anew.
+ * The input is not kept: computing destroys it, and every frame has to be given anew.
  *
  * One network, one state: it is not reentrant. Call its functions from one context, a task or an interrupt.
  * Interrupts may come meanwhile; their handlers call none of these functions. All of them run on the caller's
@@ -15,12 +15,13 @@
 
 #include <stdint.h>
 
-/* Input: image, int8, row-major. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
+/* Input: image, int8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
 #define NN_INPUT_SHAPE 8, 8, 3
 #define NN_INPUT_COUNT 192
 #define NN_INPUT_BYTES 192
 #define NN_INPUT_SCALE 0.09554173266933418
 #define NN_INPUT_ZERO -2
+#define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
 #define NN_INPUT_KEPT 0
 typedef int8_t nn_input_t;
 
@@ -31,7 +32,7 @@ typedef int8_t nn_input_t;
 #define NN_OUTPUT_ZERO -128
 typedef int8_t nn_output_t;
 
-/* Memory of Test board. The arena holds activations, input and result. Weights are in read-only memory. */
+/* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */
 #define NN_SRAM_BYTES 16777216
 #define NN_ARENA_BYTES 256
 #define NN_WEIGHT_BYTES 414
@@ -40,8 +41,8 @@ _Static_assert(NN_ARENA_BYTES <= NN_SRAM_BYTES, "the arena does not fit the RAM"
 
 typedef enum {
     NN_OK,
-    NN_INCOMPLETE, /* part of the input was fed, not all */
-    NN_CORRUPT     /* more input was fed than a frame has */
+    NN_INCOMPLETE, /* input is missing */
+    NN_CORRUPT     /* more input than a frame has */
 } nn_status_t;
 
 /* Before each frame: forgets what was fed. */
@@ -50,13 +51,13 @@ nn_status_t nn_init(void);
 /* Where the input goes, NN_INPUT_COUNT values: fill it before each nn_invoke(). */
 nn_input_t *nn_input(void);
 
-/* Instead of filling nn_input(): the next `count` bytes of the input, in pieces of any size. */
+/* Instead of filling nn_input(): the next `count` bytes of the input, in pieces of any size; NN_CORRUPT if that is more than a frame. */
 nn_status_t nn_feed(const uint8_t *bytes, uint32_t count);
 
-/* Computes. */
+/* Computes; NN_INCOMPLETE if part of the input was fed, not all. */
 nn_status_t nn_invoke(void);
 
-/* NN_OUTPUT_COUNT values, valid until the input is filled or fed again: they lie in the arena. */
+/* NN_OUTPUT_COUNT values, valid until the next nn_init() or input: they lie in the arena. */
 const nn_output_t *nn_output(void);
 
 #endif

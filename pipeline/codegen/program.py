@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.codegen.constants import Constants, Names, variable
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8 import values
-from pipeline.codegen.int8.constants import Constants, Names, variable
 from pipeline.codegen.int8.kernel import Call, Kernel, stride_name
 from pipeline.codegen.int8.order import Line, Lines
 from pipeline.codegen.int8.permutations import Permutations
@@ -20,26 +21,50 @@ from pipeline.codegen.int8.places import Places
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.names import comment
-from pipeline.codegen.render import static_source
-from pipeline.errors import ThimbleError
+from pipeline.codegen.render import KERNELS
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Lin, Plan, Slice
 
 ARENA = "nn_arena"
 
+NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.")
+"""What the templates that give names of their own begin with."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """A piece of the input on its way into the arena, byte by byte or nibble by nibble.
+
+    Attributes:
+        cell: C expression of where its first one goes, in nibbles of the arena.
+        step: nibbles from one to the next.
+        count: C expression of how many there are.
+    """
+
+    cell: Value
+    step: int
+    count: Value
+
 
 @dataclass
 class Program:
     """
     Attributes:
-        writers: by the name of a kernel what writes its calls.
+        kernels: C functions over views, by what they have in common.
+        windows: C functions that find their pixels through lines and tables.
+        lines: the body of ``nn_invoke``, said once all calls are known.
+        steps: the operator that each call of ``nn_invoke`` is part of; None: it also has lines
+            that are no such calls.
+        loops: of the plan, around what is being written: C name and count by variable.
+        headers: of ours that the program includes.
+        takes: where it waits for a piece of the input: places of the arena, see ``tape``.
+        resting: C names of loop variables that outlive such a wait.
     """
 
     graph: Graph
     plan: Plan
     hardware: Hardware
-    writers: Mapping[str, Callable[[Any], None]]
 
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}
@@ -47,8 +72,13 @@ class Program:
         self.names.used |= _reserved()
         self.constants = Constants(self.names, self.hardware.core == "avr")
         self.kernels: dict[str, Kernel] = {}
+        self.windows = Windows(self.graph, self.plan, self.hardware)
         self.lines: list[Callable[[], str]] = []
+        self.steps: list[str] | None = []
         self.loops: dict[str, tuple[str, int]] = {}
+        self.headers: set[str] = set()
+        self.takes: list[Take] = []
+        self.resting: list[str] = []
         self.places = Places()
         self.orders = Lines()
         self.permutations = Permutations()
@@ -56,7 +86,7 @@ class Program:
 
     @property
     def tables(self) -> tuple[Places, Lines, Permutations]:
-        """What steps share besides constants and kernels."""
+        """What steps over bytes share besides constants and kernels."""
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
@@ -78,21 +108,39 @@ class Program:
         return tuple(values.span(lo, size, limit, self.loops) for lo, size, limit in parts)
 
     def line(self, text: str | Callable[[], str]) -> None:
+        self.steps = None
+        self._line(text)
+
+    def run(self, owner: str, say: Callable[[], str]) -> None:
+        """A call of a function that stays one, for the operator ``owner``."""
+        if self.steps is not None:
+            self.steps.append(owner)
+        self._line(say)
+
+    def _line(self, text: str | Callable[[], str]) -> None:
         depth = "    " * (len(self.loops) + 1)
         made: Callable[[], str] = text if callable(text) else lambda: text
         self.lines.append(lambda: f"{depth}{made()}")
 
     @contextmanager
-    def loop(self, name: str, count: int) -> Iterator[None]:
-        """Statements inside are in the body of a C loop."""
-        if name in self.loops:
-            raise ThimbleError(f"the plan's loop over {name} is inside another over {name}")
-        found = variable(name)
-        while found in {other for other, _ in self.loops.values()}:
-            found += "_"
-        self.line(f"for (int32_t {found} = 0; {found} < {count}; {found}++) {{")
+    def loop(self, name: str, count: int, rests: bool = False) -> Iterator[str]:
+        """Statements inside are in the body of a C loop.
+
+        Args:
+            rests: whether the program waits for input inside, and goes on from there.
+        """
+        taken = {other for other, _ in self.loops.values()}
+        if rests:
+            found = self.names.fresh(name, "loop")
+            self.resting.append(found)
+            self.line(f"for ({found} = 0; {found} < {count}; {found}++) {{")
+        else:
+            found = variable(name)
+            while found in taken:
+                found += "_"
+            self.line(f"for (int32_t {found} = 0; {found} < {count}; {found}++) {{")
         self.loops[name] = (found, count)
-        yield
+        yield found
         del self.loops[name]
         self.line("}")
 
@@ -134,8 +182,11 @@ class Program:
             name = self.names.fresh(owner, kind)
             self.kernels[key] = Kernel(name, template, comment(about), dict(shared))
         kernel = self.kernels[key]
-        lines = f"&nn_lines[{self.orders.add(order)}]" if order else ""
+        lines = f"&nn_orders[{self.orders.add(order)}]" if order else ""
         kernel.calls.append(Call(views, ranges, apart, lines))
+        self.headers.add("nn_int8.h")
+        if template.startswith("cortex_m/"):
+            self.headers.add("nn_dsp.h")
         number = len(kernel.calls) - 1
         self.line(lambda: kernel.statement(number))
 
@@ -180,8 +231,8 @@ def strides(views: Mapping[str, View]) -> dict[str, Value]:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Names that no operator's function or table may take."""
-    plain = ("nn_int8.h", "model.h.j2", "model.c.j2", "places.c.j2", "lines.c.j2", "permute.c.j2")
-    files = (*(f"int8/{file}" for file in plain), "cortex_m/nn_dsp.h")
-    texts = (static_source(file) for file in files)
+    """Names that no operator's function or table may take: those of the frame and of headers."""
+    folders = ("frame", "int4", "int8", "cortex_m")
+    files = (file for folder in folders for file in (KERNELS / folder).iterdir())
+    texts = (f.read_text() for f in files if f.suffix == ".h" or f.name.startswith(NAMING))
     return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

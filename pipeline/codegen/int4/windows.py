@@ -1,8 +1,8 @@
-"""What is gathered while a plan is read: tables, kernels, and the statements of ``nn_invoke``."""
+"""What the kernels that slide windows over pixels share: tables of pixels, lines and weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,10 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Buffer, Plan, Slice
-
-MOVES = "permutations"
-"""What a report calls the steps that only move data."""
+from pipeline.plan.vocabulary import Plan
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Array:
 
 
 @dataclass
-class Program:
+class Windows:
     """
     Attributes:
         lines: every line of every call, one after the other: ``nn_lines``.
@@ -46,8 +43,6 @@ class Program:
         arrays: names of weights and biases already defined.
         parameters: those of them that are sent over the line, in the order they are sent.
         kernels: by operator and kinds of view, in the order they are first called.
-        statements: the body of ``nn_invoke``, said once all calls of a kernel are known.
-        steps: the operator that each of them is part of, or ``MOVES``.
         cycles: permutations of all moves: ``nn_cycles``.
         units: how many nibbles wide the pieces are that they move.
         shared: C variables that several kernels need.
@@ -62,8 +57,6 @@ class Program:
     arrays: set[str] = field(default_factory=set)
     parameters: list[Array] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
-    statements: list[Callable[[], str]] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
     cycles: list[int] = field(default_factory=list)
     units: set[int] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
@@ -76,10 +69,6 @@ class Program:
                 return at
         self.lines.extend(lines)
         return len(self.lines) - size
-
-    def add_statement(self, step: str, say: Callable[[], str]) -> None:
-        self.steps.append(step)
-        self.statements.append(say)
 
     @property
     def pixel_steps(self) -> str:
@@ -95,9 +84,6 @@ class Program:
             self.parameters.append(array)
         return replace(array, values=()) if defined or self.streams_parameters else array
 
-    def buffer(self, piece: Slice) -> Buffer:
-        return self.plan.buffer[piece.buffer]
-
     def constants_in_flash(self, op: Operator) -> bool:
         """Raises ThimbleError for constants of one operator in more than one memory."""
         buffers = [b for b in self.plan.buffers if b.tensor in op.parameters]
@@ -109,9 +95,6 @@ class Program:
                 f"plan has {names}"
             )
         return kinds == {"rom"}
-
-    def in_flash(self, buffer: Buffer) -> bool:
-        return self.plan.memory[buffer.memory].kind == "rom"
 
     @property
     def streams_parameters(self) -> bool:

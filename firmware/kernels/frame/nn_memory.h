@@ -1,0 +1,27 @@
+/* Where the network's data lie: constants in flash, the arena, and what compilers are told of them. */
+#ifndef NN_MEMORY_H
+#define NN_MEMORY_H
+
+#include <stdint.h>
+
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define NN_FLASH PROGMEM
+#define nn_flash8(address) pgm_read_byte(address)
+#define nn_flash16(address) pgm_read_word(address)
+#define nn_flash32(address) pgm_read_dword(address)
+#define NN_LAST __attribute__((section(".noinit"))) /* after all other statics, before the stack */
+#define NN_ALIGNED
+#else
+#define NN_FLASH
+#define nn_flash8(address) (*(address))
+#define nn_flash16(address) (*(address))
+#define nn_flash32(address) (*(address))
+#define NN_LAST
+#define NN_ALIGNED __attribute__((aligned(16)))
+#endif
+
+#define NN_KEEP __attribute__((used)) /* not to be folded into code */
+#define NN_NOINLINE __attribute__((noinline))
+
+#endif

@@ -1,0 +1,181 @@
+"""How the input comes in: ``nn_feed`` takes it in pieces of any size, ``nn_input`` shows its place.
+
+An input that a caller may fill lies in the arena in one piece. One that streams in is put into its
+place, or pooled on the way, or the program waits for it piece by piece (``tape``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.codegen import pooled, tape
+from pipeline.codegen.bound import bound
+from pipeline.codegen.int4.views import grid
+from pipeline.codegen.int8 import expressions
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import Tensor
+from pipeline.plan.steps import touched
+from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed
+
+ARRIVAL = "input"
+"""What a report calls taking the input as it is."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """
+    Attributes:
+        source: C of the variables and of ``nn_feed``; empty until the program is known.
+        complete: C expression: the input is whole.
+        rewind: C statements: nothing has arrived.
+        step: the operator that is done on the way, or ``ARRIVAL``.
+        at: the byte of the arena where ``nn_input`` is, if a caller may fill it.
+    """
+
+    source: str
+    complete: str
+    rewind: tuple[str, ...]
+    step: str = ARRIVAL
+    at: int | None = None
+
+
+WHOLE = "nn_fed == NN_INPUT_BYTES", ("nn_fed = 0;",)
+
+
+def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[Step]]:
+    """How the input comes in, and the steps left for the program.
+
+    Raises:
+        ThimbleError: for a way of taking the input that ``nn_feed`` does not know.
+    """
+    image = program.graph.tensors[program.graph.input]
+    resident = _resident(program, image)
+    if program.plan.memory[resident.memory].kind != "stream":
+        return _held(program, image, resident, fillable=True), steps
+    _check_order(image, resident)
+    last = max((n for n, step in enumerate(steps) if _streams(program, step)), default=-1)
+    events = [event for step in steps[: last + 1] for event in _unrolled(step)]
+    for way in (_moved, _pooled):
+        found = way(program, image, resident, events)
+        if found is not None:
+            return found[0], (*found[1], *steps[last + 1 :])
+    return Arrival("", *tape.STATE), steps
+
+
+def finished(program: Program, arrival: Arrival) -> Arrival:
+    """With its source, now that the program is known."""
+    image = program.graph.tensors[program.graph.input]
+    return (
+        arrival
+        if arrival.source
+        else replace(arrival, source=tape.source(program, counters(program, image)))
+    )
+
+
+def _resident(program: Program, image: Tensor) -> Buffer:
+    """The one buffer that holds the input before the first step."""
+    named = (program.plan.buffer[name] for name in program.plan.resident)
+    found = next((buffer for buffer in named if buffer.tensor == image.name), None)
+    if found is None:
+        raise ThimbleError(f"generated code takes {image.name} into one place, the plan has none")
+    return found
+
+
+def _check_order(image: Tensor, buffer: Buffer) -> None:
+    """A stream's order is fixed: the image row by row, a pixel's channels side by side."""
+    row_major = replace(buffer, map=packed(buffer.shape, buffer.bits))
+    if (buffer.addresses(buffer.box) != row_major.addresses(buffer.box)).any():
+        raise ThimbleError(
+            f"generated code takes {image.name} row by row as it arrives; the plan's buffer "
+            f"{buffer.name} expects another order"
+        )
+
+
+def _streams(program: Program, step: Step) -> bool:
+    if isinstance(step, Loop):
+        return any(_streams(program, inner) for inner in step.body)
+    memories = (program.buffer(piece).memory for piece in touched(step))
+    return any(program.plan.memory[name].kind == "stream" for name in memories)
+
+
+def _unrolled(step: Step) -> list[Step]:
+    if not isinstance(step, Loop):
+        return [step]
+    rounds = (bound(inner, {step.var: n}) for n in range(step.count) for inner in step.body)
+    return [event for inner in rounds for event in _unrolled(inner)]
+
+
+def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) -> Arrival:
+    """All of it in one buffer: in one piece of bytes, or wherever its elements are."""
+    at = buffer.run(buffer.box)
+    if buffer.bits >= 8 and at is not None and at // 2 % (buffer.bits // 8) == 0:
+        source = render(
+            "frame/feed_bytes.c.j2", at=at // 2, total=expressions.total, **counters(program, image)
+        )
+        complete, rewind = WHOLE
+        if not fillable:
+            return Arrival(source, complete, rewind)
+        return Arrival(source, f"nn_fed == 0 || {complete}", rewind, at=at // 2)
+    if image.dtype.bits > 8:
+        raise ThimbleError(
+            f"{image.name}: generated code takes one byte an element, not {image.dtype}, where its "
+            "elements do not lie in one piece"
+        )
+    program.headers.add("nn_cells.h")
+    source = render(
+        "frame/feed_store.c.j2",
+        view=program.windows.tables.view(buffer),
+        grid=grid(image.shape),
+        bits=image.dtype.bits,
+        scattered=bool(program.windows.tables.scatter),
+        **counters(program, image),
+    )
+    return Arrival(source, *WHOLE)
+
+
+def _moved(
+    program: Program, image: Tensor, resident: Buffer, events: Sequence[Step]
+) -> tuple[Arrival, Sequence[Step]] | None:
+    """Moves from the stream that cover the image row by row, into one buffer."""
+    expected, targets, index = 0, set(), 0
+    for step in events:
+        if not isinstance(step, Move) or step.src.buffer != resident.name:
+            break
+        box, target = step.src.box(resident.shape, {}), program.buffer(step.dst)
+        whole = all(r == (0, extent) for r, extent in zip(box[1:], image.shape[1:], strict=True))
+        if box[0][0] != expected or not whole or step.dst.box(target.shape, {}) != box:
+            return None
+        expected, index = box[0][1], index + 1
+        targets.add(target.name)
+    if expected != image.shape[0] or len(targets) != 1:
+        return None
+    buffer = program.plan.buffer[targets.pop()]
+    if len(set(buffer.addresses(buffer.box).reshape(-1).tolist())) < image.size:
+        return None  # a ring: the first rows have to be used before the last ones arrive
+    return _held(program, image, buffer, fillable=False), events[index:]
+
+
+def _pooled(
+    program: Program, image: Tensor, resident: Buffer, events: Sequence[Step]
+) -> tuple[Arrival, Sequence[Step]] | None:
+    found = pooled.pooling(program, image, events)
+    if found is None:
+        return None
+    source = pooled.source(program, image, found, counters(program, image))
+    rewind = ("nn_fed_rows = 0;", "nn_fed_column = 0;")
+    arrival = Arrival(source, f"nn_fed_rows == {image.shape[0]}", rewind, found.op.name)
+    return arrival, events[found.events :]
+
+
+def counters(program: Program, image: Tensor) -> dict[str, object]:
+    """For templates: the C types of a number of bytes in one call and in a frame."""
+    count = "uint16_t" if program.hardware.core == "avr" else "uint32_t"
+    return {"count": count, "fed": count if input_bytes(image) < 1 << 16 else "uint32_t"}
+
+
+def input_bytes(image: Tensor) -> int:
+    """As they are fed: an element smaller than a byte takes one."""
+    return image.size * max(image.dtype.bits // 8, 1)

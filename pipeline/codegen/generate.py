@@ -1,0 +1,122 @@
+"""From a graph and its plan to C, for any core. Only the plan decides orders and addresses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import ceil, prod
+
+from pipeline.codegen import arrival, checks, result
+from pipeline.codegen.arrival import Arrival
+from pipeline.codegen.int4 import code, parameters
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render, static_source
+from pipeline.codegen.walker import emit
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan import matches
+from pipeline.plan.fit import roomy
+from pipeline.plan.vocabulary import Plan
+
+CORES = ("avr", "cortex_m", "host")
+
+HEADERS = {
+    "nn_cells.h": "int4/nn_cells.h",
+    "nn_dsp.h": "cortex_m/nn_dsp.h",
+    "nn_int8.h": "int8/nn_int8.h",
+    "nn_memory.h": "frame/nn_memory.h",
+}
+"""Where those that a program may include are."""
+
+
+def generate(
+    graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str]
+) -> dict[str, str]:
+    """Text by file name, self-contained, and a function of the arguments alone: ``model.h``,
+    ``model.c`` and the headers that it includes.
+
+    Beside them, where they are known, ``steps.json``, which says what the calls of nn_invoke are
+    part of, and, where the parameters are sent over the line, ``parameters.hex``.
+
+    The plan has to be proved (``plan/proof.py``): C does whatever a wrong one says.
+
+    Args:
+        provenance: what the code was made of, as (name, hash) for a comment.
+
+    Raises:
+        ThimbleError: for a plan of another graph, an unknown core, and for a plan, an operator or a
+            type that no kernel can express.
+    """
+    matches.check(roomy(plan), graph)  # what does not fit, the linker says
+    if hardware.core not in CORES:
+        raise ThimbleError(
+            f"no code generator for core {hardware.core} ({hardware.name}); have {', '.join(CORES)}"
+        )
+    checks.check(graph, plan)
+    program = Program(graph, plan, hardware)
+    (steps,) = (track.steps for track in plan.tracks if track.steps)
+    coming, rest = arrival.split(program, steps)
+    emit(program, rest)
+    output_byte = result.place(program)
+    coming = arrival.finished(program, coming)
+    source = _source(program, coming, output_byte)
+    included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
+    files = {"model.h": _header(program, coming, provenance), "model.c": source, **included}
+    if program.steps is not None and hardware.core == "avr":
+        said = {"feed": coming.step, "invoke": program.steps}
+        files["steps.json"] = json.dumps(said, indent=1) + "\n"
+    return files | parameters.file(program.windows)
+
+
+def _source(program: Program, coming: Arrival, output_byte: int) -> str:
+    windows = code.parts(program.windows)
+    kernels = [kernel.code() for kernel in program.kernels.values()]
+    statements = [line() for line in program.lines]
+    if program.constants.tables or any(part.code() for part in program.tables):
+        program.headers.add("nn_int8.h")
+    if windows.kernels:
+        program.headers.add("nn_cells.h")
+    return render(
+        "frame/model.c.j2",
+        graph=program.graph,
+        avr=program.hardware.core == "avr",
+        headers=sorted(program.headers),
+        tables=list(program.constants.tables.values()),
+        shared=[part.code() for part in program.tables if part.code()],
+        windows=windows,
+        kernels=kernels,
+        coming=coming,
+        tape=bool(program.takes),
+        statements=statements,
+        output_byte=output_byte,
+    )
+
+
+def _header(program: Program, coming: Arrival, provenance: Mapping[str, str]) -> str:
+    graph, plan, hardware = program.graph, program.plan, program.hardware
+    arena, image = checks.arena_memory(plan), graph.tensors[graph.input]
+    in_ram = sum(
+        ceil(prod(buffer.shape) * buffer.nibbles / 2)
+        for buffer in plan.buffers
+        if buffer.role == "constant" and plan.memory[buffer.memory].kind == "ram"
+    )
+    return render(
+        "frame/model.h.j2",
+        graph=graph,
+        provenance=sorted(provenance.items()),
+        input=image,
+        input_bytes=arrival.input_bytes(image),
+        output=graph.tensors[graph.output],
+        fillable=coming.at is not None,
+        kept=coming.at is not None and result.input_is_kept(program),
+        count=arrival.counters(program, image)["count"],
+        hardware=hardware,
+        avr=hardware.core == "avr",
+        arena_bytes=checks.arena_bytes(plan),
+        ram_bytes=next((m.bytes for m in hardware.memories if m.name == arena), 0),
+        weight_bytes=sum(ceil(graph.tensors[name].bytes) for name in graph.constants),
+        weights_in_ram=in_ram,
+        macs=graph.macs,
+        parameters=parameters.Image.of(program.windows),
+    )

@@ -1,0 +1,85 @@
+"""The C of what the window kernels share, and theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.codegen.int4 import parameters
+from pipeline.codegen.int4.window import assembled, code
+from pipeline.codegen.int4.windows import Windows, c_bits
+from pipeline.codegen.render import render
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the template of a program asks for; empty where there are no such kernels.
+
+    Attributes:
+        lines: initialisers; ``shared``: declarations; ``kernels``: functions.
+        packed: some weights have 4 bits; ``assembly``: some kernels come in assembly, too.
+    """
+
+    pixels: list[int]
+    scatter: list[int]
+    cycles: list[int]
+    cycle_type: str
+    lines: list[str]
+    edges: bool
+    pixel_steps: str
+    shared: list[str]
+    parameters: str
+    kernels: list[str]
+    packed: bool
+    assembly: bool
+
+
+def parts(windows: Windows) -> Parts:
+    """All calls have to be known."""
+    known = windows.kernels.values()
+    kernels = [code(kernel, windows) for kernel in known]
+    kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]
+    return Parts(
+        pixels=windows.tables.pixels,
+        scatter=windows.tables.scatter,
+        cycles=windows.cycles,
+        cycle_type=f"uint{c_bits(windows.cycles)}_t",
+        lines=_line_rows(windows),
+        edges=windows.edges,
+        pixel_steps=windows.pixel_steps,
+        shared=_declarations(windows.shared),
+        parameters=parameters.source(windows),
+        kernels=kernels,
+        packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in known),
+        assembly=any(assembled(kernel, windows) for kernel in known),
+    )
+
+
+def _line_rows(windows: Windows) -> list[str]:
+    rows = []
+    for line in windows.lines:
+        # positions count modulo 2**16
+        steps = [(step + 0x8000) % 0x10000 - 0x8000 for step in line.step[:2]]
+        numbers = [line.start[0] & 0xFFFF, line.start[1], *steps]
+        if windows.edges:
+            numbers += [*line.start[2:], *line.step[2:]]
+        rows.append(f"{{{', '.join(map(str, (*numbers, line.count)))}}}")
+    return rows
+
+
+def _permutation(windows: Windows, unit: int) -> str:
+    bits = c_bits(windows.cycles)
+    first = unit == min(windows.units)
+    return render(
+        "int4/permute.c.j2",
+        type=f"uint{bits}_t",
+        read=f"nn_flash{bits}",
+        unit=unit,
+        first=first,
+    )
+
+
+def _declarations(shared: set[str]) -> list[str]:
+    """Variables that assembly uses; of buffers the largest."""
+    sizes = [int(name.split(":")[1]) for name in shared if name.startswith("nn_gather:")]
+    words = [f"uint16_t {name}" for name in sorted(shared) if ":" not in name]
+    return words + ([f"uint8_t nn_gather[{max(sizes)}]"] if sizes else [])

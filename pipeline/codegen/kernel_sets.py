@@ -1,0 +1,71 @@
+"""Which set of kernels writes which step. The one place that knows all of them.
+
+``int4`` finds pixels anywhere, down to nibbles, through lines and tables; ``int8`` walks bytes and
+counts with the plan's loops, and so do the kernels of a core's own (``cortex_m``). What computes is
+the kernel that the plan names, or the fastest there is (``binding``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.codegen.binding import form_of, kernel_of
+from pipeline.codegen.int4 import steps as int4
+from pipeline.codegen.int8 import steps as int8
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.program import Program
+from pipeline.errors import ThimbleError
+from pipeline.plan.steps import touched
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Loop, Move
+
+Working = Compute | Clear | Finish | Move
+
+INT4 = "int4."
+"""What the names of kernels begin with that find pixels through lines."""
+
+
+def counts(program: Program, step: Working) -> bool:
+    """Whether what runs the step can count with the loops around it."""
+    return not _kernel(program, step).startswith(INT4)
+
+
+def write(program: Program, step: Working) -> None:
+    """
+    Raises:
+        ThimbleError: when the kernel that the step names cannot run it, or none can.
+    """
+    kernel = _kernel(program, step)
+    if kernel.startswith(INT4):
+        int4.write(program, step)
+    else:
+        int8.write(program, step, kernel)
+
+
+def row_by_row(program: Program, step: Working) -> Loop | None:
+    """``step`` as a loop that makes one row of its output a round, where its kernel has it so."""
+    if not isinstance(step, Compute) or step.out.size[0] < 2:
+        return None
+    job = Job(program, program.operators[step.op], step)
+    kernel = kernel_of(job)
+    if not kernel.each_row(form_of(job)):
+        return None
+    name, out = "line", step.out
+    while name in program.loops:
+        name += "_"
+    first = out.lo[0] if isinstance(out.lo[0], Lin) else Lin(out.lo[0])
+    row = Lin(first.const, (*first.coef, (name, 1)))
+    part = replace(out, lo=(row, *out.lo[1:]), size=(1, *out.size[1:]))
+    return Loop(name, out.size[0], (replace(step, out=part, kernel=kernel.name),))
+
+
+def _kernel(program: Program, step: Working) -> str:
+    if isinstance(step, Compute):
+        out = program.buffer(step.out)
+        if out.step == 0:
+            raise ThimbleError(
+                f"{out.name}: the step of its sums is not chosen; calibrate the plan"
+            )
+        return kernel_of(Job(program, program.operators[step.op], step)).name
+    nibbles = any(program.buffer(piece).bits < 8 for piece in touched(step))
+    avr = program.hardware.core == "avr" and isinstance(step, Move)
+    return f"{INT4}move" if nibbles or avr else "int8.copy"

@@ -1,0 +1,179 @@
+"""The input pooled while it arrives: one row of sums, and the image never exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from pipeline.codegen.int4.kernel import ranges, shifts
+from pipeline.codegen.int4.lines import are_disjoint
+from pipeline.codegen.int4.operators import pool2d
+from pipeline.codegen.int4.views import as_pixels, grid
+from pipeline.codegen.int4.windows import c_bits
+from pipeline.codegen.int8.ending import Ending, ending
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.tensor import Box, Tensor
+from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Slice, Step
+
+MOST_COUNTED = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """
+    Attributes:
+        sums, out: where sums and results are.
+        events: how many steps of the plan it is.
+    """
+
+    op: Pool2d
+    sums: Buffer
+    out: Buffer
+    events: int
+
+
+def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling | None:
+    """For each row of outputs: Clear, one partial Compute an input row, Finish; None: the steps are
+    something else.
+
+    Raises:
+        ThimbleError: for such steps that ``nn_feed`` cannot follow.
+    """
+    first = events[0] if events else None
+    if not isinstance(first, Clear):
+        return None
+    op = program.operators[first.op]
+    if not isinstance(op, Pool2d) or op.inputs != (image.name,) or op.stride != op.kernel:
+        return None
+    rows, columns, channels = grid(program.graph.tensors[op.output].shape)
+    width, height = image.shape[1], op.kernel[0] + 2
+    sums, count = program.buffer(first.acc), rows * height
+    out: Buffer | None = None
+    for row in range(rows):
+        target: Box = ((row, row + 1), (0, columns), (0, channels))
+        steps = events[row * height : (row + 1) * height]
+        wanted: list[tuple[str, Box, Box | None]] = [("Clear", target, None)]
+        for part in range(op.kernel[0]):
+            y = row * op.kernel[0] + part
+            wanted.append(("Compute", target, ((y, y + 1), (0, width), (0, channels))))
+        wanted.append(("Finish", target, target))
+        if [_signature(program, step, op.name) for step in steps] != wanted:
+            raise ThimbleError(f"{op.name}: generated code pools row after row, the plan does not")
+        finish = steps[-1]
+        assert isinstance(finish, Finish)
+        out = program.buffer(finish.out)
+        _check_row(sums, out, row, columns, channels)
+    assert out is not None
+    _check_size(op, image, width * channels)
+    return Pooling(op, sums, out, count)
+
+
+def source(program: Program, image: Tensor, found: Pooling, types: dict[str, object]) -> str:
+    """C of the counters and of ``nn_feed``."""
+    op, target = found.op, program.graph.tensors[found.op.output]
+    plain = _shifted(image, target, op)
+    requant = shifts(op, op.requant) if plain and isinstance(op, AveragePool2d) else PowerOfTwo()
+    end = None if plain else ending(program, op)
+    program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
+    averages = isinstance(op, AveragePool2d)
+    zero, channels = image.zero_point if averages else 0, grid(target.shape)[2]
+    return render(
+        "frame/feed_pool.c.j2",
+        op=op,
+        adds=op.combine == "add",
+        kernel=op.kernel,
+        columns=image.shape[1],
+        channels=channels,
+        rows=image.shape[0],
+        sums=int(as_pixels(found.sums)[0, 0, 0]),
+        sum_bits=found.sums.bits,
+        value_bits=_value_bits(program, op, found.sums) if plain else 32,
+        signed=image.dtype.signed,
+        zero=zero,
+        view=program.windows.tables.view(found.out),
+        bits=target.dtype.bits,
+        minimum=target.dtype.minimum,
+        maximum=target.dtype.maximum,
+        clips_low=plain and _extreme(op, requant, image.dtype.minimum) < target.dtype.minimum,
+        clips_high=plain and _extreme(op, requant, image.dtype.maximum) > target.dtype.maximum,
+        requant=requant,
+        result=_result(end, op, zero, channels) if end else (),
+        scattered=bool(program.windows.tables.scatter),
+        **types,
+    )
+
+
+def _shifted(image: Tensor, target: Tensor, op: Pool2d) -> bool:
+    """Shifts, or nothing at all, make a sum a stored value."""
+    shifts_only = not isinstance(op, AveragePool2d) or isinstance(op.requant, PowerOfTwo)
+    return shifts_only and not (image.zero_point or target.zero_point or op.clip)
+
+
+def _result(end: Ending, op: Pool2d, zero: int, channels: int) -> tuple[str, ...]:
+    """C lines from ``value``, a window's sum less its zero points, to what is stored."""
+    count, channel = prod(op.kernel), "channel" if channels > 1 else "0"
+    total = f"value + {count * zero}".replace("+ -", "- ") if end.counted and zero else "value"
+    lines = (f"const int32_t count = {count};",) if end.counted else ()
+    scaled = f"const int32_t scaled = {end.scaled(total, channel)};"
+    return (*lines, scaled, f"value = {end.stored('scaled')};")
+
+
+def _check_size(op: Pool2d, image: Tensor, row: int) -> None:
+    if max(image.shape[0], row) > MOST_COUNTED:
+        raise ThimbleError(
+            f"{op.name}: generated code counts rows of {image.name} and elements of a row as they "
+            f"arrive in 16 bits, to {MOST_COUNTED:,}; it has {image.shape[0]:,} rows of "
+            f"{row:,}: use a smaller model.input_shape"
+        )
+    if any(op.padding):
+        raise ThimbleError(f"{op.name}: pooling while data arrives has no padding")
+    if image.dtype.bits > 8:
+        raise ThimbleError(f"{image.name}: it is pooled byte by byte, not as {image.dtype}")
+
+
+def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
+    """Width of a C integer for a sum and all that requantization makes of it; at least an int's."""
+    return max(16, sums.bits, c_bits(ranges(pool2d.window(program.graph, op)), signed=True))
+
+
+def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:
+    """What a window full of ``pixel`` becomes before it is clipped."""
+    total = pixel * (op.kernel[0] * op.kernel[1] if op.combine == "add" else 1)
+    return int(requant.apply(np.array(total)))
+
+
+def _signature(program: Program, step: Step, op: str) -> tuple[str, Box, Box | None] | None:
+    def box(piece: Slice) -> Box:
+        return piece.box(program.buffer(piece).shape, {})
+
+    match step:
+        case Clear(op=name, acc=acc) if name == op:
+            return "Clear", box(acc), None
+        case Compute(op=name, out=out, ins=ins, partial=True) if name == op:
+            return "Compute", box(out), box(ins[0])
+        case Finish(op=name, acc=acc, out=out) if name == op:
+            return "Finish", box(acc), box(out)
+    return None
+
+
+def _check_row(sums: Buffer, out: Buffer, row: int, columns: int, channels: int) -> None:
+    """Sums of every row in the same place, side by side; a pixel finished as soon as its window is
+    complete does not touch sums still in use."""
+    if sums.bits < 8:
+        raise ThimbleError(f"{sums.name}: generated code keeps sums in bytes, not {sums.bits} bits")
+    elements, every = as_pixels(sums), range(columns)
+    here = elements[row].reshape(-1) - elements[0, 0, 0]
+    if here.tolist() != [sums.nibbles * n for n in range(columns * channels)]:
+        raise ThimbleError(f"{sums.name}: generated code keeps one row of sums in one piece")
+    for x in every:
+        done: Box = ((row, row + 1), (x, x + 1), (0, channels))
+        later: Box = ((row, row + 1), (x + 1, columns), (0, channels))
+        if x + 1 < columns and not are_disjoint(out, done, sums, later):
+            raise ThimbleError(f"{out.name}: a finished pixel would overwrite sums still in use")

@@ -1,0 +1,57 @@
+"""Where the result is read, and what is left of the input then."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.codegen.int4.operators import move
+from pipeline.codegen.int4.views import as_pixels
+from pipeline.codegen.program import Program
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
+from pipeline.plan.well_formed import statements
+
+MOST_ALIGNED = 4
+"""Bytes."""
+
+
+def place(program: Program) -> int:
+    """The byte where the result begins. One that is torn apart, or off a multiple of its elements,
+    is put together at byte 0, in place: nothing else lives in the arena once it is computed."""
+    buffer = program.plan.buffer[program.plan.output]
+    width, first = buffer.bits // 8, buffer.run(buffer.box)
+    if first is None:
+        elements = buffer.addresses(buffer.box).reshape(-1)
+        whole = (elements - elements[0] == np.arange(elements.size) * buffer.nibbles).all()
+        first = int(elements[0]) if whole else None
+    if first is not None and first // 2 % min(width, MOST_ALIGNED) == 0:
+        return first // 2
+    torn = as_pixels(buffer).reshape(1, -1)
+    packed = np.arange(torn.size).reshape(1, -1) * buffer.nibbles
+    move.permute(program, torn, packed, buffer.nibbles)
+    return 0
+
+
+def input_is_kept(program: Program) -> bool:
+    """Whether no step writes to where the input lies."""
+    plan = program.plan
+    image = next(
+        plan.buffer[name]
+        for name in plan.resident
+        if plan.buffer[name].tensor == program.graph.input
+    )
+    return not any(image.meets(plan.buffer[name], granule=2) for name in _written(program))
+
+
+def _written(program: Program) -> set[str]:
+    names: set[str] = set()
+    for step in statements(program.plan):
+        match step:
+            case Compute(out=out, scratch=scratch):
+                names |= {out.buffer, *scratch}
+            case Finish(out=out):
+                names.add(out.buffer)
+            case Move(dst=dst):
+                names.add(dst.buffer)
+            case Clear(acc=acc):
+                names.add(acc.buffer)
+    return names

@@ -1,0 +1,119 @@
+"""A plan's steps as the statements of nn_invoke.
+
+A loop stays one where kernels take addresses that count with it; else it is unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pipeline.codegen import kernel_sets, tape
+from pipeline.codegen.bound import bound
+from pipeline.codegen.checks import arena_memory
+from pipeline.codegen.int8.values import Span
+from pipeline.codegen.program import Program
+from pipeline.errors import ThimbleError
+from pipeline.plan.steps import touched
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Loop, Move, Signal, Slice, Step, Wait
+
+MOST_STATEMENTS = 20_000
+
+Working = Compute | Clear | Finish | Move
+
+
+def emit(program: Program, steps: Iterable[Step]) -> None:
+    for step in steps:
+        match step:
+            case Loop() if _counts(program, step):
+                rests = any(tape.waits(inner, program) for inner in _inside(step))
+                with program.loop(step.var, step.count, rests):
+                    emit(program, step.body)
+            case Loop(var=var, count=count, body=body):
+                for n in range(count):
+                    emit(program, (bound(inner, {var: n}) for inner in body))
+            case Signal() | Wait():
+                pass  # one track runs in order
+            case _:
+                _unless_empty(program, step)
+        if len(program.lines) > MOST_STATEMENTS:
+            raise ThimbleError("the plan has too many steps to generate code for")
+
+
+def _inside(loop: Loop) -> Iterator[Working]:
+    for step in loop.body:
+        match step:
+            case Loop():
+                yield from _inside(step)
+            case Signal() | Wait():
+                pass
+            case _:
+                yield step
+
+
+def _counts(program: Program, step: Step) -> bool:
+    """Whether what runs the step can count with the loops around it."""
+    if isinstance(step, Loop):
+        program.loops[step.var] = (step.var, step.count)  # in scope while its body is looked at
+        counting = all(_counts(program, inner) for inner in step.body)
+        del program.loops[step.var]
+        return counting
+    if isinstance(step, Signal | Wait):
+        return True
+    if any(isinstance(piece.copy, Lin) for piece in touched(step)):
+        return False  # which place of a buffer it is has to be known
+    if tape.waits(step, program):
+        return tape.counts(program, step)
+    return kernel_sets.counts(program, step)
+
+
+def _unless_empty(program: Program, step: Working) -> None:
+    """A slice that may have nothing in it, at the ends of a loop, is asked about."""
+    box = program.box(_written(step))
+    if any(part.extent.high < 1 for part in box):
+        return
+    unsure = [part for part in box if part.fewest < 1]
+    if unsure:
+        program.line(f"if ({' && '.join(_filled(part) for part in unsure)}) {{")
+    if tape.waits(step, program):
+        tape.take(program, step)
+    else:
+        _check_memory(program, step)
+        rows = kernel_sets.row_by_row(program, step)
+        if rows is not None:
+            emit(program, (rows,))
+        else:
+            kernel_sets.write(program, step)
+    if unsure:
+        program.line("}")
+
+
+def _written(step: Working) -> Slice:
+    match step:
+        case Clear(acc=acc):
+            return acc
+        case Move(dst=dst):
+            return dst
+    return step.out
+
+
+def _filled(part: Span) -> str:
+    return f"{part.stop} > {part.start}"
+
+
+def _check_memory(program: Program, step: Working) -> None:
+    """Everything but constants lies in the arena."""
+    arena = arena_memory(program.plan)
+    buffers = [program.buffer(piece) for piece in touched(step)]
+    for buffer in buffers:
+        if isinstance(step, Move):
+            if buffer.role == "constant":
+                raise ThimbleError(
+                    f"generated code does not move constants such as {buffer.tensor}"
+                )
+            if buffer.memory != arena:
+                raise ThimbleError(
+                    f"generated code moves data within SRAM only, not "
+                    f"{' -> '.join(b.memory for b in buffers)}"
+                )
+        elif buffer.role != "constant" and buffer.memory != arena:
+            raise ThimbleError(f"{step.op}: generated code computes from SRAM, not {buffer.name}")
