@@ -97,7 +97,7 @@ def _check_order(image: Tensor, buffer: Buffer) -> None:
 def _streams(program: Program, step: Step) -> bool:
     if isinstance(step, Loop):
         return any(_streams(program, inner) for inner in step.body)
-    memories = (program.buffer(piece).memory for piece in touched(step))
+    memories = (program.plan.buffer[piece.buffer].memory for piece in touched(step))
     return any(program.plan.memory[name].kind == "stream" for name in memories)
 
 

@@ -24,7 +24,7 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.render import KERNELS
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Buffer, Lin, Plan, Slice
+from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
 
@@ -90,16 +90,11 @@ class Program:
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
-        """The place that a slice lies in.
-
-        Raises:
-            ThimbleError: when a loop chooses among several.
-        """
+        """The place that a slice lies in; a loop that chooses among several is unrolled."""
         buffer = self.plan.buffer[piece.buffer]
         if buffer.copies == 1:
             return buffer
-        if isinstance(piece.copy, Lin):
-            raise ThimbleError(f"{buffer.name}: code for this core knows which of its copies it is")
+        assert isinstance(piece.copy, int)
         return buffer.at(piece.copy)
 
     def box(self, piece: Slice) -> tuple[Span, ...]:

@@ -39,7 +39,7 @@ def waits(step: Step, program: Program) -> TypeGuard[Move]:
     """Whether ``step`` takes input from the stream."""
     if not isinstance(step, Move):
         return False
-    return program.plan.memory[program.buffer(step.src).memory].kind == "stream"
+    return program.plan.memory[program.plan.buffer[step.src.buffer].memory].kind == "stream"
 
 
 def counts(program: Program, step: Compute | Clear | Finish | Move) -> bool:

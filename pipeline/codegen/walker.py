@@ -14,7 +14,18 @@ from pipeline.codegen.int8.values import Span
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.plan.steps import touched
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Loop, Move, Signal, Slice, Step, Wait
+from pipeline.plan.vocabulary import (
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Move,
+    Signal,
+    Slice,
+    Step,
+    Wait,
+)
 
 MOST_STATEMENTS = 20_000
 
