@@ -1,0 +1,119 @@
+"""Nothing meets that may not, no arena is below the bound, and tiny ones are hardly ever larger than
+the smallest there is."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pipeline.placement.blocks import Block, Overlap, Place, Profile
+from pipeline.placement.place import load, place
+
+Rng = np.random.Generator
+
+
+def random_profile(rng: Rng, steps: int) -> Profile:
+    """One block, one that changes its size, or rows side by side that die one by one."""
+    first = int(rng.integers(steps))
+    last = int(rng.integers(first, steps))
+    size = int(rng.integers(1, 7))
+    kind = rng.integers(3)
+    if kind == 0 or first == last:
+        return Profile((Block(size, first, last),), int(rng.choice([1, 1, 2])))
+    turn = int(rng.integers(first, last))
+    if kind == 1:
+        parts = Block(size, first, turn), Block(int(rng.integers(1, 7)), turn + 1, last)
+        return Profile(parts)
+    ends = sorted(int(n) for n in rng.integers(first, last + 1, 3))
+    rows = tuple(Block(size, first, end) for end in ends)
+    return Profile(rows, offsets=tuple(size * n for n in range(3)))
+
+
+def random_overlaps(rng: Rng, profiles: list[Profile]) -> list[Overlap]:
+    """Of pairs where one part begins as another ends."""
+    every = [((n, m), part) for n, p in enumerate(profiles) for m, part in enumerate(p.parts)]
+    return [
+        Overlap(over, under, int(rng.integers(-4, 4)), below.size)
+        for (over, above), (under, below) in product(every, every)
+        if over[0] != under[0] and above.first == below.last and rng.random() < 0.6
+        if above.first < above.last or below.first < below.last  # not both ways
+    ]
+
+
+def met(
+    profiles: list[Profile], overlaps: list[Overlap], addresses: tuple[int, ...]
+) -> list[Place]:
+    """Pairs of parts that share a cell at a time and may not, counted cell by cell."""
+    allowed = {(each.over, each.under): each for each in overlaps}
+    wrong = []
+    every = [
+        ((n, m), addresses[n] + offset, part)
+        for n, p in enumerate(profiles)
+        for m, (offset, part) in enumerate(p.placed)
+    ]
+    for (one, a, x), (other, b, y) in product(every, every):
+        if one[0] >= other[0] or not x.meets(y):
+            continue
+        if (one, other) in allowed:
+            low, high = allowed[one, other][2:]
+            bad = low < a - b < high
+        elif (other, one) in allowed:
+            low, high = allowed[other, one][2:]
+            bad = low < b - a < high
+        else:
+            bad = bool(set(range(a, a + x.size)) & set(range(b, b + y.size)))
+        wrong += [one] * bad
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_nothing_meets_that_may_not(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    profiles = [random_profile(rng, 6) for _ in range(rng.integers(1, 9))]
+    overlaps = random_overlaps(rng, profiles) if seed % 2 else []
+    found = place(profiles, overlaps)
+    assert not met(profiles, overlaps, found.addresses)
+    assert not any(a % p.align for a, p in zip(found.addresses, profiles, strict=True))
+    tops = [a + p.size for a, p in zip(found.addresses, profiles, strict=True)]
+    assert found.cells == max(tops)
+    if not overlaps:  # of overlaps only the best of each counts: a bound, but not of chains of them
+        assert found.cells >= found.bound == load(profiles)
+
+
+def test_three_profiles_take_the_least_there_is() -> None:
+    """But for a few: blocks are served one after the other, each as low as it goes."""
+    missed = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        profiles = [random_profile(rng, 3) for _ in range(3)]
+        overlaps = random_overlaps(rng, profiles)
+        found = place(profiles, overlaps)
+        ways = product(range(found.cells), repeat=3)
+        missed += any(smaller(profiles, overlaps, way, found.cells) for way in ways)
+    assert missed <= 2
+
+
+def smaller(
+    profiles: list[Profile], overlaps: list[Overlap], addresses: tuple[int, ...], cells: int
+) -> bool:
+    ends = (a + p.size for a, p in zip(addresses, profiles, strict=True))
+    aligned = not any(a % p.align for a, p in zip(addresses, profiles, strict=True))
+    return aligned and max(ends) < cells and not met(profiles, overlaps, addresses)
+
+
+def test_an_output_over_a_dying_input() -> None:
+    """As large as the input, forwards: at its place; half as wide pixels: a little above, too."""
+    both = [Profile((Block(8, 0, 1),)), Profile((Block(8, 1, 2),))]
+    assert place(both, [Overlap((1, 0), (0, 0), 0, 8)]).cells == 8
+    assert place(both).cells == 16
+    assert load(both, [Overlap((1, 0), (0, 0), -3, 8)]) == 11
+    assert place(both, [Overlap((1, 0), (0, 0), -3, 8)]).cells == 11
+
+
+def test_rows_in_one_piece_die_one_by_one() -> None:
+    """What is made after the second row died lies over it."""
+    rows = Profile(tuple(Block(4, 0, n) for n in range(3)), offsets=(0, 4, 8))
+    made = [Profile((Block(4, 1, 3),)), Profile((Block(4, 2, 3),))]
+    assert place([rows, *made]).cells == 12

@@ -1,0 +1,73 @@
+"""What a step needs, against what the operator's windows read, output by output."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pipeline.graph.access import Window
+from pipeline.plan.vocabulary import Lin, value
+from pipeline.schedules.bounds import Range, hull, needs, operands, ranges, read
+from tests.graphs import random_graph
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_box_needs_what_its_elements_read(seed: int) -> None:
+    """The box that is said holds every index that is read, and begins and ends with one."""
+    rng, graph = np.random.default_rng(seed), random_graph(seed)
+    tensors = graph.tensors
+    for op in graph.operators:
+        shape = tensors[op.output].shape
+        low = [int(rng.integers(n)) for n in shape]
+        made = ranges(
+            tuple((a, int(rng.integers(a + 1, n + 1))) for a, n in zip(low, shape, strict=True))
+        )
+        found = needs(op, tensors, made)
+        for name in {operand.tensor for operand in operands(op, tensors)}:
+            windows = [o.windows for o in operands(op, tensors) if o.tensor == name]
+            for axis, extent in enumerate(tensors[name].shape):
+                used = {i for each in windows for i in indices(each[axis], made, extent)}
+                low_said, size = found[name][axis]
+                if used:
+                    assert isinstance(low_said, int)
+                    assert (low_said, low_said + size) == (min(used), max(used) + 1), (op, name)
+
+
+def indices(window: Window, made: tuple[Range, ...], extent: int) -> set[int]:
+    """Inside of the tensor, one output index at a time."""
+    if window.axis is None:
+        firsts = {window.offset}
+    else:
+        low, size = made[window.axis]
+        assert isinstance(low, int)
+        outs = range(low, low + size)
+        firsts = {n // window.divide * window.stride + window.offset for n in outs}
+    every = (first + t * window.dilation for first in firsts for t in range(window.count))
+    return {index for index in every if 0 <= index < extent}
+
+
+@pytest.mark.parametrize("divide", [1, 2, 3, 12])
+@pytest.mark.parametrize("step", [2, 3, 6])
+def test_a_range_that_moves_reads_what_each_pass_reads(divide: int, step: int) -> None:
+    """In each pass at least that, and where it can be said exactly just that."""
+    window = Window(0, 3, 2, -1, 1, divide)
+    moving = Range(Lin(0, (("n", step),)), step)
+    found = read(window, (moving,), (12,), 100)
+    for n in range(12 // step):
+        here = read(window, (Range(n * step, step),), (12,), 100)
+        low, env = value(found.low, {"n": n}), value(here.low, {})
+        assert low <= env and env + here.size <= low + found.size
+        if step % divide == 0 or divide == 12:
+            assert (low, found.size) == (env, here.size)
+
+
+def test_what_does_not_move_together_is_all_of_the_axis() -> None:
+    one, other = Range(Lin(0, (("n", 2),)), 2), Range(Lin(1, (("n", 2),)), 2)
+    assert hull(one, other, 9) == Range(Lin(0, (("n", 2),)), 3)
+    assert hull(one, Range(Lin(0, (("n", 1),)), 2), 9) == Range(0, 9)
+    assert all(
+        hull(Range(a, 2), Range(b, 3), 9) == Range(min(a, b), max(a + 2, b + 3) - min(a, b))
+        for a, b in product(range(4), repeat=2)
+    )
