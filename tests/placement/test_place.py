@@ -1,5 +1,6 @@
-"""Nothing meets that may not, no arena is below the bound, and tiny ones are hardly ever larger than
-the smallest there is."""
+"""Nothing meets that may not, no arena is below the bound, and tiny ones are hardly ever larger
+than the smallest there is.
+"""
 
 from __future__ import annotations
 

@@ -21,9 +21,8 @@ def test_a_box_needs_what_its_elements_read(seed: int) -> None:
     for op in graph.operators:
         shape = tensors[op.output].shape
         low = [int(rng.integers(n)) for n in shape]
-        made = ranges(
-            tuple((a, int(rng.integers(a + 1, n + 1))) for a, n in zip(low, shape, strict=True))
-        )
+        high = [int(rng.integers(a + 1, n + 1)) for a, n in zip(low, shape, strict=True)]
+        made = ranges(tuple(zip(low, high, strict=True)))
         found = needs(op, tensors, made)
         for name in {operand.tensor for operand in operands(op, tensors)}:
             windows = [o.windows for o in operands(op, tensors) if o.tensor == name]
@@ -57,9 +56,10 @@ def test_a_range_that_moves_reads_what_each_pass_reads(divide: int, step: int) -
     found = read(window, (moving,), (12,), 100)
     for n in range(12 // step):
         here = read(window, (Range(n * step, step),), (12,), 100)
+        here = here if found.moves else here.clipped(100)
         low, env = value(found.low, {"n": n}), value(here.low, {})
         assert low <= env and env + here.size <= low + found.size
-        if step % divide == 0 or divide == 12:
+        if found.moves and step % divide == 0:
             assert (low, found.size) == (env, here.size)
 
 
