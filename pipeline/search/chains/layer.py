@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.graph.access import Operand
+from pipeline.graph.access import Operand, Window
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import Box, IntArray, Tensor
 from pipeline.plan.reads import NEVER, read_times
 from pipeline.plan.vocabulary import Buffer
@@ -85,13 +84,12 @@ class Layer:
     def peelable(self) -> bool:
         """The paper's restricted case (section 3), where peeling a side of the output kills a side
         of the input: square kernel, stride 1, valid padding, and channels that grow."""
-        op = self.op
-        if not isinstance(op, Conv2d):
-            return False
-        rows, columns = self.tensors[op.parameters[0]].shape[1:3]
+        windows = self.operands[0].windows[:2]
+        side = windows[0].count
         return (
-            rows == columns > 1
-            and (op.stride, op.dilation, op.padding) == ((1, 1), (1, 1), (0, 0, 0, 0))
+            windows == (Window(0, side), Window(1, side))
+            and side > 1
+            and self.target.shape[:2] == tuple(n - side + 1 for n in self.source.shape[:2])
             and self.outputs.each > self.inputs.each
         )
 
