@@ -134,6 +134,20 @@ class Job:
             )
         return lines(self.step)
 
+    @property
+    def pixel_by_pixel(self) -> bool:
+        """Of element-wise operators: whether all of a pixel has to be read before any of it is
+        written, or pixels have an order.
+
+        Raises:
+            ThimbleError: for units of more than a pixel.
+        """
+        if self.apart or self.in_place:
+            return False
+        if max(self.unit()[:-1], default=1) > 1:
+            self.refuse_overlap()
+        return max(self.unit()) > 1 or bool(self.order)
+
     def refuse_overlap(self) -> None:
         """Of kernels that read an element just before they write it, row by row."""
         apart = self.apart or self.in_place

@@ -31,23 +31,44 @@ class Nest:
     Attributes:
         begins: of each view what the looked-up axes add to an offset, "" for none.
         torn: of each view whether that is all of it.
+        ordered: how many of the first loops are in the order of ``lines`` instead.
     """
 
     axes: tuple[Axis, ...]
     begins: tuple[str, ...]
     torn: tuple[bool, ...]
+    ordered: int = 0
 
     @property
     def depth(self) -> int:
-        return len(self.axes)
+        return len(self.axes) - self.ordered + 2 * (self.ordered > 0)
 
     def opening(self, values: Mapping[str, str]) -> list[str]:
         """``values``: the texts of the counts."""
-        return [
+        found = self._lines(values["line_count"]) if self.ordered else []
+        first = self.depth - len(self.axes[self.ordered :])
+        return found + [
             f"{'    ' * depth}for (int32_t {axis.variable} = 0; "
             f"{axis.variable} < {values[axis.count]}; {axis.variable}++) {{"
-            for depth, axis in enumerate(self.axes)
+            for depth, axis in enumerate(self.axes[self.ordered :], first)
         ]
+
+    def _lines(self, count: str) -> list[str]:
+        """Loops over lines and their pixels; a vector has no rows."""
+        words = (("y", "down"), ("x", "right"))[-self.ordered :]
+        pairs = list(zip(self.axes[: self.ordered], words, strict=True))
+        starts = ", ".join(f"{a.variable} = nn_flash_i16(&lines->{at})" for a, (at, _) in pairs)
+        steps = ", ".join(f"{a.variable} += nn_flash_i16(&lines->{by})" for a, (_, by) in pairs)
+        return [
+            f"for (int32_t line = 0; line < {count}; line++, lines++) {{",
+            f"    int32_t {starts};",
+            f"    for (int32_t rest = nn_flash_i16(&lines->count); rest > 0; rest--, {steps}) {{",
+        ]
+
+    @property
+    def pixel(self) -> str:
+        """The variable of the innermost loop."""
+        return self.axes[-1].variable
 
     @property
     def closing(self) -> list[str]:
@@ -75,6 +96,8 @@ def nest(
     strides: Sequence[Sequence[int]],
     views: Sequence[View] = (),
     merge: bool = True,
+    ordered: bool = False,
+    pixels: bool = False,
 ) -> tuple[Nest, dict[str, Value]]:
     """The loops, and how many steps each has, with other values that the offsets need.
 
@@ -83,8 +106,12 @@ def nest(
         strides: of each view, along each axis; 0 where a view stays.
         views: the first of them that have strides; missing axes are the first ones.
         merge: whether axes may share a loop.
+        ordered: pixels are in the order of lines.
+        pixels: the last axis has a loop of its own.
     """
     kept = max((len(extents) - len(v.strides) + _found(v) for v in views), default=0)
+    forced = min(2, len(extents)) if ordered else 0
+    kept = max(kept, forced, len(extents) - 1 if pixels else 0)
     straight = [_straight(view, len(extents)) for view in views]
     merged: list[tuple[Value, tuple[int, ...]]] = []
     numbers, last = dict[int, int](), 0  # of each axis' loop; the axis of the last one
@@ -93,7 +120,8 @@ def nest(
             0 if n < len(views) and not straight[n][axis] else view[axis]
             for n, view in enumerate(strides)
         )
-        if extent.known and extent.const == 1:
+        needed = axis < forced or (pixels and axis == len(extents) - 1)
+        if extent.known and extent.const == 1 and not needed:
             continue
         if merge and merged and extent.known and last >= kept:
             outer, outer_steps = merged[-1]
@@ -107,7 +135,7 @@ def nest(
     begins = [_begins(view, len(extents), loops) for view in views]
     torn = [view.torn for view in views]
     rest = len(strides) - len(views)
-    found = Nest(axes, (*begins, *[""] * rest), (*torn, *[False] * rest))
+    found = Nest(axes, (*begins, *[""] * rest), (*torn, *[False] * rest), forced)
     counts = {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
     firsts = {start(v, axis): v.box[axis].start for v in views for axis in _counted(v)}
     return found, counts | {name: value for name, value in firsts.items() if not value.known}

@@ -11,11 +11,12 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Move, Track, packed, whole
+from pipeline.plan.vocabulary import Compute, Move, Plan, Table, Track, packed, whole
 from pipeline.strategies.base import LAYOUTS, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
+from tests.codegen.int8.plans import Hand
 from tests.codegen.int8.support import Native, agrees, frames, host
 from tests.graphs import Net
 from tests.plan.fixtures import rows_anywhere
@@ -90,3 +91,37 @@ def test_rows_anywhere_then_side_by_side(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, moved)
     assert np.array_equal(native(given), graph.outputs(given))
     assert "nn_permute_" in native.files["model.c"]
+
+
+def shifted(kind: str, forward: bool) -> tuple[Graph, Plan]:
+    """An image of which each pixel is overwritten a pixel further on, so that it has to be gone
+    through from one end; and in units of a pixel, since its channels lie the other way round."""
+    net = Net((4, 5, 6), np.random.default_rng(1), name="shifted")
+    name = {
+        "lookup": net.lookup, "sum": lambda: net.plus(net.last, net.last),
+        "slopes": lambda: net.slopes((1, 1, 6)),
+    }[kind]()  # fmt: skip
+    net.dense(3)
+    hand = Hand(net.graph())
+    x, out = hand.put("image", 6), hand.put(name, 0 if forward else 12)
+    table = hand.buffers[name]
+    cells = np.asarray(table.addresses(table.box))[..., ::-1]
+    hand.buffers[name] = replace(table, map=Table(tuple(cells.reshape(-1).tolist())))
+    places = [(y, x, 0) for y in range(4) for x in range(5)]
+    order = () if forward else tuple(reversed(places))
+    y = hand.put(net.last, 200)
+    return hand.graph, hand.plan(
+        Compute(name, out, (x, *hand.parameters(name)), unit=(1, 1, 6), order=order),
+        Compute(net.last, y, (out, *hand.parameters(net.last))),
+    )
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("kind", ["lookup", "sum", "slopes"])
+def test_element_by_element_from_either_end(kind: str, forward: bool, tmp_path: Path) -> None:
+    graph, plan = shifted(kind, forward)
+    verify(plan, graph)
+    given = frames(graph)
+    native = Native(tmp_path, graph, plan)
+    assert np.array_equal(native(given), graph.outputs(given))
+    assert ("nn_lines[" in native.files["model.c"]) == (not forward)

@@ -111,6 +111,7 @@ def rearrange(job: Job) -> None:
         True,
         "copy",
         nest=loops,
+        pixel=0,
         lines=(out.store(loops.at(0), view.load(loops.at(1))),),
     )
 
@@ -169,6 +170,7 @@ def _copy(program: Program, owner: str, about: str, view: View, out: View, apart
         apart,
         "copy",
         nest=loops,
+        pixel=0,
         lines=(out.store(loops.at(0), view.load(loops.at(1))),),
     )
 
@@ -194,6 +196,7 @@ def fill(program: Program, owner: str, about: str, out: View, number: int, kind:
         True,
         kind,
         nest=loops,
+        pixel=0,
         lines=(line,),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -64,7 +64,6 @@ def _operands(job: Job) -> dict[str, View]:
     assert isinstance(op, Add | Multiply)
     pairs = zip(KINDS, op.operands, strict=True)
     named = {k: n for k, n in pairs if job.slice(n) is not None or not job.partial}
-    job.refuse_overlap()
     return {kind: operand(job, name).named(kind) for kind, name in named.items()}
 
 
@@ -77,8 +76,7 @@ def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]
         for view, name in zip(views.values(), names, strict=True)
     ]
     out = job.out(ring_axes=RINGS)
-    extents = [part.extent for part in job.box]
-    return nest.nest(extents, [out.strides, *steps], [out, *views.values()])
+    return nested(job, [out.strides, *steps], [out, *views.values()])
 
 
 def _call(
@@ -99,23 +97,52 @@ def _call(
         lines = [*lines, f"const int32_t value = {end.scaled(total)};"]
         result = end.stored("value")
     shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
+    about = f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}"
+    call(job, about, {**views, "out": out}, loops, counts, lines, result)
+
+
+def nested(
+    job: Job, strides: Sequence[Sequence[int]], views: Sequence[View]
+) -> tuple[Nest, dict[str, Value]]:
+    """Loops over the output's elements."""
+    extents, pixels = [part.extent for part in job.box], job.pixel_by_pixel
+    ordered = pixels and bool(job.order)
+    return nest.nest(extents, strides, views, ordered=ordered, pixels=pixels)
+
+
+def call(
+    job: Job,
+    about: str,
+    views: Mapping[str, View],
+    loops: Nest,
+    counts: Mapping[str, Value],
+    lines: Sequence[str],
+    result: str,
+) -> None:
+    """``lines`` of C compute an element, ``result`` is what is stored."""
+    out, channels = views["out"], job.box[-1].most
+    pixel = channels if job.pixel_by_pixel else 0
+    kept = expressions.product(loops.pixel, out.bytes) if pixel else ""
+    store = out.named("done").store(kept, result) if pixel else out.store(loops.at(0), result)
     job.program.call(
-        op.name,
+        job.op.name,
         "int8/elements",
-        f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}",
-        {**views, "out": out},
+        about,
+        views,
         counts,
         job.apart,
         "part" if job.partial else "",
+        job.order if pixel else (),
         nest=loops,
-        lines=(*lines, out.store(loops.at(0), result)),
+        lines=(*lines, store),
+        pixel=pixel * out.bytes,
+        after=out.store(loops.at(0), out.named("done").load(kept)) if pixel else "",
     )
 
 
 def lookup(job: Job) -> None:
     op = job.op
     assert isinstance(op, Lookup)
-    job.refuse_overlap()
     source = job.tensor(op.inputs[0])
     values = np.array(op.table, dtype=np.int64)
     # the elements' own bit pattern is the index
@@ -127,18 +154,10 @@ def lookup(job: Job) -> None:
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
     out = job.out(ring_axes=RINGS)
     view = job.view("in", job.given(source.name), job.box, RINGS)
-    extents = [part.extent for part in job.box]
-    loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view])
-    job.program.call(
-        op.name,
-        "int8/elements",
-        f"{op.name}: look-up, {shape_text(source.shape)}",
-        {"in": view, "out": out},
-        counts,
-        job.apart,
-        nest=loops,
-        lines=(out.store(loops.at(0), table.read(f"(uint8_t){view.load(loops.at(1))}")),),
-    )
+    loops, counts = nested(job, [out.strides, view.strides], [out, view])
+    about = f"{op.name}: look-up, {shape_text(source.shape)}"
+    value = table.read(f"(uint8_t){view.load(loops.at(1))}")
+    call(job, about, {"in": view, "out": out}, loops, counts, (), value)
 
 
 def operand(job: Job, name: str) -> View:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.int8 import expressions, nest
+from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import elements
 from pipeline.codegen.int8.requantize import scaling, stored
@@ -16,7 +16,6 @@ from pipeline.graph.operators.prelu import Prelu
 def compute(job: Job) -> None:
     op, out = job.op, job.out(ring_axes=elements.RINGS)
     assert isinstance(op, Prelu)
-    job.refuse_overlap()
     names, tensors = (op.inputs[0], op.parameters[0]), job.program.graph.tensors
     views = [
         elements.operand(job, name).named(called)
@@ -26,8 +25,7 @@ def compute(job: Job) -> None:
         elements.broadcast_strides(view, tensors[name].shape, job.target.shape)
         for view, name in zip(views, names, strict=True)
     ]
-    extents = [part.extent for part in job.box]
-    loops, counts = nest.nest(extents, [out.strides, *steps], [out, *views])
+    loops, counts = elements.nested(job, [out.strides, *steps], [out, *views])
     ends, slopes = (broadcast.extremes(name, tensors) for name in names)
     products = np.outer(ends, slopes)
     constants = job.program.constants
@@ -38,20 +36,13 @@ def compute(job: Job) -> None:
         for number, (view, name) in enumerate(zip(views, names, strict=True), 1)
     )
     result = stored("value", limits(job.target, op.clip), job.target.zero_point)
-    job.program.call(
-        op.name,
-        "int8/elements",
-        f"{op.name}: rectifier with slopes of {shape_text(tensors[names[0]].shape)}",
-        {**{view.name: view for view in views}, "out": out},
-        counts,
-        job.apart,
-        nest=loops,
-        lines=(
-            f"const int32_t x = {value};",
-            f"const int32_t value = x >= 0 ? {above('x', '0')} : {below(f'x * {factor}', '0')};",
-            out.store(loops.at(0), result),
-        ),
-    )  # fmt: skip
+    lines = (
+        f"const int32_t x = {value};",
+        f"const int32_t value = x >= 0 ? {above('x', '0')} : {below(f'x * {factor}', '0')};",
+    )
+    about = f"{op.name}: rectifier with slopes of {shape_text(tensors[names[0]].shape)}"
+    called = {**{view.name: view for view in views}, "out": out}
+    elements.call(job, about, called, loops, counts, lines, result)
 
 
 WRITERS = {"int8.prelu": compute}
