@@ -124,4 +124,4 @@ def test_element_by_element_from_either_end(kind: str, forward: bool, tmp_path: 
     given = frames(graph)
     native = Native(tmp_path, graph, plan)
     assert np.array_equal(native(given), graph.outputs(given))
-    assert ("nn_lines[" in native.files["model.c"]) == (not forward)
+    assert ("nn_orders[" in native.files["model.c"]) == (not forward)
