@@ -1,0 +1,99 @@
+"""Layers of 4 and of 8 bits in one network, and 8-bit ones on an AVR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.requant import FixedPoint
+from pipeline.hardware import Hardware
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, protocol, simavr
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.protocol import Command
+from pipeline.targets.simavr import Chip
+from pipeline.targets.toolchain import Size
+from tests.codegen.support import Native, agrees, frames, write
+from tests.codegen.test_everywhere import rows_as_they_come
+from tests.graphs import Net
+from tests.strategies.chains import Chain, board
+from tests.targets.conftest import load_hardware, needs_avr
+
+
+def mixed() -> Graph:
+    """Nibbles requantized by shifts, then bytes by multipliers of each channel, then by shifts."""
+    chain = Chain((9, 8, 2)).conv("a", 5).conv("b", 4, dtype="int8")
+    weight = chain.constant("c.weight", (6, 3, 3, 4), "int8")
+    bias = chain.constant("c.bias", (6,), "int32")
+    chain.constants["c.bias"] //= 1 << 20
+    requant = FixedPoint.of([0.002 + 0.0005 * n for n in range(6)])
+    chain.add(Conv2d("c", ("b",), "c", (weight, bias), requant=requant), "int8")
+    return chain.maximum("m").dense("d", 3, "int32").graph()
+
+
+@pytest.mark.parametrize("core", ["host", "avr", "cortex_m"])
+@pytest.mark.parametrize("kind", [Ordinary, Herringbone])
+def test_layers_of_both_kinds(
+    kind: type[Ordinary | Herringbone], core: str, tmp_path: Path
+) -> None:
+    graph = mixed()
+    hardware = replace(board(core == "avr", "flash"), core=core, cpu="cortex-m4")
+    plan = kind("slots").plan(graph, hardware)
+    files = generate(graph, plan, hardware, {})
+    assert {"nn_cells.h", "nn_int8.h"} <= set(files)
+    assert agrees(Native(tmp_path, graph, plan, hardware), chunk=7)
+
+
+def bytes_only() -> Graph:
+    net = Net((8, 6, 2), np.random.default_rng(0))
+    net.conv(4)
+    net.depthwise()
+    net.dense(3)
+    return net.graph()
+
+
+def answers(graph: Graph, folder: Path, size: Size, hardware: Hardware) -> bool:
+    """The simulated chip, with what was built in ``folder``, as the graph."""
+    given, output = frames(graph, 4), graph.tensors[graph.output]
+    signed = graph.tensors[graph.input].dtype.signed
+    images = given.astype(np.int8 if signed else np.uint8).view(np.uint8)
+    runs = simavr.run(folder / "build", vars(size), hardware, images)
+    values = runs.outputs.view(str(output.dtype)).astype(np.int64).reshape(-1, *output.shape)
+    return bool((values == graph.outputs(given)).all())
+
+
+@needs_avr
+def test_rows_that_arrive_on_the_chip(tmp_path: Path, shim: Path) -> None:
+    """The line waits: a row's outputs are computed between two of its bytes."""
+    hardware = load_hardware(weights_in="flash")
+    graph, plan = rows_as_they_come(4)
+    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    with Chip(
+        shim, tmp_path / "build" / "firmware.elf", hardware, size.sections, line="instant"
+    ) as chip:
+        for frame in frames(graph, 4):
+            asked = protocol.encode(Command.INFER, frame.astype(np.int8).tobytes())
+            (reply,) = protocol.replies(chip.exchange(asked).reply)
+            assert reply.payload == graph.outputs(frame[None]).astype(np.int8).tobytes()
+
+
+@needs_avr
+@pytest.mark.parametrize("weights_in", ["flash", "sram"])
+@pytest.mark.parametrize("graph", [bytes_only(), mixed()], ids=["bytes", "mixed"])
+def test_bytes_on_the_chip(graph: Graph, weights_in: str, tmp_path: Path) -> None:
+    """The simulated chip answers as the graph does; its weights are where the plan has them."""
+    hardware = load_hardware(weights_in=weights_in)
+    plan = Ordinary("slots").plan(graph, hardware)
+    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    assert size.status == "ok", size.where
+    assert any("weights" in name for name in size.ram_objects) == (weights_in == "sram")
+    assert answers(graph, tmp_path, size, hardware)
