@@ -12,6 +12,7 @@ from pipeline.codegen.names import identifier
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Compute
 
 
@@ -21,7 +22,7 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
     out_buffer = program.buffer(step.out)
     in_slice = next(s for s in step.ins if program.buffer(s).tensor == window.source.name)
     in_buffer = program.buffer(in_slice)
-    _check(program, window, step)
+    _check(program, window.op, step)
     in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
     in_box, out_box = in_slice.box(in_buffer.shape, {}), step.out.box(out_buffer.shape, {})
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
@@ -63,24 +64,8 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     return all(assembly is not None and assembly.code for assembly in codes)
 
 
-def _check(program: Program, window: Window, step: Compute) -> None:
-    op, target = window.op, program.buffer(step.out)
-    for tensor, bits in ((window.source, 8), (window.target, 32)):
-        if tensor.dtype.bits > bits:
-            raise ThimbleError(
-                f"{op.name}: generated code reads 4 and 8-bit activations, not {tensor.dtype}"
-            )
-    channels = step.out.box(target.shape, {})[-1]
-    if channels != (0, target.shape[-1]) or step.partial:
-        raise ThimbleError(
-            f"{op.name}: generated code computes all channels of a pixel in one step; "
-            "this plan splits them"
-        )
-    if window.weights is not None:
-        kind = program.graph.tensors[op.parameters[0]].dtype
-        if str(kind) not in ("int4", "int8"):
-            raise ThimbleError(f"{op.name}: generated code has int4 and int8 weights, not {kind}")
-    for name in window.op.parameters:
+def _check(program: Program, op: Operator, step: Compute) -> None:
+    for name in op.parameters:
         if not any(program.buffer(s).tensor == name for s in step.ins):
             raise ThimbleError(f"{op.name}: the plan's step does not read {name}")
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pipeline.codegen.int4.kernel import Window, shifts
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 
 
 def window(graph: Graph, op: Conv2d) -> Window:
-    if op.groups != 1:
-        raise ThimbleError(
-            f"{op.name}: generated code has no grouped convolution yet (groups={op.groups})"
-        )
     weight = graph.tensors[op.parameters[0]]
     return Window(
         op,
