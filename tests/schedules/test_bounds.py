@@ -6,11 +6,29 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pipeline.graph.access import Window
+from pipeline.graph.access import Operand, Window
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
 from pipeline.plan.vocabulary import Lin, value
-from pipeline.schedules.bounds import Range, hull, needs, operands, ranges, read
+from pipeline.schedules.bounds import (
+    Range,
+    added,
+    all_of,
+    hull,
+    needs,
+    operands,
+    ranges,
+    reach,
+    read,
+    taps,
+)
+from tests.contracts.operators import MAKERS
 from tests.graphs import random_graph
+from tests.plan.reference_reads import atoms, window
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -71,3 +89,41 @@ def test_what_does_not_move_together_is_all_of_the_axis() -> None:
         hull(Range(a, 2), Range(b, 3), 9) == Range(min(a, b), max(a + 2, b + 3) - min(a, b))
         for a, b in product(range(4), repeat=2)
     )
+
+
+@pytest.mark.parametrize("kind", [Conv2d, Dense])
+def test_parts_of_sums_are_made_of_what_they_say(kind: type[Operator]) -> None:
+    """Each atom of an output is in exactly one part of the last axis: none is lost, none twice."""
+    rng, tried = np.random.default_rng(5), 0
+    for _ in range(40):
+        op, tensors, _ = MAKERS[kind](rng)
+        if getattr(op, "groups", 1) > 1:
+            continue
+        tried += 1
+        made = all_of(tensors[op.output].shape)
+        depth = tensors[op.inputs[0]].shape[-1]
+        cut = int(rng.integers(depth + 1))
+        parts = [added(op, tensors, made, Range(a, b - a)) for a, b in ((0, cut), (cut, depth))]
+        assert all(set(part) == {op.inputs[0], op.parameters[0]} for part in parts)
+        terms = op.terms(tensors)
+        held = [{name: tuple(r.ends for r in box) for name, box in p.items()} for p in parts]
+        everything = {name: tuple((0, n) for n in tensors[name].shape) for name in held[0]}
+        for place in product(*map(range, tensors[op.output].shape)):
+            one, other = (atoms(terms, place, each) for each in held)
+            assert not one & other
+            assert one | other == atoms(terms, place, everything)
+    assert tried > 5
+
+
+windows = st.builds(
+    Window, st.just(0), st.integers(1, 4), st.integers(1, 4), st.integers(-4, 4), st.integers(1, 3)
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(windows, st.integers(0, 6), st.integers(1, 5), st.integers(1, 12))
+def test_taps_and_reach_of_a_window(each: Window, low: int, size: int, extent: int) -> None:
+    made = range(low, low + size)
+    every = [i for n in made for (i,) in window(Operand("x", (each,)), (n,))]
+    assert taps(each, made, extent) == {i for i in every if 0 <= i < extent}
+    assert reach(each, low, size).ends == (min(every), max(every) + 1)
