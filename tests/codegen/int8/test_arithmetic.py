@@ -39,7 +39,8 @@ EXTREMES = [0, 1, -1, 2, -2, (1 << 31) - 1, -(1 << 31), 1 << 30, -(1 << 30), 128
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("arithmetic")
-    (folder / "nn_int8.h").write_text(static_source("int8/nn_int8.h"))
+    for name in ("int8/nn_int8.h", "frame/nn_memory.h"):
+        (folder / name.rpartition("/")[2]).write_text(static_source(name))
     (folder / "all.c").write_text(WRAPPERS)
     flags = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fwrapv"]
     subprocess.run(["cc", *flags, "all.c", "-o", "all.so"], cwd=folder, check=True)
