@@ -13,6 +13,8 @@ from pipeline.codegen.render import rows
 from pipeline.graph.tensor import IntArray
 
 LONGEST = 48
+OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
+"""What the names of the constants of 4-bit kernels begin with."""
 LONGEST_LIST = 1 << 16
 """Bytes that a person may still want to read as numbers."""
 TEXT_BYTES = 24
@@ -105,6 +107,8 @@ class Names:
         """An identifier like ``name`` that is not given yet."""
         plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
         stem = "_".join(part for part in ("nn", plain.lower(), kind) if part)
+        if stem.startswith(OF_WINDOWS):
+            stem = f"nn_of_{stem.removeprefix('nn_')}"
         chosen, number = stem, 2
         while chosen in self.used:
             chosen, number = f"{stem}_{number}", number + 1

@@ -27,14 +27,14 @@ from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
 
 
-def mixed() -> Graph:
+def mixed(name: str = "c") -> Graph:
     """Nibbles requantized by shifts, then bytes by multipliers of each channel, then by shifts."""
     chain = Chain((9, 8, 2)).conv("a", 5).conv("b", 4, dtype="int8")
     weight = chain.constant("c.weight", (6, 3, 3, 4), "int8")
     bias = chain.constant("c.bias", (6,), "int32")
     chain.constants["c.bias"] //= 1 << 20
     requant = FixedPoint.of([0.002 + 0.0005 * n for n in range(6)])
-    chain.add(Conv2d("c", ("b",), "c", (weight, bias), requant=requant), "int8")
+    chain.add(Conv2d(name, ("b",), name, (weight, bias), requant=requant), "int8")
     return chain.maximum("m").dense("d", 3, "int32").graph()
 
 
@@ -49,6 +49,14 @@ def test_layers_of_both_kinds(
     files = generate(graph, plan, hardware, {})
     assert {"nn_cells.h", "nn_int8.h"} <= set(files)
     assert agrees(Native(tmp_path, graph, plan, hardware), chunk=7)
+
+
+@pytest.mark.parametrize("name", ["weights_a", "bias a"])
+def test_names_that_the_other_kind_gives(name: str, tmp_path: Path) -> None:
+    """An operator called so would have a function called as another's weights are."""
+    graph, hardware = mixed(name), board(False, "flash")
+    plan = Ordinary("slots").plan(graph, hardware)
+    assert agrees(Native(tmp_path, graph, plan, hardware), 3)
 
 
 def bytes_only() -> Graph:
