@@ -59,8 +59,8 @@ def fastest(
         if parts is None:
             continue
         builder = Builder(graph, sram, rates)
-        for number, (part, room) in enumerate(parts):
-            builder.run(part, range(frames), f"p{number}s", room)
+        for part, room in parts:
+            builder.run(part, range(frames), room)
         for writes_first in (False, True):
             tried = schedule(builder.program, writes_first)
             steps = len(builder.program.tasks["compute"])

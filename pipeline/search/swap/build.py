@@ -62,18 +62,15 @@ class Builder:
     def __post_init__(self) -> None:
         self.program = Program(self.sram_bytes)
 
-    def run(
-        self, segments: Sequence[Segment], frames: Sequence[int], label: str, sram_bytes: int
-    ) -> None:
+    def run(self, segments: Sequence[Segment], frames: Sequence[int], sram_bytes: int) -> None:
         """The segments one after the other for each frame, or once for those in a batch, in the
         first ``sram_bytes``."""
-        places = layout(segments, sram_bytes)
-        names = [f"{label}{n}" for n in range(len(segments))]
+        places = zip(segments, layout(segments, sram_bytes), strict=True)
         if segments[0].batch > 1:
-            for segment, place, name in zip(segments, places, names, strict=True):
-                _Run(self, segment, place, name).frames(frames)
+            for segment, place in places:
+                _Run(self, segment, place).frames(frames)
             return
-        runs = [_Run(self, *each) for each in zip(segments, places, names, strict=True)]
+        runs = [_Run(self, *each) for each in places]
         for frame in frames:
             for run in runs:
                 run.frames([frame])
@@ -108,8 +105,8 @@ def layout(segments: Sequence[Segment], sram_bytes: int) -> list[Layout]:
 class _Run:
     """One segment at its place."""
 
-    def __init__(self, builder: Builder, segment: Segment, place: Layout, name: str) -> None:
-        self.builder, self.segment, self.name = builder, segment, name
+    def __init__(self, builder: Builder, segment: Segment, place: Layout) -> None:
+        self.builder, self.segment = builder, segment
         self.rates, self.program = builder.rates, builder.program
         self.tensors = builder.graph.tensors
         self.tile = -1

@@ -114,7 +114,6 @@ class Scheduled:
 
     makespan_us: float
     io: tuple[Queue, ...]
-    busy_us: dict[str, float]
 
 
 def schedule(program: Program, writes_first: bool) -> Scheduled:
@@ -151,8 +150,7 @@ def schedule(program: Program, writes_first: bool) -> Scheduled:
         engine = min(running, key=lambda key: running[key][0])
         now, name = running.pop(engine)
         done[name] += 1
-    busy: dict[str, float] = {n: sum((t.us for t in tasks), 0.0) for n, tasks in queues.items()}
-    return Scheduled(now, tuple(io), busy)
+    return Scheduled(now, tuple(io))
 
 
 def frozen(program: Program, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:

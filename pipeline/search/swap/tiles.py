@@ -77,8 +77,3 @@ def tiling(layer: Layer, buffer_bytes: int) -> Tiling:
 
 def tilings(layers: tuple[Layer, ...], buffer_bytes: int) -> tuple[Tiling, ...]:
     return tuple(tiling(layer, buffer_bytes) for layer in layers)
-
-
-def io_tasks(layers: tuple[Layer, ...], buffer_bytes: int) -> int:
-    """IO tasks of one frame: figure 7 of the paper."""
-    return sum(each.io_tasks for each in tilings(layers, buffer_bytes))
