@@ -43,9 +43,10 @@ def bound(step: Step, env: Mapping[str, int]) -> Step:
             read, frame = tuple(map(piece, ins)), index(step.frame)
             return replace(step, acc=piece(acc), out=piece(out), ins=read, frame=frame)
         case Move(src=src, dst=dst):
-            return Move(piece(src), piece(dst), index(step.frame))
-        case Wait(counter=counter, at_least=at_least):
-            return Wait(counter, index(at_least))
+            frame = index(step.frame)
+            return replace(step, src=piece(src), dst=piece(dst), frame=frame)
+        case Wait(at_least=at_least):
+            return replace(step, at_least=index(at_least))
         case Loop(body=body):
             return replace(step, body=tuple(bound(inner, env) for inner in body))
         case Signal():

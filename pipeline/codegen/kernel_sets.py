@@ -16,7 +16,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.plan.steps import touched
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Loop, Move
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Move
 
 Working = Compute | Clear | Finish | Move
 
@@ -41,8 +41,9 @@ def write(program: Program, step: Working) -> None:
         int8.write(program, step, kernel)
 
 
-def row_by_row(program: Program, step: Working) -> Loop | None:
-    """``step`` as a loop that makes one row of its output a round, where its kernel has it so."""
+def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:
+    """Where its kernel has it so: a loop's variable, and ``step`` for one row of its output a
+    round."""
     if not isinstance(step, Compute) or step.out.size[0] < 2:
         return None
     job = Job(program, program.operators[step.op], step)
@@ -55,7 +56,7 @@ def row_by_row(program: Program, step: Working) -> Loop | None:
     first = out.lo[0] if isinstance(out.lo[0], Lin) else Lin(out.lo[0])
     row = Lin(first.const, (*first.coef, (name, 1)))
     part = replace(out, lo=(row, *out.lo[1:]), size=(1, *out.size[1:]))
-    return Loop(name, out.size[0], (replace(step, out=part, kernel=kernel.name),))
+    return name, replace(step, out=part, kernel=kernel.name)
 
 
 def _kernel(program: Program, step: Working) -> str:

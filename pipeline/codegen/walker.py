@@ -90,10 +90,12 @@ def _unless_empty(program: Program, step: Working) -> None:
     else:
         _check_memory(program, step)
         rows = kernel_sets.row_by_row(program, step)
-        if rows is not None:
-            emit(program, (rows,))
-        else:
+        if rows is None:
             kernel_sets.write(program, step)
+        else:
+            variable, row = rows
+            with program.loop(variable, _written(step).size[0]):
+                emit(program, (row,))
     if unsure:
         program.line("}")
 
