@@ -94,11 +94,12 @@ def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -
 def channel_sums(op: Conv2d | Dense, graph: Graph) -> IntArray:
     """(channels, 2): the least and greatest sum of any part of a channel's products."""
     weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
-    flat = weights.reshape(len(weights), -1).astype(np.int64)
-    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
-    products = flat[..., None] * ends
-    low, high = np.minimum(products.min(-1), 0), np.maximum(products.max(-1), 0)
-    return np.stack([low.sum(axis=1), high.sum(axis=1)], axis=1)
+    flat = weights.reshape(len(weights), -1)
+    low = min(source.dtype.minimum - source.zero_point, 0)
+    high = max(source.dtype.maximum - source.zero_point, 0)
+    above = np.maximum(flat, 0).sum(axis=1, dtype=np.int64)
+    below = flat.sum(axis=1, dtype=np.int64) - above
+    return np.stack([above * low + below * high, above * high + below * low], axis=1)
 
 
 def quick_end(op: Conv2d | Dense, graph: Graph) -> Quick | None:
