@@ -12,6 +12,7 @@ from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
 
 WRITTEN = "out"
 """The name of the view that a kernel writes its result to."""
@@ -83,9 +84,22 @@ class Kernel:
         values = (f"int32_t {name}" for name in self.arguments)
         return self._rendered(self.arguments, ", ".join((*views, *values)))
 
-    @property
+    @cached_property
     def _looked_up(self) -> list[str]:
-        return [name for name, view in self.calls[0].views.items() if view.lookup]
+        """Views whose elements are found through a table. All calls have to be known.
+
+        Raises:
+            ThimbleError: for code that does not ask the table: it would read something else.
+        """
+        words = set(re.findall(r"\w+", self._rendered(self.arguments, "")))
+        names = [name for name, view in self.calls[0].views.items() if view.lookup]
+        for name in names:
+            if f"{name}_places" not in words:
+                raise ThimbleError(
+                    f"{self.name}: {self.template} cannot find the rows or pixels of {name}, which "
+                    "lie anywhere: please report it"
+                )
+        return names
 
     def _rendered(self, arguments: list[str], signature: str) -> str:
         first = self.calls[0]

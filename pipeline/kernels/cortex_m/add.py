@@ -47,7 +47,8 @@ class Sum(Fast):
 
     def each_row(self, form: Form) -> bool:
         """Where they do not follow each other."""
-        return not form.covers(form.op.output) and not all(map(form.follow, form.parts))
+        whole = form.covers(form.op.output) and all(map(form.in_one_piece, form.parts))
+        return not whole and not all(map(form.follow, form.parts))
 
     def counts(self, form: Form) -> Counts:
         return {"output": made(form), "call": 1}
