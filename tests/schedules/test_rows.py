@@ -17,6 +17,7 @@ from pipeline.search.rows import on_demand
 from tests.graphs import Net, random_graph
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
+from tests.tiers import quick
 
 
 def laid(graph: Graph, streamed: bool = False) -> Laid:
@@ -35,7 +36,7 @@ def exact(plan: Plan, graph: Graph) -> bool:
     return np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", quick(15, range(60)))
 def test_random_networks_run_exactly(seed: int) -> None:
     graph = random_graph(seed)
     plan = laid(graph).plan("rows")
@@ -44,7 +45,7 @@ def test_random_networks_run_exactly(seed: int) -> None:
     assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 2))
+@pytest.mark.parametrize("seed", quick(8, range(0, 60, 2)))
 def test_random_networks_run_as_they_arrive(seed: int) -> None:
     graph = random_graph(seed)
     if len(graph.tensors[graph.input].shape) != 3:
