@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config import frozen
-from pipeline.hardware import Card, FlashTiming, Hardware, Power, Region, Toolchain, Uart
+from pipeline.hardware import Card, FlashTiming, Hardware, MemoryRegion, Power, Toolchain, Uart
 
 
 def hardware(node: Mapping[str, Any]) -> Hardware:
@@ -18,7 +18,7 @@ def hardware(node: Mapping[str, Any]) -> Hardware:
     values = {key: frozen(item) for key, item in node.items() if key in known}
     values["toolchain"] = Toolchain(**frozen(node["toolchain"]))
     values["power"] = Power(**frozen(node["power"]))
-    values["regions"] = tuple(Region(**frozen(r)) for r in node.get("regions") or ())
+    values["regions"] = tuple(MemoryRegion(**frozen(r)) for r in node.get("regions") or ())
     values["flash_timing"] = FlashTiming(**frozen(node.get("flash_timing") or {}))
     values["uart"] = Uart(**frozen(node.get("uart") or {}))
     values["card"] = Card(**frozen(node.get("card") or {}))

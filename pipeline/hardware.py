@@ -27,7 +27,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Region:
+class MemoryRegion:
     """Memory as the chip or the board has it.
 
     Attributes:
@@ -202,7 +202,7 @@ class Hardware:
     baud: int = 115200
     alignment_bytes: int = 1
     cpu: str = ""
-    regions: tuple[Region, ...] = field(default=())
+    regions: tuple[MemoryRegion, ...] = field(default=())
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
     activations_in: Literal["sram", "sdram"] = "sram"
     card: Card = field(default_factory=Card)
@@ -239,7 +239,7 @@ class Hardware:
                 end += region.bytes
         return end - inside[0].start if inside else 0
 
-    def external(self, kind: Literal["ram", "rom"]) -> Region | None:
+    def external(self, kind: Literal["ram", "rom"]) -> MemoryRegion | None:
         """The board's memory of ``kind`` outside of the chip: the first, if there is one."""
         return next((r for r in self.regions if r.external and r.kind == kind), None)
 

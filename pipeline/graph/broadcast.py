@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Window
-from pipeline.graph.operator import Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -32,7 +32,9 @@ def operand(tensor: str, tensors: Tensors, rank: int) -> Operand:
     )
 
 
-def values(operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+def values(
+    operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
+) -> IntArray:
     """Stored integers less the zero point, 0 where absent: (n, …), to broadcast against ``out``."""
     zero = tensors[operand.tensor].zero_point
     x = windowed(regions[operand.tensor], operand.region(out), zero) - zero

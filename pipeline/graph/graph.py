@@ -17,7 +17,7 @@ from pipeline import codec
 from pipeline.artifacts import read_json, read_npz, write_json, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph import operators as operator_package
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 
@@ -81,15 +81,15 @@ class Graph:
     def weight_bytes(self) -> float:
         return sum(self.tensors[name].bytes for name in self.constants)
 
-    def constant(self, name: str) -> Region:
-        return Region(self.tensors[name].box, np.asarray(self.constants[name], np.int64)[None])
+    def constant(self, name: str) -> BoxValues:
+        return BoxValues(self.tensors[name].box, np.asarray(self.constants[name], np.int64)[None])
 
     def run(self, frames: IntArray) -> dict[str, IntArray]:
         """The exact integer reference: every activation for ``frames`` (n, *input shape)."""
         values = {self.input: np.asarray(frames, dtype=np.int64)}
         for op in self.operators:
             box = self.tensors[op.output].box
-            regions = {name: Region(self.tensors[name].box, values[name]) for name in op.inputs}
+            regions = {name: BoxValues(self.tensors[name].box, values[name]) for name in op.inputs}
             regions |= {name: self.constant(name) for name in op.parameters}
             acc = op.accumulate(self.tensors, box, regions)
             values[op.output] = op.finish(self.tensors, box, acc, regions)

@@ -18,7 +18,7 @@ Constants = Mapping[str, IntArray]
 
 
 @dataclass(frozen=True)
-class Region:
+class BoxValues:
     """Values of the box ``box`` of a tensor for some frames at once.
 
     ``values`` has shape (n, extents of the box); constants have n = 1 and serve every frame.
@@ -137,7 +137,7 @@ class Operator(ABC):
         )
 
     @abstractmethod
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         """Exact accumulators (n, extents of ``out``) from the given parts of the operands.
 
         Atoms with an operand element outside its region contribute nothing, so that disjoint
@@ -146,7 +146,7 @@ class Operator(ABC):
 
     @abstractmethod
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         """Complete accumulators to the output's type; ``regions`` holds the completion operands."""
 
@@ -204,7 +204,7 @@ def product_sums(weights: IntArray, source: Tensor) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def windowed(region: Region, box: Box, fill: int) -> IntArray:
+def windowed(region: BoxValues, box: Box, fill: int) -> IntArray:
     """The values of the unclipped ``box``, ``fill`` where ``region`` does not reach.
 
     Shape of the result: (n, extents of ``box``).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import IntArray
@@ -33,7 +33,7 @@ def _known(graph: Graph) -> dict[str, IntArray]:
     found: dict[str, IntArray] = {}
     for op in graph.operators:
         if all(name in found for name in op.inputs):
-            regions = {n: Region(graph.tensors[n].box, found[n][None]) for n in op.inputs}
+            regions = {n: BoxValues(graph.tensors[n].box, found[n][None]) for n in op.inputs}
             regions |= {name: graph.constant(name) for name in op.parameters}
             box = graph.tensors[op.output].box
             acc = op.accumulate(graph.tensors, box, regions)

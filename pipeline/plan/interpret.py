@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph.access import clipped, size_of
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import Box, DType, IntArray, Tensor
 from pipeline.hardware import Memory
@@ -213,7 +213,7 @@ class Interpreter:
 
     def regions(
         self, op: Operator, ins: tuple[Slice, ...], block: Box, env: Env
-    ) -> dict[str, Region]:
+    ) -> dict[str, BoxValues]:
         """The part of each operand's slice that the block reads; empty where there is none."""
         sources = {self.plan.buffer[s.buffer].tensor: s for s in ins}
         result = {}
@@ -222,7 +222,7 @@ class Interpreter:
                 shape = self.graph.tensors[operand.tensor].shape
                 if operand.tensor not in sources:
                     empty = tuple((0, 0) for _ in shape)
-                    result[operand.tensor] = Region(
+                    result[operand.tensor] = BoxValues(
                         empty, np.zeros((1, *([0] * len(shape))), np.int64)
                     )
                     continue
@@ -234,17 +234,17 @@ class Interpreter:
                     (max(low, a), max(min(high, b), max(low, a)))
                     for (low, high), (a, b) in zip(wanted, limits, strict=True)
                 )
-                result[operand.tensor] = Region(box, self.read(buffer, box)[None])
+                result[operand.tensor] = BoxValues(box, self.read(buffer, box)[None])
         return result
 
-    def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Mapping[str, Region]:
+    def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Mapping[str, BoxValues]:
         sources = {self.plan.buffer[s.buffer].tensor: s for s in ins}
         result = {}
         for operand in op.completion(self.graph.tensors):
             source = sources[operand.tensor]
             buffer = self.place(source, env)
             box = source.box(buffer.shape, env)
-            result[operand.tensor] = Region(box, self.read(buffer, box)[None])
+            result[operand.tensor] = BoxValues(box, self.read(buffer, box)[None])
         return result
 
 

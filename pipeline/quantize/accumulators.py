@@ -17,7 +17,7 @@ from pipeline.graph.tensor import DType
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.plan.calibrate import step_for
-from pipeline.quantize.int8_rounded import Layer, Rounded
+from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from pipeline.schedules.draft import step_before_calibration
 from pipeline.schedules.lower import needed
 from pipeline.search.channels.schedule import loops
@@ -61,7 +61,7 @@ class Accumulating(Rounded):
         self.accumulators = accumulators
         super().__init__(source, affines)
 
-    def layer(self, node: nodes.Weighted) -> Layer:
+    def layer(self, node: nodes.Weighted) -> RoundedLayer:
         if node.output in self.accumulators:
             return AccumulatedLayer(node, self.affines, self.accumulators[node.output])
         return super().layer(node)
@@ -77,7 +77,7 @@ class Accumulating(Rounded):
             layer.step = step_for(layer.largest, layer.accumulator.bits)
 
 
-class AccumulatedLayer(Layer):
+class AccumulatedLayer(RoundedLayer):
     """Sums are in units of the integer sum; ``step`` of them are a unit of the accumulator, 0 while
     that is not chosen: then sums are exact, and the ``largest`` is remembered."""
 

@@ -32,8 +32,8 @@ class Rounded(nn.Module):
             for node in source.nodes
         )
 
-    def layer(self, node: nodes.Weighted) -> Layer:
-        return Layer(node, self.affines)
+    def layer(self, node: nodes.Weighted) -> RoundedLayer:
+        return RoundedLayer(node, self.affines)
 
     def settle(self, frames: torch.Tensor) -> None:
         """Choose anew what depends on the weights of now; ``frames`` as ``forward`` takes them."""
@@ -45,7 +45,7 @@ class Rounded(nn.Module):
         values = {source.input: entry.scale * (raw - 128 - entry.zero_point)}
         for node, layer in zip(source.nodes, self.layers, strict=True):
             inputs = [values[name] for name in node.inputs]
-            real = layer(*inputs) if isinstance(layer, Layer) else node.evaluate(inputs)
+            real = layer(*inputs) if isinstance(layer, RoundedLayer) else node.evaluate(inputs)
             affine = self.affines[node.output]
             values[node.output] = torch.fake_quantize_per_tensor_affine(
                 real, affine.scale, affine.zero_point, -128, 127
@@ -58,12 +58,12 @@ class Rounded(nn.Module):
         return replace(
             self.source,
             nodes=tuple(
-                layer.node() if isinstance(layer, Layer) else node for node, layer in pairs
+                layer.node() if isinstance(layer, RoundedLayer) else node for node, layer in pairs
             ),
         )
 
 
-class Layer(nn.Module):
+class RoundedLayer(nn.Module):
     """A node's weights and biases: those it came with, and a learnt change in units that suit each
     channel, so that one rate suits all layers. Zero weights, as pruning makes them, stay zero."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware, Region
+from pipeline.hardware import Hardware, MemoryRegion
 from pipeline.targets import cortex_m_board, elf, machines, thumb_stack, toolchain, tools
 from pipeline.targets.avr_stack import Bound
 from pipeline.targets.machines import DESK_BYTES, OUTSIDE_BYTES, Machine
@@ -117,15 +117,15 @@ def placed(machine: Machine, hardware: Hardware, available: int, stack_bytes: in
     return [f"-Wl,--defsym=port_{name}={value:#x}" for name, value in symbols.items()]
 
 
-def _weights_outside(hardware: Hardware) -> Region | None:
+def _weights_outside(hardware: Hardware) -> MemoryRegion | None:
     return hardware.external("rom") if hardware.weights_in == "external_flash" else None
 
 
-def _activations_outside(hardware: Hardware) -> Region | None:
+def _activations_outside(hardware: Hardware) -> MemoryRegion | None:
     return hardware.external("ram") if hardware.activations_in == "sdram" else None
 
 
-def _granted(region: Region | None) -> int:
+def _granted(region: MemoryRegion | None) -> int:
     """What the machine has of it."""
     return min(region.bytes, OUTSIDE_BYTES) if region else 0
 

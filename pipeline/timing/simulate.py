@@ -19,7 +19,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan import matches
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan, PlanError
-from pipeline.timing.tasks import Costs, Task
+from pipeline.timing.tasks import Costs, TimedStep
 from pipeline.timing.unroll import Times, unrolled
 
 
@@ -35,7 +35,7 @@ class Timeline:
         frames: how many inferences that is.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[TimedStep, ...]
     track: IntArray
     task: IntArray
     run: IntArray

@@ -21,7 +21,7 @@ Kind = Literal["compute", "read", "write", "signal", "wait", "free"]
 
 
 @dataclass
-class Task:
+class TimedStep:
     """One leaf step in all of its runs.
 
     Attributes:
@@ -54,8 +54,8 @@ class Costs:
     graph: Graph
     rates: Rates
     measured: Mapping[str, float] = field(default_factory=dict)
-    tasks: list[Task] = field(default_factory=list)
-    _parts: list[Task] = field(default_factory=list)
+    tasks: list[TimedStep] = field(default_factory=list)
+    _parts: list[TimedStep] = field(default_factory=list)
     _element_us: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,18 +70,18 @@ class Costs:
     def visit(self, step: Step, runs: Runs) -> None:
         match step:
             case Compute():
-                task = Task("compute", step.op, self._compute(step, runs))
+                task = TimedStep("compute", step.op, self._compute(step, runs))
             case Finish():
                 self._finished[step.op] += float(self._elements(step.out, runs).sum())
-                task = Task("free", step.op, np.zeros(runs.count))
+                task = TimedStep("free", step.op, np.zeros(runs.count))
             case Move():
                 task = self._move(step, runs)
             case Signal(counter=counter):
-                task = Task("signal", "", np.zeros(runs.count), counter)
+                task = TimedStep("signal", "", np.zeros(runs.count), counter)
             case Wait(counter=counter, at_least=level):
-                task = Task("wait", "", runs.values(level).astype(float), counter)
+                task = TimedStep("wait", "", runs.values(level).astype(float), counter)
             case _:
-                task = Task("free", "", np.zeros(runs.count))
+                task = TimedStep("free", "", np.zeros(runs.count))
         self.tasks.append(task)
         if isinstance(step, Compute) and step.partial:
             self._parts.append(task)
@@ -131,12 +131,12 @@ class Costs:
         found = boxes(piece, self.plan.buffer[piece.buffer].shape, runs)[1]
         return np.asarray(found.prod(axis=1), dtype=float)
 
-    def _move(self, step: Move, runs: Runs) -> Task:
+    def _move(self, step: Move, runs: Runs) -> TimedStep:
         source, target = self.plan.buffer[step.src.buffer], self.plan.buffer[step.dst.buffer]
         on_card = [self.plan.memory[buffer.memory].kind == "block" for buffer in (source, target)]
         op = self.uses.get(source.tensor, "") if on_card[0] else self.makes.get(source.tensor, "")
         if not any(on_card):
-            return Task("free", op, np.zeros(runs.count))
+            return TimedStep("free", op, np.zeros(runs.count))
         writes = on_card[1]
         buffer, piece = (target, step.dst) if writes else (source, step.src)
         lows, extents = boxes(piece, buffer.shape, runs)
@@ -149,7 +149,7 @@ class Costs:
                 moved.partial * block_bytes, moved.partial, moved.partial, writes=False
             )
         stored = moved.blocks * block_bytes if block_bytes > 1 else moved.bytes
-        return Task("write" if writes else "read", op, us, bytes=moved.bytes, stored=stored)
+        return TimedStep("write" if writes else "read", op, us, bytes=moved.bytes, stored=stored)
 
     def _transfer_us(
         self, size: IntArray, blocks: IntArray, commands: IntArray, writes: bool

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.graph.exponential import exponentials
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
@@ -207,6 +207,6 @@ MAKERS: dict[type[Operator], Make] = {
 
 
 def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -> IntArray:
-    regions = {n: Region(tensors[n].box, v[None]) for n, v in values.items()}
+    regions = {n: BoxValues(tensors[n].box, v[None]) for n, v in values.items()}
     box = tensors["y"].box
     return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]

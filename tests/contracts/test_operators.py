@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.graph import operators
 from pipeline.graph.access import Operand, clipped
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.tensor import Box, IntArray, Tensor
 from tests.contracts.operators import MAKERS, Case, run
 
@@ -46,14 +46,14 @@ def drawn(kind: type[Operator], seed: int) -> tuple[Case, np.random.Generator]:
     return MAKERS[kind](rng), rng
 
 
-def whole_regions(tensors: dict[str, Tensor], values: dict[str, IntArray]) -> dict[str, Region]:
-    return {name: Region(tensors[name].box, each[None]) for name, each in values.items()}
+def whole_regions(tensors: dict[str, Tensor], values: dict[str, IntArray]) -> dict[str, BoxValues]:
+    return {name: BoxValues(tensors[name].box, each[None]) for name, each in values.items()}
 
 
-def cut(region: Region, box: Box) -> Region:
+def cut(region: BoxValues, box: Box) -> BoxValues:
     """The part of a whole tensor's ``region`` inside ``box``."""
     inside = clipped(box, region.values.shape[1:])
-    return Region(inside, region.values[:, *(slice(*each) for each in inside)])
+    return BoxValues(inside, region.values[:, *(slice(*each) for each in inside)])
 
 
 def read(op: Operator, tensors: dict[str, Tensor]) -> list[Operand]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operator import Operator, Region
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
@@ -52,7 +52,7 @@ def convolutions(draw) -> tuple[Conv2d, dict[str, Tensor], dict[str, IntArray]]:
 
 
 def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -> IntArray:
-    regions = {n: Region(tensors[n].box, v[None]) for n, v in values.items()}
+    regions = {n: BoxValues(tensors[n].box, v[None]) for n, v in values.items()}
     box = tensors[op.output].box
     return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
 
@@ -83,13 +83,13 @@ def test_convolution_equals_naive_loops(case) -> None:
 def test_disjoint_parts_of_the_input_channels_add_up(case, data) -> None:
     op, tensors, v = case
     box = tensors["y"].box
-    regions = {n: Region(tensors[n].box, a[None]) for n, a in v.items()}
+    regions = {n: BoxValues(tensors[n].box, a[None]) for n, a in v.items()}
     full = op.accumulate(tensors, box, regions)
     cut = data.draw(st.integers(0, v["x"].shape[2]))
     parts = []
     for low, high in ((0, cut), (cut, v["x"].shape[2])):
         piece: Box = (*tensors["x"].box[:2], (low, high))
-        some = {**regions, "x": Region(piece, v["x"][None, :, :, low:high])}
+        some = {**regions, "x": BoxValues(piece, v["x"][None, :, :, low:high])}
         parts.append(op.accumulate(tensors, box, some))
     assert np.array_equal(parts[0] + parts[1], full)
 
@@ -98,7 +98,7 @@ def test_disjoint_parts_of_the_input_channels_add_up(case, data) -> None:
 @SETTINGS
 def test_a_box_of_outputs_equals_its_part_of_the_whole(case, data) -> None:
     op, tensors, v = case
-    regions = {n: Region(tensors[n].box, a[None]) for n, a in v.items()}
+    regions = {n: BoxValues(tensors[n].box, a[None]) for n, a in v.items()}
     full = op.accumulate(tensors, tensors["y"].box, regions)[0]
     box = []
     for extent in tensors["y"].shape:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
-from pipeline.graph.operator import Clip, Constants, Operator, Region, Tensors, clipped_to
+from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
@@ -50,7 +50,7 @@ class Add(Operator):
             low, high = low + min(0, int(ends[0])), high + max(0, int(ends[1]))
         return low, high
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         extents = [stop - start for start, stop in out]
         total = np.zeros((1, *extents), dtype=np.int64)
         for term, requant in zip(self.terms(tensors), self.operand_requants, strict=True):
@@ -59,6 +59,6 @@ class Add(Operator):
         return total
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

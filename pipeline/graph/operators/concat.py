@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -47,7 +47,7 @@ class Concat(Operator):
         target = tensors[self.output]
         return target.dtype.minimum - target.zero_point, target.dtype.maximum - target.zero_point
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         zero = tensors[self.output].zero_point
         total = np.zeros((1, *(stop - start for start, stop in out)), dtype=np.int64)
         for term in self.terms(tensors):
@@ -56,6 +56,6 @@ class Concat(Operator):
         return total
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc + tensors[self.output].zero_point

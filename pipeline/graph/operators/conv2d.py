@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
+    BoxValues,
     Clip,
     Constants,
     Operator,
-    Region,
     Tensors,
     clipped_to,
     product_sums,
@@ -83,7 +83,7 @@ class Conv2d(Operator):
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         image, weights = self.terms(tensors)[0].operands
         zero = tensors[image.tensor].zero_point
         x = windowed(regions[image.tensor], image.region(out), zero) - zero
@@ -128,7 +128,7 @@ class Conv2d(Operator):
         ]
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         target = tensors[self.output]
         bias = windowed(regions[self.parameters[1]], (out[2],), 0)

@@ -11,10 +11,10 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
+    BoxValues,
     Clip,
     Constants,
     Operator,
-    Region,
     Tensors,
     clipped_to,
     product_sums,
@@ -55,7 +55,7 @@ class Dense(Operator):
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source, weights = self.terms(tensors)[0].operands
         zero = tensors[source.tensor].zero_point
         x = windowed(regions[source.tensor], source.region(out), zero) - zero
@@ -67,7 +67,7 @@ class Dense(Operator):
         return np.asarray(product, dtype=np.int64)
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         target = tensors[self.output]
         bias = windowed(regions[self.parameters[1]], out, 0)

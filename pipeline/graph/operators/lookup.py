@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -44,12 +44,12 @@ class Lookup(Operator):
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return min(self.table), max(self.table)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source = tensors[self.inputs[0]]
         x = windowed(regions[source.name], out, source.zero_point)
         return np.array(self.table, dtype=np.int64)[x - source.dtype.minimum]
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
-from pipeline.graph.operator import Clip, Constants, Operator, Region, Tensors, clipped_to
+from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
@@ -46,12 +46,12 @@ class Multiply(Operator):
         products = np.outer(first, second)
         return min(0, int(products.min())), max(0, int(products.max()))
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         first, second = self.terms(tensors)[0].operands
         x = broadcast.values(first, tensors, out, regions)
         return x * broadcast.values(second, tensors, out, regions)
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

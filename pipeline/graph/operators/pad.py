@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -38,12 +38,12 @@ class Pad(Operator):
         low, high = (e - target.zero_point for e in (target.dtype.minimum, target.dtype.maximum))
         return min(0, low), max(0, high)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         operand = self.terms(tensors)[0].operands[0]
         zero = tensors[self.output].zero_point
         return windowed(regions[operand.tensor], operand.region(out), zero) - zero
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc + tensors[self.output].zero_point

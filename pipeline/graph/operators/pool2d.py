@@ -11,10 +11,10 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
+    BoxValues,
     Clip,
     Constants,
     Operator,
-    Region,
     Tensors,
     clipped_to,
     windowed,
@@ -60,7 +60,7 @@ class Pool2d(Operator):
         return (Term((Operand(self.inputs[0], windows),)),)
 
     def reduce(
-        self, tensors: Tensors, out: Box, regions: Mapping[str, Region], fill: int
+        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues], fill: int
     ) -> IntArray:
         """(n, h, w, c) values of the windows, reduced; absent ones count as ``fill``."""
         operand = self.terms(tensors)[0].operands[0]
@@ -127,11 +127,11 @@ class AveragePool2d(Pool2d):
         low, high = (e - source.zero_point for e in (source.dtype.minimum, source.dtype.maximum))
         return min(0, low) * atoms, max(0, high) * atoms
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         return self.reduce(tensors, out, regions, tensors[self.inputs[0]].zero_point)
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         target = tensors[self.output]
         if not isinstance(self.requant, Mean):
@@ -170,11 +170,11 @@ class MaxPool2d(Pool2d):
         dtype = tensors[self.inputs[0]].dtype
         return dtype.minimum, dtype.maximum
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         return self.reduce(tensors, out, regions, tensors[self.output].dtype.minimum)
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         target = tensors[self.output]
         return clipped_to(target, self.clip, acc - target.zero_point)

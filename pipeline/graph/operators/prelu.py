@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
-from pipeline.graph.operator import Clip, Constants, Operator, Region, Tensors, clipped_to
+from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
@@ -46,7 +46,7 @@ class Prelu(Operator):
         ends = self._scaled(x[:, None], slope[None, :])
         return min(0, int(ends.min())), max(0, int(ends.max()))
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         x, slope = self.terms(tensors)[0].operands
         values = broadcast.values(x, tensors, out, regions)
         return self._scaled(values, broadcast.values(slope, tensors, out, regions))
@@ -55,6 +55,6 @@ class Prelu(Operator):
         return np.where(x >= 0, self.requant.apply(x), self.below.apply(x * slope))
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return clipped_to(tensors[self.output], self.clip, acc)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -64,7 +64,7 @@ class Rearrange(Operator):
         low, high = (e - target.zero_point for e in (target.dtype.minimum, target.dtype.maximum))
         return min(0, low), max(0, high)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         zero = tensors[self.output].zero_point
         operand = self.terms(tensors)[0].operands[0]
         taken = windowed(regions[operand.tensor], operand.region(out), zero) - zero
@@ -76,6 +76,6 @@ class Rearrange(Operator):
         return taken.transpose(0, *(1 + self.axes.index(axis) for axis in range(len(out))))
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc + tensors[self.output].zero_point

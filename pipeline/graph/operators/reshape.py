@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -46,12 +46,12 @@ class Reshape(Operator):
         dtype = tensors[self.output].dtype
         return dtype.minimum, dtype.maximum
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source = tensors[self.inputs[0]]
         x = windowed(regions[source.name], source.box, source.zero_point)
         return x.reshape(len(x), *self.shape)[:, *(slice(*each) for each in out)]
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.exponential import SUM_BITS, reciprocal
-from pipeline.graph.operator import Constants, Operator, Region, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
 from pipeline.graph.requant import doubled_high, rounded_shift
 from pipeline.graph.tensor import Box, IntArray
 
@@ -44,7 +44,7 @@ class Softmax(Operator):
         dtype = tensors[self.output].dtype
         return dtype.minimum, dtype.maximum
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, Region]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source, target = tensors[self.inputs[0]], tensors[self.output]
         rows = (*out[:-1], (0, source.shape[-1]))
         x = windowed(regions[source.name], rows, source.zero_point)
@@ -57,6 +57,6 @@ class Softmax(Operator):
         return stored[..., slice(*out[-1])]
 
     def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, Region]
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         return acc

@@ -9,22 +9,20 @@ from pipeline.plan.vocabulary import Affine, Buffer, Table, packed
 
 
 def at(tensor: Tensor, base: int, name: str = "") -> Buffer:
-    """``tensor`` in SRAM, row-major in one piece from nibble ``base``."""
+    """``tensor``, row-major in one piece from nibble ``base``; the schedule names the memory."""
     bits = tensor.dtype.bits
     address = packed(tensor.shape, bits, base)
-    return Buffer(name or tensor.name, tensor.name, "sram", tensor.shape, bits, address)
+    return Buffer(name or tensor.name, tensor.name, "", tensor.shape, bits, address)
 
 
 def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
-    """``tensor`` in SRAM, its elements at the given nibbles (tensor's shape).
+    """``tensor``, its elements at the given nibbles (tensor's shape).
 
     The map is affine if one fits, else a table.
     """
     affine = _affine(elements)
     address = affine or Table(tuple(elements.reshape(-1).tolist()))
-    return Buffer(
-        name or tensor.name, tensor.name, "sram", tensor.shape, tensor.dtype.bits, address
-    )
+    return Buffer(name or tensor.name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
 
 
 def _affine(elements: IntArray) -> Affine | None:

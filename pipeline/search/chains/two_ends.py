@@ -33,7 +33,7 @@ class Ends:
         vector = len(tensor.shape) == 1
         strides = (column,) if vector else (row, column, pixels.nibbles_per_element)
         address = Affine(base, strides)
-        return Buffer(name, tensor.name, "sram", tensor.shape, tensor.dtype.bits, address)
+        return Buffer(name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
 
     def table(self, name: str, tensor: Tensor, bases: IntArray) -> Buffer:
         """Pixel (y, x) at ``bases[y, x]``."""

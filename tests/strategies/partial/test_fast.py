@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Region
+from pipeline.hardware import MemoryRegion
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
@@ -74,7 +74,7 @@ def test_without_room_for_scratch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("strategy", [Ordinary(), Partial()])
 def test_room_outside_of_the_chip(strategy: Strategy) -> None:
     """Scratch where the arena is: little SRAM does not matter."""
-    graph, outside = nets.fig1_block(), Region("sdram", 0xC0000000, 1 << 20, external=True)
+    graph, outside = nets.fig1_block(), MemoryRegion("sdram", 0xC0000000, 1 << 20, external=True)
     board = replace(core(sram_bytes=4096), activations_in="sdram", regions=(outside,))
     assert any(buffer.role == "scratch" for buffer in strategy.plan(graph, board).buffers)
 

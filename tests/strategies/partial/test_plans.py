@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Region
+from pipeline.graph.operator import BoxValues
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.calibrate import calibrated, needs_calibration, rounds
 from pipeline.plan.cost import cost
@@ -168,7 +168,7 @@ def test_rounding_is_once_a_pass_and_saturates() -> None:
     ours = conv.finish(graph.tensors, box, held[None] * step, regions)
     add = graph.operators[-1]
     assert add.output == graph.output
-    operands = {conv.output: Region(box, ours), "input": Region(box, frame[None])}
+    operands = {conv.output: BoxValues(box, ours), "input": BoxValues(box, frame[None])}
     acc = add.accumulate(graph.tensors, box, operands)
     expected = add.finish(graph.tensors, box, acc, {})[0]
     assert np.array_equal(interpret(plan, graph, frame).output, expected)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Card, Hardware, Region
+from pipeline.hardware import Card, Hardware, MemoryRegion
 from pipeline.kernels import Form, named
 from pipeline.plan.unrolled import unroll
 from pipeline.plan.verify import verify
@@ -50,7 +50,7 @@ def test_a_board_without_a_card_is_refused() -> None:
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])
 def test_arenas_and_cards_have_the_boards_names(scheduler: Any) -> None:
     """On a board whose arena lies in a memory of its own, nothing lies in the chip's."""
-    outside = Region("dram", 0, 1 << 16, external=True)
+    outside = MemoryRegion("dram", 0, 1 << 16, external=True)
     hardware = replace(with_card(64), regions=(outside,), activations_in="sdram")
     graph = random_chain(3)
     plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(graph, hardware)
