@@ -10,11 +10,11 @@ from typing import Literal
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.maps import Affine, Rows, Table, packed
+from pipeline.plan.maps import Affine, Blocks, Rows, Table, packed
 from pipeline.plan.vocabulary import Buffer, Compute, Index, Slice
 
-Spread = Literal["strides", "rows", "table"]
-SPREADS: dict[type, Spread] = {Affine: "strides", Rows: "rows", Table: "table"}
+Spread = Literal["strides", "rows", "blocks", "table"]
+SPREADS: dict[type, Spread] = {Affine: "strides", Rows: "rows", Blocks: "blocks", Table: "table"}
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class Part:
 
     Attributes:
         extents: indices at once along each axis; at an edge there may be fewer.
-        strides: nibbles from one index to the next; of ``rows`` along all axes but the first; of a
-            ``table`` none.
+        strides: nibbles from one index to the next; of ``rows`` along all axes but the first; of
+            ``blocks`` and a ``table`` none.
         bits: of an element.
-        spread: by strides, rows anywhere, or elements anywhere.
+        spread: by strides, rows anywhere, rows anywhere in blocks of ``pixels``, or elements
+            anywhere.
         rings: along each axis the modulus that indices count with; 0: none.
         around: along each axis whether the part may go around the ring.
         multiples: along each axis whether it begins at a multiple of its extent.
@@ -41,6 +42,7 @@ class Part:
     around: tuple[bool, ...] = ()
     multiples: tuple[bool, ...] = ()
     step: int = 1
+    pixels: int = 0
 
     def __post_init__(self) -> None:
         rank = len(self.extents)
@@ -60,13 +62,14 @@ class Part:
         axes = [(*_clipped(low, size, extent), extent, ring) for low, size, extent, ring in axes]
         return cls(
             tuple(min(size, extent) for _, size, extent, _ in axes),
-            () if isinstance(layout, Table) else layout.strides,
+            layout.strides if isinstance(layout, Affine | Rows) else (),
             buffer.bits,
             spread,
             tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
             tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
             tuple(_multiple(low, size) for low, size, *_ in axes),
             buffer.step,
+            min(layout.pixels, buffer.shape[1]) if isinstance(layout, Blocks) else 0,
         )
 
 
@@ -150,7 +153,7 @@ class Form:
         """Whether an image's rows lie anywhere, but the pixels of each evenly spaced, and the
         channels that are taken of a pixel side by side."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
-        if part.spread == "table" or len(shape) != 3 or part.rings[1] or part.around[2]:
+        if not part.strides or len(shape) != 3 or part.rings[1] or part.around[2]:
             return False
         return part.extents[2] == 1 or part.strides[-1] == part.bits // 4
 

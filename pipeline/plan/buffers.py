@@ -124,7 +124,8 @@ class Buffer:
 
     def addresses(self, box: Box) -> IntArray:
         """Nibble address of the first nibble of each element; shape: the extents of ``box``."""
-        return self.map.addresses(box, self.shape)
+        grid = [np.arange(start, stop) for start, stop in box]
+        return self.map.addresses(grid, self.shape)
 
     def cells(self, box: Box) -> IntArray:
         """Every nibble address of the elements of ``box``: shape (elements, nibbles)."""

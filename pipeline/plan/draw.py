@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pipeline.plan.unrolled import Event, unroll
 from pipeline.plan.vocabulary import (
     Affine,
+    Blocks,
     Buffer,
     Clear,
     Compute,
@@ -23,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Signal,
     Slice,
     Step,
+    Table,
     Wait,
     value,
 )
@@ -53,9 +55,18 @@ def _buffer(buffer: Buffer) -> str:
         place = "byte " + " + ".join([_bytes(buffer.map.base), *terms])
     else:
         low, stop = buffer.map.extent(buffer.shape, buffer.nibbles)
-        kind = "rows" if isinstance(buffer.map, Rows) else "a table"
+        kind = _kind(buffer.map)
         place = f"{kind}, bytes {_bytes(low)}…{_bytes(stop - 1)}"
     return f"{buffer.name}: {shape} x {buffer.bits} bit{role} in {buffer.memory} at {place}"
+
+
+def _kind(place: Rows | Blocks | Table) -> str:
+    match place:
+        case Rows():
+            return "rows"
+        case Blocks(pixels=pixels):
+            return f"rows in blocks of {pixels} pixels"
+    return "a table"
 
 
 def _bytes(nibbles: int) -> str:

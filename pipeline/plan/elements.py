@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.reads import Axis, array
-from pipeline.plan.vocabulary import Affine, Buffer, Rows, Table
+from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Rows, Table
 
 MOST_PARTS = 64
 """Of some elements: more are not worth the trouble."""
@@ -91,18 +91,7 @@ class Elements:
     @cached_property
     def addresses(self) -> IntArray:
         """The first nibble of each element; shape ``shape``."""
-        address = self.buffer.map
-        if isinstance(address, Table):
-            table = self.buffer.addresses(self.buffer.box)
-            return np.asarray(table[np.ix_(*(array(axis) for axis in self.axes))])
-        if isinstance(address, Rows):
-            first = np.array(address.cells, dtype=np.int64)[array(self.axes[0])]
-            rest = (0, *address.strides)
-            rows = first.reshape(-1, *(1,) * (len(rest) - 1))
-            return rows + _outer((range(1), *self.axes[1:]), rest, 0, np.int64)
-        rings = zip(self.axes, self.buffer.wrap, strict=True)
-        wrapped = [np.asarray(axis) % ring if ring else axis for axis, ring in rings]
-        return _outer(wrapped, address.strides, address.base, np.int64)
+        return self.buffer.map.addresses([array(axis) for axis in self.axes], self.buffer.shape)
 
     @property
     def cells(self) -> IntArray:
@@ -133,6 +122,8 @@ class Elements:
             return None
         if isinstance(place, Rows):
             return self._rows(place, ranges)
+        if isinstance(place, Blocks):
+            return self._blocks(place, ranges)
         cuts = [_segments(axis, ring) for axis, ring in zip(ranges, self.buffer.wrap, strict=True)]
         if prod(map(len, cuts)) > MOST_PARTS:
             return None
@@ -158,6 +149,27 @@ class Elements:
             Part((slice(n, n + 1), *rest), place.cells[row] + base, strides)
             for n, row in enumerate(ranges[0])
         )
+
+    def _blocks(self, place: Blocks, ranges: list[range]) -> tuple[Part, ...] | None:
+        """One part a row and a block of it."""
+        rows, columns, channels = ranges
+        _, extent, depth = self.buffer.shape
+        found = list[Part]()
+        for first, count in place.stretches(extent):
+            begin = max(0, -(-(first - columns.start) // columns.step))
+            stop = min(len(columns), -(-(first + count - columns.start) // columns.step))
+            if begin >= stop:
+                continue
+            if len(found) + len(rows) > MOST_PARTS:
+                return None
+            within = (slice(begin, stop), slice(0, len(channels)))
+            at = first * depth + columns[begin] - first + count * channels.start
+            steps = (0, place.width * columns.step, place.width * count * channels.step)
+            found += (
+                Part((slice(n, n + 1), *within), place.cells[row] + place.width * at, steps)
+                for n, row in enumerate(rows)
+            )
+        return tuple(found)
 
     @cached_property
     def apart(self) -> bool:

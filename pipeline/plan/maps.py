@@ -1,10 +1,12 @@
-"""Maps from a tensor's indices to a memory's nibbles: by strides, by rows, or by a table.
+"""Maps from a tensor's indices to a memory's nibbles: by strides, by rows (in blocks of pixels or
+not), or by a table.
 
 Each answers for a tensor of ``shape`` whose elements take ``nibbles`` each; extents end exclusive.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +17,8 @@ import numpy as np
 from pipeline.graph.tensor import Box, IntArray
 
 Shape = tuple[int, ...]
+Grid = Sequence[IntArray]
+"""Indices along each axis: their combinations are meant."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,9 @@ class Affine:
             base, expected = base + start * stride, expected * (stop - start)
         return base
 
-    def addresses(self, box: Box, shape: Shape) -> IntArray:
-        lines = []
-        for (start, stop), stride, ring in zip(box, self.strides, self.rings, strict=True):
-            index = np.arange(start, stop)
-            lines.append(stride * (index % ring if ring else index))
+    def addresses(self, grid: Grid, shape: Shape) -> IntArray:
+        axes = zip(grid, self.strides, self.rings, strict=True)
+        lines = [stride * (index % ring if ring else index) for index, stride, ring in axes]
         return outer_sum(self.base, lines)
 
 
@@ -109,16 +111,63 @@ class Rows:
             return None
         return held[0] + line
 
-    def addresses(self, box: Box, shape: Shape) -> IntArray:
-        first, stop = box[0]
-        lines = [np.array(self.cells[first:stop], dtype=np.int64)]
-        for (start, end), stride in zip(box[1:], self.strides, strict=True):
-            lines.append(stride * np.arange(start, end))
-        return outer_sum(0, lines)
+    def addresses(self, grid: Grid, shape: Shape) -> IntArray:
+        first = np.array(self.cells, dtype=np.int64)[grid[0]]
+        rest = zip(grid[1:], self.strides, strict=True)
+        return outer_sum(0, [first, *(stride * index for index, stride in rest)])
 
     @property
     def _inner(self) -> Affine:
         return Affine(0, self.strides)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows of an image, (rows, columns, channels), each anywhere, from ``cells[row]`` on: in blocks
+    of ``pixels`` columns, channel by channel, ``[columns / pixels][channels][pixels]``.
+
+    A word is then four neighbours of one channel. The last block may have fewer columns; with as
+    many pixels as there are columns each channel of a row lies in one piece.
+
+    Attributes:
+        width: nibbles of an element.
+    """
+
+    cells: tuple[int, ...]
+    pixels: int
+    width: int
+
+    def fits(self, shape: Shape) -> bool:
+        sizes = min(self.pixels, self.width) > 0
+        return sizes and len(shape) == 3 and len(self.cells) == shape[0]
+
+    def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
+        last = self.width * (shape[1] * shape[2] - 1)
+        return min(self.cells), max(self.cells) + last + nibbles
+
+    def starts_on_bytes(self, shape: Shape) -> bool:
+        return not (self.width % 2 or any(cell % 2 for cell in self.cells))
+
+    def moved(self, by: int) -> Blocks:
+        return replace(self, cells=tuple(cell + by for cell in self.cells))
+
+    def run(self, box: Box, nibbles: int) -> int | None:
+        """Not looked for."""
+        return None
+
+    def stretches(self, columns: int) -> list[tuple[int, int]]:
+        """The first column of each block, and how many it has."""
+        firsts = range(0, columns, self.pixels)
+        return [(first, min(self.pixels, columns - first)) for first in firsts]
+
+    def addresses(self, grid: Grid, shape: Shape) -> IntArray:
+        _, columns, channels = shape
+        rows = np.array(self.cells, dtype=np.int64)[grid[0]]
+        within = grid[1] % self.pixels
+        first = grid[1] - within
+        apart = np.minimum(self.pixels, columns - first)  # from a channel to the next
+        pixels = (first * channels + within)[:, None] + np.multiply.outer(apart, grid[2])
+        return np.asarray(rows[:, None, None] + self.width * pixels)
 
 
 @dataclass(frozen=True)
@@ -143,15 +192,15 @@ class Table:
         """Not looked for."""
         return None
 
-    def addresses(self, box: Box, shape: Shape) -> IntArray:
-        return self._array.reshape(shape)[tuple(slice(start, stop) for start, stop in box)]
+    def addresses(self, grid: Grid, shape: Shape) -> IntArray:
+        return np.asarray(self._array.reshape(shape)[np.ix_(*grid)])
 
     @cached_property
     def _array(self) -> IntArray:
         return np.array(self.cells, dtype=np.int64)
 
 
-Map = Affine | Rows | Table
+Map = Affine | Rows | Blocks | Table
 
 
 def outer_sum(base: int, lines: list[IntArray]) -> IntArray:

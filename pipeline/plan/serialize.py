@@ -16,7 +16,7 @@ from pipeline.plan import vocabulary as v
 CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(v.Lin, v.Affine, v.Rows, v.Table, v.Buffer, v.Slice, v.Track, v.Plan, Memory),
+        *(v.Lin, v.Affine, v.Rows, v.Blocks, v.Table, v.Buffer, v.Slice, v.Track, v.Plan, Memory),
         *(v.Compute, v.Clear, v.Finish, v.Move, v.Signal, v.Wait, v.Loop),
     )
 }

@@ -12,7 +12,7 @@ from functools import cached_property
 from pipeline.errors import PlanError
 from pipeline.hardware import Memory
 from pipeline.plan.buffers import Buffer
-from pipeline.plan.maps import Affine, Rows, Table, packed
+from pipeline.plan.maps import Affine, Blocks, Rows, Table, packed
 from pipeline.plan.steps import (
     Clear,
     Compute,
@@ -32,9 +32,9 @@ from pipeline.plan.steps import (
 from pipeline.plan.well_formed import check
 
 __all__ = [
-    "KEPT", "Affine", "Buffer", "Clear", "Compute", "Finish", "Index", "Lin", "Loop", "Move",
-    "Plan", "PlanError", "Rows", "Signal", "Slice", "Step", "Table", "Track", "Wait", "packed",
-    "value", "whole",
+    "KEPT", "Affine", "Blocks", "Buffer", "Clear", "Compute", "Finish", "Index", "Lin", "Loop",
+    "Move", "Plan", "PlanError", "Rows", "Signal", "Slice", "Step", "Table", "Track", "Wait",
+    "packed", "value", "whole",
 ]  # fmt: skip
 
 KEPT = "input_kept"

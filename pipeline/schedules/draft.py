@@ -16,7 +16,9 @@ from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, natural_unit, offers
 from pipeline.placement.constants import constants, stored
+from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (
+    Blocks,
     Buffer,
     Clear,
     Compute,
@@ -131,11 +133,15 @@ class Draft:
         self.home[tensor] = name
         return buffer
 
-    def hold_rows(self, tensor: str, whole: bool = False) -> Buffer:
-        """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other."""
+    def hold_rows(self, tensor: str, whole: bool = False, pixels: int = 0) -> Buffer:
+        """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other;
+        ``pixels``: anywhere, in blocks of so many."""
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
-        packed_rows = packed(shape, bits)
-        place = packed_rows if whole else Rows((0,) * shape[0], packed_rows.strides[1:])
+        place: Map = packed(shape, bits)
+        if pixels:
+            place = Blocks((0,) * shape[0], pixels, max(1, bits // 4))
+        elif not whole:
+            place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
         buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[tensor] = Held(buffer, rows=True)
         self.home[tensor] = tensor

@@ -13,7 +13,7 @@ from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.place import EFFORT, Placed, load, place
-from pipeline.plan.vocabulary import Buffer, Plan, Rows, Step, Track
+from pipeline.plan.vocabulary import Blocks, Buffer, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import lifetimes
 
@@ -72,7 +72,7 @@ class Laid:
 
     def _placed(self, held: Held) -> Buffer:
         place = held.buffer.map
-        if isinstance(place, Rows):
+        if isinstance(place, Rows | Blocks):
             cells = (self.addresses.get(key, 0) for key in held.keys)
             return replace(held.buffer, map=replace(place, cells=tuple(cells)))
         return replace(held.buffer, map=place.moved(self.addresses[held.keys[0]]))
@@ -166,7 +166,7 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
     aligns: list[int] = []
     for each in held.values():
         align = alignment(each.buffer, draft.hardware)
-        apart = each.rows and isinstance(each.buffer.map, Rows)
+        apart = each.rows and isinstance(each.buffer.map, Rows | Blocks)
         size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
         for number, key in enumerate(each.keys):
             if key not in lives:

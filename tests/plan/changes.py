@@ -15,8 +15,10 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
+from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (
     Affine,
+    Blocks,
     Buffer,
     Clear,
     Compute,
@@ -204,7 +206,7 @@ def coefficients(site: Site, pairs: tuple[tuple[str, int], ...]) -> tuple[tuple[
     return ((name, factor + int(site.pick((-1, 1)))), *rest)
 
 
-def place(site: Site, map_: Affine | Rows | Table) -> Affine | Rows | Table:
+def place(site: Site, map_: Map) -> Map:
     """Where another buffer lies, or the same cells in another form."""
     if site.chance(0.5):
         return site.pick(site.plan.buffers).map
@@ -241,6 +243,7 @@ CHANGES: dict[type, dict[str, Change]] = {
     Lin: {"const": near, "coef": coefficients},
     Affine: {"base": near, "strides": one(near), "wrap": wrap},
     Rows: {"cells": one(near), "strides": one(near)},
+    Blocks: {"cells": one(near), "pixels": near, "width": either(1, 2, 4, 8)},
     Table: {"cells": one(near)},
     Buffer: {
         "name": any_of(buffers),

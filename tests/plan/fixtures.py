@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pipeline.graph.tensor import DType, Tensor
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
+    Blocks,
     Buffer,
     Clear,
     Compute,
@@ -302,6 +303,18 @@ def rows_anywhere(rng: np.random.Generator) -> tuple[Plan, Graph]:
     )
 
 
+def rows_in_blocks(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """As ``rows_anywhere``: planes of three columns, from rows in blocks of two and one more."""
+    plan, graph = rows_anywhere(rng)
+    x = Buffer("x", "x", "sram", (5, 4, 2), 8, Blocks((0, 16, 32, 48, 64), 3, 2))
+    y = Buffer("y", "y", "sram", (3, 2, 3), 8, Blocks((80, 0, 16), 2, 2))
+    (track,) = plan.tracks
+    steps = tuple(replace(s, unit=(1, 2, 3)) for s in track.steps if isinstance(s, Compute))
+    return replace(
+        plan, buffers=(x, y, *plan.buffers[2:]), tracks=(replace(track, steps=steps),)
+    ), graph
+
+
 def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """Whole tensors: a table and a sum in place, a broadcast factor, a reshape that stays put."""
     net = Net((3, 3, 2), int(rng.integers(1 << 30)))
@@ -320,5 +333,6 @@ FIXTURES = {
     "double_buffer": double_buffer,
     "row_ring": row_ring,
     "rows_anywhere": rows_anywhere,
+    "rows_in_blocks": rows_in_blocks,
     "residual": residual,
 }

@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from pipeline.graph.tensor import Box
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Rows, Table
+from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table
 from tests.plan.random_plans_draft import Draft, Place, Task
 from tests.plan.reference_places import Wrong, nibbles
 from tests.plan.reference_places import units as computed
@@ -24,6 +24,9 @@ def extent(buffer: Buffer) -> Span:
         reaches = [s * (n - 1) for s, n in zip(buffer.map.strides, buffer.shape[1:], strict=True)]
         low = min(buffer.map.cells) + sum(min(0, reach) for reach in reaches)
         high = max(buffer.map.cells) + sum(max(0, reach) for reach in reaches)
+    elif isinstance(buffer.map, Blocks):
+        last = buffer.map.width * (prod(buffer.shape[1:]) - 1)
+        low, high = min(buffer.map.cells), max(buffer.map.cells) + last
     else:
         wrap = buffer.map.wrap or (0,) * len(buffer.shape)
         axes = zip(buffer.shape, buffer.map.strides, wrap, strict=True)
@@ -35,7 +38,7 @@ def extent(buffer: Buffer) -> Span:
 
 
 def moved(buffer: Buffer, by: int) -> Buffer:
-    if isinstance(buffer.map, Table | Rows):
+    if isinstance(buffer.map, Table | Rows | Blocks):
         cells = tuple(cell + by for cell in buffer.map.cells)
         return replace(buffer, map=replace(buffer.map, cells=cells))
     assert isinstance(buffer.map, Affine)

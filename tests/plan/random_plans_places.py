@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Rows, Table, packed
+from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
 from tests.plan.random_plans_draft import Draft, Place, Task
 from tests.plan.random_plans_over import Span, extent, meet, moved, over_inputs
 
@@ -104,8 +104,15 @@ def _table(draft: Draft, count: int, width: int) -> Table:
     return Table(tuple(cell - min(cells) for cell in cells))
 
 
-def _rows(draft: Draft, shape: Place, width: int) -> Rows:
-    """Each index of the first axis anywhere; the elements of one side by side."""
+def _rows(draft: Draft, shape: Place, width: int) -> Rows | Blocks:
+    """Each index of the first axis anywhere; the elements of one side by side, or in blocks."""
+    if len(shape) == 3 and draft.chance(0.5):
+        each = prod(shape[1:]) * width
+        numbers = draft.rng.permutation(shape[0] + draft.below(3))[: shape[0]]
+        draft.features.add("blocks")
+        return Blocks(
+            tuple(each * int(n - min(numbers)) for n in numbers), 1 + draft.below(4), width
+        )
     inner = _affine(draft, shape[1:], (), width) if len(shape) > 1 else Affine(0, ())
     low, high = inner.extent(shape[1:], width)
     each = high - low

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 
 from pipeline.graph.tensor import Box
-from pipeline.plan.vocabulary import Affine, Buffer, Index, Loop, Rows, Slice, Step
+from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Index, Loop, Rows, Slice, Step
 
 Env = dict[str, int]
 Place = tuple[int, ...]
@@ -77,6 +77,13 @@ def nibbles(buffer: Buffer, copy: int, place: Place) -> range:
         first = buffer.map.cells[place[0]]
         for i, stride in zip(place[1:], buffer.map.strides, strict=True):
             first += stride * i
+    elif isinstance(buffer.map, Blocks):
+        row, column, channel = place
+        _, columns, channels = buffer.shape
+        before = [x for x in range(columns) if x // buffer.map.pixels < column // buffer.map.pixels]
+        block = [x for x in range(columns) if x // buffer.map.pixels == column // buffer.map.pixels]
+        number = len(before) * channels + channel * len(block) + block.index(column)
+        first = buffer.map.cells[row] + buffer.map.width * number
     else:
         first = buffer.map.cells[ordinal(place, buffer.shape)]
     first += (copy % buffer.copies) * buffer.copy_stride

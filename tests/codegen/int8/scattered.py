@@ -10,10 +10,10 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.maps import Map
-from pipeline.plan.vocabulary import Buffer, Plan, Rows, Table
+from pipeline.plan.vocabulary import Blocks, Buffer, Plan, Rows, Table
 
-Kind = Literal["rows", "pixels", "torn", "elements"]
-KINDS: tuple[Kind, ...] = ("rows", "pixels", "torn", "elements")
+Kind = Literal["rows", "blocks", "pixels", "torn", "elements"]
+KINDS: tuple[Kind, ...] = ("rows", "blocks", "pixels", "torn", "elements")
 
 
 def scattered(plan: Plan, graph: Graph, kind: Kind, seed: int) -> Plan:
@@ -31,12 +31,16 @@ def scattered(plan: Plan, graph: Graph, kind: Kind, seed: int) -> Plan:
 
 
 def strewn(buffer: Buffer, kind: Kind, rng: np.random.Generator) -> Map:
-    """The cells of a packed buffer in another order: pieces of its first axis, of its first two, of
-    those torn here and there, or each element."""
+    """The cells of a packed buffer in another order: pieces of its first axis, in blocks of pixels
+    or not, of its first two, of those torn here and there, or each element."""
     cells = np.asarray(buffer.addresses(buffer.box))
-    axes = min({"rows": 1, "pixels": 2, "torn": 2, "elements": cells.ndim}[kind], cells.ndim)
+    counts = {"rows": 1, "blocks": 1, "pixels": 2, "torn": 2, "elements": cells.ndim}
+    axes = min(counts[kind], cells.ndim)
     pieces = cells.reshape(prod(cells.shape[:axes]), -1)
     mixed = pieces[rng.permutation(len(pieces))]
+    if kind == "blocks" and cells.ndim == 3:
+        pixels = int(rng.integers(1, cells.shape[1] + 1))
+        return Blocks(tuple(int(cell) for cell in mixed[:, 0]), pixels, buffer.nibbles)
     if kind == "torn":
         mixed = np.where(rng.random((len(mixed), 1)) < 0.5, mixed, mixed[:, ::-1])
     if kind == "rows" and cells.ndim > 1:
