@@ -1,10 +1,10 @@
-/* Training of one small chain on one core: three or so valid convolutions, a 2x2 maximum, a dense
+/* Training of one small chain on one core: valid convolutions, 2x2 maximums between them, a dense
  * layer. LANES images go through the network side by side, one in each lane of a vector, so that
  * no channel count is too odd for the machine. Computes what pipeline/quantize/simulated.py
  * computes, forward bit for bit (a test compares both, gradients too), over ten times as fast.
  *
- * Shapes are given by the compiler's command line: LAYERS convolutions of K x K, CHANNELS (that of
- * the image first), SIZE (side of the square pooled image), CLASSES.
+ * Shapes are given by the compiler's command line: CHANNELS and SIDES (of the square image first) of
+ * LAYERS convolutions, their KERNELS, STRIDES and whether they are POOLED; CLASSES.
  *
  * A trial's parameters are one row of floats: for each layer weights (out, in, kh, kw), biases;
  * then for each layer log2 thresholds of weights, biases and, but for the last, outputs.
@@ -52,25 +52,23 @@ static void deactivate(layer_t *l, int mode) {
 
 /* ---- 2x2 maximum and dense layer ---- */
 
-static void pool(net_t *net) {
-    const layer_t *l = &net->layers[LAYERS - 1];
-    const int c = l->out, row = l->side * c;
-    for (int y = 0; y < POOLED; y++)
-        for (int x = 0; x < POOLED * c; x++) {
+static void pool(const layer_t *l) {
+    const int c = l->out, row = l->side * c, half = l->side / 2;
+    for (int y = 0; y < half; y++)
+        for (int x = 0; x < half * c; x++) {
             const v *a = l->after + 2 * y * row + x / c * 2 * c + x % c;
-            net->pool[y * POOLED * c + x] = larger(larger(a[0], a[c]), larger(a[row], a[row + c]));
+            l->given[y * half * c + x] = larger(larger(a[0], a[c]), larger(a[row], a[row + c]));
         }
 }
 
 /* To the first of equal elements, as PyTorch does. */
-static void unpool(net_t *net) {
-    const layer_t *l = &net->layers[LAYERS - 1];
-    const int c = l->out, row = l->side * c;
+static void unpool(layer_t *l) {
+    const int c = l->out, row = l->side * c, half = l->side / 2;
     memset(l->grad, 0, sizeof(v) * l->side * row);
-    for (int y = 0; y < POOLED; y++)
-        for (int x = 0; x < POOLED * c; x++) {
+    for (int y = 0; y < half; y++)
+        for (int x = 0; x < half * c; x++) {
             const int at = 2 * y * row + x / c * 2 * c + x % c, order[4] = {0, c, row, row + c};
-            v most = net->pool[y * POOLED * c + x], g = net->pool_grad[y * POOLED * c + x];
+            v most = l->given[y * half * c + x], g = l->given_grad[y * half * c + x];
             m open = (m)(splat(0) == splat(0));
             for (int i = 0; i < 4; i++) {
                 m here = open & (m)(l->after[at + order[i]] == most);
@@ -85,7 +83,7 @@ static void dense(net_t *net) {
     v acc[CLASSES];
     for (int o = 0; o < CLASSES; o++) acc[o] = splat(l->rounded_bias[o]);
     for (int t = 0; t < l->taps; t++)
-        for (int o = 0; o < CLASSES; o++) acc[o] += l->packed[t * CLASSES + o] * net->pool[t];
+        for (int o = 0; o < CLASSES; o++) acc[o] += l->packed[t * CLASSES + o] * l[-1].given[t];
     memcpy(l->after, acc, sizeof acc);
 }
 
@@ -93,35 +91,32 @@ static void dense_back(net_t *net) {
     layer_t *l = &net->layers[LAYERS];
     for (int o = 0; o < CLASSES; o++) l->bias_sums[o] += l->grad[o];
     for (int t = 0; t < l->taps; t++) {
-        v sum = splat(0), x = net->pool[t];
+        v sum = splat(0), x = l[-1].given[t];
         for (int o = 0; o < CLASSES; o++) {
             sum += l->packed[t * CLASSES + o] * l->grad[o];
             l->sums[t * CLASSES + o] += x * l->grad[o];
         }
-        net->pool_grad[t] = sum;
+        l[-1].given_grad[t] = sum;
     }
 }
 
 /* ---- the chain ---- */
 
-static const v *input_of(const net_t *net, int i) {
-    return i ? net->layers[i - 1].after : net->image;
-}
+#define SHAPE(I) sides[I], (sides[I] - kernels[I]) / strides[I] + 1, kernels[I], strides[I]
 
-#define CONV(I, CI, CO)                                                                   \
-    case I:                                                                               \
-        if (!back)                                                                        \
-            forward(in, l->packed, l->rounded_bias, l->before, CI, CO, SIDE(I + 1), K);   \
-        else                                                                              \
-            to_weights(in, l->grad, l->sums, CI, CO, SIDE(I + 1), K);                     \
-        if (back && I)                                                                    \
-            to_input(l[-1].grad, l->packed, l->grad, CI, CO, SIDE(I + 1), K);             \
-        break;
+/* CI to CO channels, of these N from O0 on */
+#define CONV(I, CI, CO, O0, N)                                                         \
+    if (!back)                                                                         \
+        forward(in, l->packed, l->rounded_bias, l->before, CI, CO, O0, N, SHAPE(I));   \
+    else                                                                               \
+        to_weights(in, l->grad, l->sums, CI, CO, O0, N, SHAPE(I));                     \
+    if (back && I) to_input(l[-1].given_grad, l->packed, l->grad, CI, CO, O0, N, SHAPE(I));
 
-/* One specialised copy of the loops for each layer: CASES is a list of CONV(index, in, out). */
+/* One specialised copy of the loops for each layer: CASES is a list of cases with CONV in them. */
 static void convolve(net_t *net, int i, int back) {
     layer_t *l = &net->layers[i];
-    const v *in = input_of(net, i);
+    const v *in = i ? l[-1].given : net->image;
+    if (back && i) memset(l[-1].given_grad, 0, sizeof(v) * sides[i] * sides[i] * l->in);
     switch (i) { CASES }
 }
 
@@ -129,23 +124,23 @@ static void infer(net_t *net) {
     for (int i = 0; i < LAYERS; i++) {
         convolve(net, i, 0);
         activate(&net->layers[i], net->mode);
+        if (pooled[i]) pool(&net->layers[i]);
     }
-    pool(net);
     dense(net);
 }
 
 static void learn(net_t *net) {
     dense_back(net);
-    unpool(net);
     for (int i = LAYERS - 1; i >= 0; i--) {
+        if (pooled[i]) unpool(&net->layers[i]);
         deactivate(&net->layers[i], net->mode);
         convolve(net, i, 1);
     }
 }
 
-/* Images are (SIZE, SIZE, channels) of 0...15. */
+/* Images are (side, side, channels) of 0...15. */
 static void load(net_t *net, const uint8_t *images, const uint32_t *order, int count) {
-    const int pixels = SIZE * SIZE * channels[0];
+    const int pixels = sides[0] * sides[0] * channels[0];
     for (int lane = 0; lane < LANES; lane++) {
         const uint8_t *from = images + (size_t)order[lane < count ? lane : 0] * pixels;
         for (int i = 0; i < pixels; i++) ((float *)(net->image + i))[lane] = from[i] / 16.0f;

@@ -26,15 +26,40 @@ SOURCE = Path(__file__).with_suffix(".c")
 COMPILER = ("gcc", "-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC")
 
 
+LANES = 14
+"""Output channels that are computed together: two pixels' sums of them stay in registers."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A valid convolution with ReLU: its square kernel, and whether a 2x2 maximum follows."""
+
+    channels: int
+    kernel: int
+    stride: int
+    pooled: bool
+
+    def side(self, given: int) -> int:
+        """Of its output, before any maximum."""
+        return (given - self.kernel) // self.stride + 1
+
+
 @dataclass(frozen=True)
 class Chain:
-    """The shapes the loops are made for: ``channels`` of the pooled image, whose sides are
-    ``side``, and of the convolutions with a square ``kernel``; their outputs have even sides."""
+    """The shapes the loops are made for; ``side`` and ``depth`` are the pooled image's."""
 
-    channels: tuple[int, ...]
-    kernel: int
+    depth: int
     side: int
+    layers: tuple[Layer, ...]
     classes: int
+
+    @property
+    def sides(self) -> list[int]:
+        """Of the image and what each layer leaves."""
+        found = [self.side]
+        for layer in self.layers:
+            found.append(layer.side(found[-1]) // (2 if layer.pooled else 1))
+        return found
 
     @classmethod
     def of(cls, network: nn.Sequential, side: int) -> Chain:
@@ -45,34 +70,39 @@ class Chain:
                 that the loops are not made for.
         """
         pool, *layers = network
-        convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
-        kinds = [nn.Conv2d, nn.ReLU] * len(convolutions) + [nn.MaxPool2d, nn.Flatten, nn.Linear]
         dense = layers[-1]
+        convolutions = [each for each in layers if isinstance(each, nn.Conv2d)]
+        found, kinds = [], list[type]()
+        for each in convolutions:
+            after = layers[min(layers.index(each) + 2, len(layers) - 1)]
+            pooled = isinstance(after, nn.MaxPool2d) and after.kernel_size in (2, (2, 2))
+            kinds += [nn.Conv2d, nn.ReLU, *([nn.MaxPool2d] if pooled else [])]
+            found.append(_layer(each, pooled))
+        kinds += [nn.Flatten, nn.Linear]
         ordered = [type(layer) for layer in layers] == kinds
         if not (isinstance(pool, PixelPool) and isinstance(dense, nn.Linear) and ordered):
             raise ThimbleError(
-                "train=paper takes a pool, convolutions with ReLU, a 2x2 maximum and a dense "
+                "train=paper takes a pool, convolutions with ReLU, 2x2 maximums and a dense "
                 "layer, as in mnist_2kb: use train=quick"
             )
-        side //= pool.size
-        kernel = convolutions[0].kernel_size[0]
-        sides = [side - number * (kernel - 1) for number in range(1, len(convolutions) + 1)]
-        plain = all(
-            (each.kernel_size, each.stride, each.padding, each.dilation, each.groups)
-            == ((kernel, kernel), (1, 1), (0, 0), (1, 1), 1)
-            for each in convolutions
+        chain = cls(
+            convolutions[0].in_channels, side // pool.size, tuple(found), dense.out_features
         )
-        if not plain or layers[-3].kernel_size not in (2, (2, 2)):
-            raise ThimbleError(
-                "train=paper takes convolutions with one square kernel, no stride and no padding, "
-                "and a 2x2 maximum: use train=quick"
-            )
-        if any(each % 2 or each < 2 for each in sides):
-            raise ThimbleError(f"train=paper needs layers of even sides, not {sides}: use quick")
-        channels = [convolutions[0].in_channels, *(each.out_channels for each in convolutions)]
-        if max(channels) > 16:
-            raise ThimbleError(f"train=paper takes 16 channels at most, not {max(channels)}")
-        return cls(tuple(channels), kernel, side, dense.out_features)
+        least = [layer.side(given) for layer, given in zip(chain.layers, chain.sides, strict=False)]
+        if min(least) < 2:
+            raise ThimbleError(f"train=paper needs layers of 2x2 and more, not {least}: use quick")
+        return chain
+
+
+def _layer(convolution: nn.Conv2d, pooled: bool) -> Layer:
+    (kernel, width), (stride, across) = convolution.kernel_size, convolution.stride
+    others = convolution.padding, convolution.dilation, convolution.groups
+    if (width, across, *others) != (kernel, stride, (0, 0), (1, 1), 1):
+        raise ThimbleError(
+            "train=paper takes convolutions with a square kernel, one stride and no padding: "
+            "use train=quick"
+        )
+    return Layer(convolution.out_channels, kernel, stride, pooled)
 
 
 @dataclass(frozen=True)
@@ -160,18 +190,20 @@ def build(chain: Chain) -> Kernel:
     Raises:
         ThimbleError: there is no gcc.
     """
-    channels = chain.channels
-    cases = "".join(
-        f"CONV({i},{given},{made})" for i, (given, made) in enumerate(pairwise(channels))
+    channels = [chain.depth, *(layer.channels for layer in chain.layers)]
+    cases = (
+        f"case {i}: {_parts(i, given, made)} break;"
+        for i, (given, made) in enumerate(pairwise(channels))
     )
-    shapes = {
-        "LAYERS": len(channels) - 1,
-        "K": chain.kernel,
-        "CHANNELS": ",".join(map(str, channels)),
-        "SIZE": chain.side,
-        "CLASSES": chain.classes,
-        "CASES": cases,
+    lists = {
+        "CHANNELS": channels,
+        "SIDES": chain.sides,
+        "KERNELS": [layer.kernel for layer in chain.layers],
+        "STRIDES": [layer.stride for layer in chain.layers],
+        "POOLED": [int(layer.pooled) for layer in chain.layers],
     }
+    shapes: dict[str, object] = {name: ",".join(map(str, each)) for name, each in lists.items()}
+    shapes |= {"LAYERS": len(chain.layers), "CLASSES": chain.classes, "CASES": " ".join(cases)}
     defines = [f"-D{name}={value}" for name, value in shapes.items()]
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "kernel.so"
@@ -187,3 +219,12 @@ def build(chain: Chain) -> Kernel:
     for name in ("gradient", "train", "predict"):
         getattr(library, name).restype = ctypes.c_float
     return Kernel(library, chain.classes)
+
+
+def _parts(layer: int, given: int, made: int) -> str:
+    """Calls for the output channels of a layer, as many in each as registers hold."""
+    count = -(-made // LANES)
+    edges = [made * part // count for part in range(count + 1)]
+    return " ".join(
+        f"CONV({layer},{given},{made},{begin},{end - begin})" for begin, end in pairwise(edges)
+    )

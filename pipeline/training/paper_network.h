@@ -9,13 +9,16 @@
 enum { FLOAT, QUANTIZED, FROZEN };
 enum { WEIGHT_BITS = 3, BIAS_BITS = 7, OUT_BITS = 4 }; /* of the fraction of a threshold */
 
+/* Of the image and after each convolution: channels and, after any maximum, sides. */
 static const int channels[LAYERS + 1] = {CHANNELS};
-#define SIDE(layer) (SIZE - (layer) * (K - 1)) /* of the input of a convolution */
-#define POOLED (SIDE(LAYERS) / 2)
-#define FEATURES(c) (POOLED * POOLED * (c))
+static const int sides[LAYERS + 1] = {SIDES};
+static const int kernels[LAYERS] = {KERNELS}, strides[LAYERS] = {STRIDES};
+static const int pooled[LAYERS] = {POOLED}; /* whether a 2x2 maximum follows */
+#define FEATURES (sides[LAYERS] * sides[LAYERS] * channels[LAYERS])
 
 typedef struct { /* one layer of the chain, the dense one last */
-    int in, out, taps, side; /* channels, channels, weights an output, side of its output */
+    int in, out, taps, window; /* channels, channels, weights an output, pixels that it reads */
+    int side, pooled;          /* side of its output before a maximum, if there is one */
     float *weight, *bias, *threshold;       /* rows of the parameters */
     float *weight_grad, *bias_grad, *threshold_grad;
     float *packed; /* (tap, out), quantized */
@@ -23,20 +26,22 @@ typedef struct { /* one layer of the chain, the dense one last */
     int weight_exp, bias_exp, out_exp, bias_free, out_free;
     v *sums;       /* (tap, out): weight gradients, lane by lane */
     v *bias_sums, *before, *after, *grad; /* (position, out) */
+    v *given, *given_grad; /* what the next layer reads: the maximum, or `after` and `grad` */
     v out_sum;
 } layer_t;
 
 typedef struct {
     layer_t layers[LAYERS + 1];
-    v *image, *pool, *pool_grad, *logits;
+    v *image, *logits;
     int mode;
     void *memory;
 } net_t;
 
 int parameter_count(void) {
     int total = 3 * LAYERS + 2;
-    for (int i = 0; i < LAYERS; i++) total += channels[i + 1] * (channels[i] * K * K + 1);
-    return total + CLASSES * (FEATURES(channels[LAYERS]) + 1);
+    for (int i = 0; i < LAYERS; i++)
+        total += channels[i + 1] * (channels[i] * kernels[i] * kernels[i] + 1);
+    return total + CLASSES * (FEATURES + 1);
 }
 
 /* ---- a network over a row of parameters ---- */
@@ -48,22 +53,24 @@ static v *take(char **free_bytes, size_t vectors) {
 }
 
 static int make(net_t *net, float *row, float *grad, int mode) {
-    size_t vectors = SIZE * SIZE * channels[0] + 2 * FEATURES(channels[LAYERS]);
+    const int pixels = sides[0] * sides[0] * channels[0];
+    size_t vectors = pixels;
     for (int i = 0; i <= LAYERS; i++) {
         layer_t *l = &net->layers[i];
         l->in = channels[i];
         l->out = i == LAYERS ? CLASSES : channels[i + 1];
-        l->taps = i == LAYERS ? FEATURES(l->in) : K * K * l->in;
-        l->side = i == LAYERS ? 1 : SIDE(i + 1);
-        vectors += 2 * l->taps * l->out + 4 * l->out + 3 * l->side * l->side * l->out;
+        l->window = i == LAYERS ? sides[i] * sides[i] : kernels[i] * kernels[i];
+        l->taps = l->window * l->in;
+        l->side = i == LAYERS ? 1 : (sides[i] - kernels[i]) / strides[i] + 1;
+        l->pooled = i < LAYERS && pooled[i];
+        int whole = l->side * l->side, half = l->pooled * (l->side / 2) * (l->side / 2);
+        vectors += 2 * l->taps * l->out + 4 * l->out + (3 * whole + 2 * half) * l->out;
     }
     if (posix_memalign(&net->memory, sizeof(v), vectors * sizeof(v))) return 0;
     memset(net->memory, 0, vectors * sizeof(v));
     char *at = net->memory;
     net->mode = mode;
-    net->image = take(&at, SIZE * SIZE * channels[0]);
-    net->pool = take(&at, FEATURES(channels[LAYERS]));
-    net->pool_grad = take(&at, FEATURES(channels[LAYERS]));
+    net->image = take(&at, pixels);
     long offset = 0;
     for (int i = 0; i <= LAYERS; i++) {
         layer_t *l = &net->layers[i];
@@ -75,6 +82,9 @@ static int make(net_t *net, float *row, float *grad, int mode) {
         l->before = take(&at, outputs);
         l->after = take(&at, outputs);
         l->grad = take(&at, outputs);
+        int half = l->pooled ? (l->side / 2) * (l->side / 2) * l->out : 0;
+        l->given = l->pooled ? take(&at, half) : l->after;
+        l->given_grad = l->pooled ? take(&at, half) : l->grad;
         l->weight = row + offset;
         l->weight_grad = grad + offset;
         offset += l->taps * l->out;
@@ -97,10 +107,9 @@ static float on_grid(float x, int exponent, int bits) {
     return ldexpf(fminf(fmaxf(steps, -top), top - 1), exponent);
 }
 
-static int tap_of(const layer_t *l, int last, int index) {
+static int tap_of(const layer_t *l, int index) {
     /* torch's (in, kh, kw) or flattened (c, h, w) to the order of the loops here, channels last */
-    int window = last ? POOLED * POOLED : K * K;
-    return index % window * l->in + index / window;
+    return index % l->window * l->in + index / l->window;
 }
 
 static int left_shift_limit(const layer_t *l) {
@@ -128,7 +137,7 @@ static void prepare(net_t *net) {
         for (int o = 0; o < l->out; o++) {
             for (int t = 0; t < l->taps; t++) {
                 float w = l->weight[o * l->taps + t];
-                l->packed[tap_of(l, i == LAYERS, t) * l->out + o] =
+                l->packed[tap_of(l, t) * l->out + o] =
                     net->mode == FLOAT ? w : on_grid(w, l->weight_exp, WEIGHT_BITS);
             }
             l->rounded_bias[o] =
@@ -152,7 +161,7 @@ static void collect(net_t *net, float scale) {
         for (int o = 0; o < l->out; o++) {
             for (int t = 0; t < l->taps; t++) {
                 int index = o * l->taps + t;
-                float g = scale * lanes_sum(l->sums[tap_of(l, i == LAYERS, t) * l->out + o]);
+                float g = scale * lanes_sum(l->sums[tap_of(l, t) * l->out + o]);
                 if (net->mode != FLOAT)
                     g = to_parameter(l->weight[index], g, l->weight_exp, WEIGHT_BITS, thresholds);
                 l->weight_grad[index] = g;

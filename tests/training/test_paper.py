@@ -13,6 +13,7 @@ from pipeline.artifacts import Arrays, read_npz
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.models.small_cnn import SmallCnn
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.paper import SCORE, Paper
@@ -116,8 +117,8 @@ def test_other_networks_and_settings_are_one_line() -> None:
         Paper([4, 2], 1, 1, 1)
     with pytest.raises(ThimbleError, match=r"train\.probes=3: at least the 4 trials"):
         replace(SHORT, probes=3)
-    with pytest.raises(ThimbleError, match="even sides"):
-        SHORT.train(Mnist2kb(channels=(3, 4), kernel=2), DATA, Run(1))
+    with pytest.raises(ThimbleError, match="2x2 and more"):
+        SHORT.train(SmallCnn(convolutions=((3, 28, 1),), pooled=()), DATA, Run(1))
 
 
 def test_the_option_is_the_whole_recipe() -> None:
