@@ -1,7 +1,7 @@
 """How the input comes in: ``nn_feed`` takes it in pieces of any size, ``nn_input`` shows its place.
 
 An input that a caller may fill lies in the arena in one piece. One that streams in is put into its
-place, or pooled on the way, or the program waits for it piece by piece (``tape``).
+place, or pooled on the way, or the program waits for it piece by piece (``streamed``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.codegen import pooled, tape
+from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.int4.views import grid
 from pipeline.codegen.int8 import expressions
@@ -62,7 +62,7 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
         found = way(program, image, resident, events)
         if found is not None:
             return found[0], (*found[1], *steps[last + 1 :])
-    return Arrival("", *tape.STATE), steps
+    return Arrival("", *streamed.STATE), steps
 
 
 def finished(program: Program, arrival: Arrival) -> Arrival:
@@ -71,7 +71,7 @@ def finished(program: Program, arrival: Arrival) -> Arrival:
     return (
         arrival
         if arrival.source
-        else replace(arrival, source=tape.source(program, counters(program, image)))
+        else replace(arrival, source=streamed.source(program, counters(program, image)))
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from math import ceil, prod
 
 from pipeline.codegen import arrival, checks, result
+from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
 from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render, static_source
+from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -60,19 +62,22 @@ def generate(
     emit(program, rest)
     output_byte = result.place(program)
     coming = arrival.finished(program, coming)
-    source = _source(program, coming, output_byte)
+    lines = [line() for line in program.lines]
+    tape = tapes.tape(lines)
+    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape))
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     files = {"model.h": _header(program, coming, provenance), "model.c": source, **included}
-    if program.steps is not None and hardware.core == "avr":
+    if program.steps is not None and not tape.stretches and hardware.core == "avr":
         said = {"feed": coming.step, "invoke": program.steps}
         files["steps.json"] = json.dumps(said, indent=1) + "\n"
     return files | parameters.file(program.windows)
 
 
-def _source(program: Program, coming: Arrival, output_byte: int) -> str:
+def _source(
+    program: Program, coming: Arrival, output_byte: int, tape: Tape, statements: list[str]
+) -> str:
     windows = code.parts(program.windows)
     kernels = [kernel.code() for kernel in program.kernels.values()]
-    statements = [line() for line in program.lines]
     if program.constants.tables or any(part.code() for part in program.tables):
         program.headers.add("nn_int8.h")
     if windows.kernels:
@@ -87,7 +92,8 @@ def _source(program: Program, coming: Arrival, output_byte: int) -> str:
         windows=windows,
         kernels=kernels,
         coming=coming,
-        tape=bool(program.takes),
+        tape=tape.code(),
+        resumes=bool(program.takes),
         statements=statements,
         output_byte=output_byte,
     )

@@ -14,14 +14,16 @@ import numpy as np
 from pipeline.codegen.constants import Constants, Names, variable
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8 import values
-from pipeline.codegen.int8.kernel import Call, Kernel, stride_name
-from pipeline.codegen.int8.order import Line, Lines
+from pipeline.codegen.int8.kernel import Kernel, Use, stride_name
+from pipeline.codegen.int8.order import Line as OrderLine
+from pipeline.codegen.int8.order import Lines
 from pipeline.codegen.int8.permutations import Permutations
 from pipeline.codegen.int8.places import Places
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.names import comment
 from pipeline.codegen.render import KERNELS
+from pipeline.codegen.statements import Call, Line
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
@@ -58,7 +60,7 @@ class Program:
             that are no such calls.
         loops: of the plan, around what is being written: C name and count by variable.
         headers: of ours that the program includes.
-        takes: where it waits for a piece of the input: places of the arena, see ``tape``.
+        takes: where it waits for a piece of the input: places of the arena, see ``streamed``.
         resting: C names of loop variables that outlive such a wait.
     """
 
@@ -73,7 +75,7 @@ class Program:
         self.constants = Constants(self.names, self.hardware.core == "avr")
         self.kernels: dict[str, Kernel] = {}
         self.windows = Windows(self.graph, self.plan, self.hardware)
-        self.lines: list[Callable[[], str]] = []
+        self.lines: list[Callable[[], Line]] = []
         self.steps: list[str] | None = []
         self.loops: dict[str, tuple[str, int]] = {}
         self.headers: set[str] = set()
@@ -102,20 +104,19 @@ class Program:
         parts = zip(piece.lo, piece.size, shape, strict=True)
         return tuple(values.span(lo, size, limit, self.loops) for lo, size, limit in parts)
 
-    def line(self, text: str | Callable[[], str]) -> None:
+    def line(self, content: str | Call | Callable[[], Call]) -> None:
         self.steps = None
-        self._line(text)
+        self._line(content)
 
-    def run(self, owner: str, say: Callable[[], str]) -> None:
+    def run(self, owner: str, say: Callable[[], Call]) -> None:
         """A call of a function that stays one, for the operator ``owner``."""
         if self.steps is not None:
             self.steps.append(owner)
         self._line(say)
 
-    def _line(self, text: str | Callable[[], str]) -> None:
-        depth = "    " * (len(self.loops) + 1)
-        made: Callable[[], str] = text if callable(text) else lambda: text
-        self.lines.append(lambda: f"{depth}{made()}")
+    def _line(self, content: str | Call | Callable[[], Call]) -> None:
+        depth = len(self.loops)
+        self.lines.append(lambda: Line(depth, content() if callable(content) else content))
 
     @contextmanager
     def loop(self, name: str, count: int, rests: bool = False) -> Iterator[str]:
@@ -148,7 +149,7 @@ class Program:
         ranges: Mapping[str, Value],
         apart: bool = True,
         kind: str = "",
-        order: Sequence[Line] = (),
+        order: Sequence[OrderLine] = (),
         any_strides: bool = False,
         **shared: Any,
     ) -> None:
@@ -177,13 +178,13 @@ class Program:
             name = self.names.fresh(owner, kind)
             self.kernels[key] = Kernel(name, template, comment(about), dict(shared))
         kernel = self.kernels[key]
-        lines = f"&nn_orders[{self.orders.add(order)}]" if order else ""
-        kernel.calls.append(Call(views, ranges, apart, lines))
+        lines = self.orders.add(order) if order else None
+        kernel.calls.append(Use(views, ranges, apart, lines))
         self.headers.add("nn_int8.h")
         if template.startswith("cortex_m/"):
             self.headers.add("nn_dsp.h")
         number = len(kernel.calls) - 1
-        self.line(lambda: kernel.statement(number))
+        self.line(lambda: kernel.call(number))
 
     def parts_apart(self, one: Slice, other: Slice) -> bool:
         """Whether two slices share no byte, in any round of the loops that they are in."""

@@ -1,153 +1,199 @@
-"""Input that streams in while the program runs: it goes on until it needs the next piece.
+"""Calls that no loop leads to, as a table in flash and a function that runs it.
 
-A move out of the stream says where a piece goes, and leaves the program; ``nn_feed`` puts the bytes
-there as they come, and once all are there the program goes on behind the move. Where it left is a
-number, and the loops around it count in static memory: no stack outlives a wait.
+Of each step the tape has the number of what is called, then the arguments that differ from call to
+call: each as a multiple, from the least one on, of what all of them are apart by. Arguments that
+move together have one entry. The function is a switch of direct calls: the bound of the stack knows
+no calls by pointer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeGuard
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, islice
+from math import gcd
+from typing import NamedTuple
 
-import numpy as np
-
-from pipeline.codegen.int8 import nest, values
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.program import Program, Take
+from pipeline.codegen.int4.windows import c_bits
 from pipeline.codegen.render import render
-from pipeline.errors import ThimbleError
-from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Affine, Buffer, Clear, Compute, Finish, Index, Move, Step
+from pipeline.codegen.statements import PLACE, Argument, Call, Line
 
-STATE = (
-    "nn_fed == NN_INPUT_BYTES",
-    ("nn_fed = 0;", "nn_left = 0;", "nn_place = 0;"),
-)
-"""C that says whether all has arrived, and that nothing has."""
+CALL_BYTES, ARGUMENT_BYTES = 4, 6
+"""Of code, in a statement."""
 
-BYTE = 2
-"""Nibbles."""
+CASE_BYTES = 10
+"""Of code, for a case of the switch; its arguments take what they take in a statement."""
 
-MOST_CELL = 0xFFFF
+FRAME_BYTES = 64
+"""Of the function but for its cases."""
 
-MANY = 1 << 20
-"""Rounds of a loop whose count does not matter."""
+LEAST_GAIN_BYTES = 256
+"""A tape that saves less is not worth its cycles, nor that nn_invoke cannot be read."""
 
+FEWEST = 4
+"""Calls in a row that are worth a statement that runs them from the tape."""
 
-def waits(step: Step, program: Program) -> TypeGuard[Move]:
-    """Whether ``step`` takes input from the stream."""
-    if not isinstance(step, Move):
-        return False
-    return program.plan.memory[program.plan.buffer[step.src.buffer].memory].kind == "stream"
+Entries = tuple[int, ...]
 
 
-def counts(program: Program, step: Compute | Clear | Finish | Move) -> bool:
-    """Whether its place in the arena is linear in the loops around it."""
-    assert isinstance(step, Move)
-    buffer = program.buffer(step.dst)
-    if not isinstance(buffer.map, Affine):
-        return False
-    parts = zip(step.dst.lo, step.dst.size, buffer.map.rings, strict=True)
-    return all(not ring or _start(lo).stays_in(ring, size) for lo, size, ring in parts)
+@dataclass(frozen=True)
+class Case:
+    """
+    Attributes:
+        calls: of one function, all of which the arguments' texts below are right for.
+        columns: of each entry of a step what it is in all calls.
+        arguments: in C, where ``NN_ENTRY(n)`` is the step's entry n.
+    """
+
+    function: str
+    resumes: bool
+    columns: tuple[Entries, ...]
+    arguments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, calls: Sequence[Call]) -> Case:
+        columns: dict[Entries, int] = {}
+        arguments = []
+        for given in zip(*(call.arguments for call in calls), strict=True):
+            arguments.append(_argument(given, columns))
+        first = calls[0]
+        return cls(first.function, first.resumes > 0, tuple(columns), tuple(arguments))
+
+    @property
+    def size(self) -> int:
+        """Entries of a step."""
+        return 1 + len(self.columns)
 
 
-def take(program: Program, step: Move) -> None:
-    """Waits until the piece is in its place."""
-    source, target = program.buffer(step.src), program.buffer(step.dst)
-    if (step.src.lo, step.src.size) != (step.dst.lo, step.dst.size) or source.bits != target.bits:
-        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
-    box = program.box(step.dst)
-    if all(part.start.known and part.stop.known for part in box):
-        known = tuple((part.start.const, part.stop.const) for part in box)
-        for cell, apart, count in _runs(target.addresses(known).reshape(-1), target):
-            _wait(program, Take(Value(cell), apart, Value(count)))
-    else:
-        _rows(program, target, box)
+class Stretch(NamedTuple):
+    """Lines ``lines`` of nn_invoke are the entries ``entries``, both from the first to the last
+    (exclusive)."""
+
+    lines: slice
+    entries: slice
 
 
-def source(program: Program, types: dict[str, object]) -> str:
-    """C of what the program remembers while it waits, and of ``nn_feed``."""
-    if _by_cells(program) and any(taken.cell.high > MOST_CELL for taken in program.takes):
-        raise ThimbleError(
-            f"generated code puts single elements of the input into the arena's first "
-            f"{(MOST_CELL + 1) // BYTE:,} bytes, the plan has places beyond"
-        )
-    if _by_cells(program):
-        program.headers.add("nn_cells.h")
-    return render(
-        "frame/feed_tape.c.j2",
-        cells=_by_cells(program),
-        bits=min(program.graph.tensors[program.graph.input].dtype.bits, 8),
-        resting=program.resting,
-        **types,
-    )
+@dataclass(frozen=True)
+class Tape:
+    cases: tuple[Case, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
+    entries: Entries = ()
+
+    @cached_property
+    def bits(self) -> int:
+        return c_bits(self.entries)
+
+    @cached_property
+    def code_bytes(self) -> int:
+        """About, table and function, on any core."""
+        each = (CASE_BYTES + ARGUMENT_BYTES * len(case.arguments) for case in self.cases)
+        return FRAME_BYTES + sum(each) + len(self.entries) * self.bits // 8
+
+    def code(self) -> str:
+        """C of the table and of what runs it; "" without any steps."""
+        if not self.cases:
+            return ""
+        waits = any(case.resumes for case in self.cases)
+        return render("frame/tape.c.j2", tape=self, type=f"uint{self.bits}_t", waits=waits)
 
 
-def _rows(program: Program, target: Buffer, box: tuple[Span, ...]) -> None:
-    """What lies side by side is one piece; the plan's loops stay around it."""
-    assert isinstance(target.map, Affine)
-    first = Value(target.map.base)
-    for part, stride, ring in zip(box, target.map.strides, target.map.rings, strict=True):
-        if ring and not part.start.stays_in(ring, part.most):
-            raise ThimbleError(
-                f"{target.name}: the input would go around a ring in the middle of a piece"
-            )
-        first = first + (part.start % ring if ring else part.start) * stride
-    loops, extents = nest.nest([part.extent for part in box], [target.map.strides])
-    *outer, inner = loops.axes or (nest.Axis("i", (target.nibbles,)),)
-    count = extents.get(inner.count, Value(1))
-    names = []
-    for axis in outer:
-        name = program.names.fresh(axis.variable, "loop")
-        program.resting.append(name)
-        program.line(f"for ({name} = 0; {name} < {extents[axis.count]}; {name}++) {{")
-        most = max(extents[axis.count].high - 1, 0)
-        first = first + values.atom(name, 0, most) * axis.strides[0]
-        names.append(name)
-    if target.bits > 8 and inner.strides[0] != target.nibbles:
-        raise ThimbleError(
-            f"{target.name}: generated code takes rows of {target.bits}-bit elements in one piece"
-        )
-    each = target.bits // 8 or 1
-    step = BYTE if target.bits > 8 else inner.strides[0]
-    _wait(program, Take(first, step, count * each))
-    for _ in names:
-        program.line("}")
+def tape(lines: Sequence[Line]) -> Tape:
+    """Of all stretches of calls; empty where they take no more as they are."""
+    found = list(_stretches(lines))
+    calls = [_call(line) for stretch in found for line in lines[stretch]]
+    if not calls:
+        return Tape()
+    made = _tape(found, calls)
+    written = sum(CALL_BYTES + ARGUMENT_BYTES * len(call.arguments) for call in calls)
+    return made if written - made.code_bytes >= LEAST_GAIN_BYTES else Tape()
 
 
-def _runs(cells: IntArray, buffer: Buffer) -> Iterator[tuple[int, int, int]]:
-    """(first cell, nibbles from one to the next, how many) of the fewest pieces of equal steps."""
-    if buffer.bits > 8:
-        cells = (cells[:, None] + np.arange(0, buffer.nibbles, BYTE)).reshape(-1)
-    at = 0
-    while at < len(cells):
-        stop = at + 1
-        step = int(cells[stop] - cells[at]) if stop < len(cells) else BYTE
-        while stop < len(cells) and cells[stop] - cells[stop - 1] == step:
-            stop += 1
-        yield int(cells[at]), step, stop - at
-        at = stop
+def statements(lines: Sequence[Line], tape: Tape) -> list[str]:
+    """The body of nn_invoke, in which a line for each stretch runs it."""
+    found, done = list[str](), 0
+    for stretch in tape.stretches:
+        found += map(str, lines[done : stretch.lines.start])
+        resumes = (_call(line).resumes for line in lines[stretch.lines])
+        place = next(filter(None, resumes), 0)
+        first, stop = stretch.entries.start, stretch.entries.stop
+        runs = f"NN_STEPS({place}, {first}, {stop});"
+        plain = f"nn_steps(&nn_tape[{first}], &nn_tape[{stop}]);"
+        found.append(str(Line(0, runs if place else plain)))
+        done = stretch.lines.stop
+    return found + list(map(str, lines[done:]))
 
 
-def _wait(program: Program, taken: Take) -> None:
-    program.takes.append(taken)
-    number = len(program.takes)
-
-    def said() -> str:
-        if _by_cells(program):
-            return f"NN_TAKE({number}, {taken.cell}, {taken.step}, {taken.count});"
-        return f"NN_TAKE({number}, {taken.cell // BYTE}, {taken.count});"
-
-    program.line(said)
+def _call(line: Line) -> Call:
+    assert isinstance(line.content, Call)
+    return line.content
 
 
-def _by_cells(program: Program) -> bool:
-    """Whether some piece is more than bytes side by side."""
-    nibbles = program.graph.tensors[program.graph.input].dtype.bits < 8
-    return nibbles or any(taken.step != BYTE for taken in program.takes)
+def _stretches(lines: Sequence[Line]) -> Iterator[slice]:
+    def straight(numbered: tuple[int, Line]) -> bool:
+        _, line = numbered
+        return not line.depth and isinstance(line.content, Call) and line.content.known
+
+    for is_straight, group in groupby(enumerate(lines), straight):
+        numbers = [number for number, _ in group]
+        if is_straight and len(numbers) >= FEWEST:
+            yield slice(numbers[0], numbers[-1] + 1)
 
 
-def _start(lo: Index) -> Value:
-    names = [] if isinstance(lo, int) else [name for name, _ in lo.coef]
-    return values.of(lo, {name: (name, MANY) for name in names})
+def _tape(stretches: Sequence[slice], calls: Sequence[Call]) -> Tape:
+    alike: dict[object, list[int]] = {}
+    for number, key in enumerate(_keys(calls)):
+        alike.setdefault(key, []).append(number)
+    cases, steps = list[Case](), [Entries()] * len(calls)
+    for numbers in alike.values():
+        case = Case.of([calls[n] for n in numbers])
+        for n, *entries in zip(numbers, *case.columns, strict=True):
+            steps[n] = (len(cases), *entries)
+        cases.append(case)
+    found, entries, rest = list[Stretch](), list[int](), iter(steps)
+    for lines in stretches:
+        first = len(entries)
+        for step in islice(rest, lines.stop - lines.start):
+            entries += step
+        found.append(Stretch(lines, slice(first, len(entries))))
+    return Tape(tuple(cases), tuple(found), tuple(entries))
+
+
+def _keys(calls: Sequence[Call]) -> Iterator[object]:
+    """Equal for calls that one case can make: an argument of theirs has one text with a number in
+    it, or one without besides."""
+    texts: dict[tuple[str, int], set[str]] = {}
+    for call in calls:
+        for position, argument in enumerate(call.arguments):
+            texts.setdefault((call.function, position), set()).add(argument.text)
+    many = {function for (function, _), held in texts.items() if not _one_case(held)}
+    for call in calls:
+        apart = (a.text for a in call.arguments) if call.function in many else ()
+        yield call.function, *apart
+
+
+def _one_case(texts: set[str]) -> bool:
+    numbered = sum(PLACE in text for text in texts)
+    return numbered <= 1 and len(texts) - numbered <= 1
+
+
+def _argument(given: Sequence[Argument], columns: dict[Entries, int]) -> str:
+    """C of an argument; what differs from call to call is in ``columns``, from now on.
+
+    An entry of 0 is the text without a number, where there is one.
+    """
+    texts = dict.fromkeys(argument.text for argument in given)
+    numbered = [a.value.const for a in given if PLACE in a.text]
+    if len(texts) == 1 and len(set(numbered)) <= 1:
+        return str(given[0])
+    low, extra = min(numbered), len(texts) - 1
+    unit = gcd(*(number - low for number in numbered)) or 1
+    entries = tuple((a.value.const - low) // unit + extra if PLACE in a.text else 0 for a in given)
+    entry = f"NN_ENTRY({columns.setdefault(entries, len(columns) + 1)})"
+    first = low - extra * unit
+    wide = low < 0 or max(numbered) >= 1 << 15  # than an int of 16 bits
+    factor = f"{unit} * " if unit > 1 else ""
+    number = f"{factor}{'(int32_t)' if wide else ''}{entry}{f' + {first}' if first else ''}"
+    text = next(text for text in texts if PLACE in text).replace(PLACE, number.replace("+ -", "- "))
+    other = next((text for text in texts if PLACE not in text), "")
+    return f"{entry} ? {text} : {other}" if other else text

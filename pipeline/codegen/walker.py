@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pipeline.codegen import kernel_sets, tape
+from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.checks import arena_memory
 from pipeline.codegen.int8.values import Span
@@ -36,7 +36,7 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
     for step in steps:
         match step:
             case Loop() if _counts(program, step):
-                rests = any(tape.waits(inner, program) for inner in _inside(step))
+                rests = any(streamed.waits(inner, program) for inner in _inside(step))
                 with program.loop(step.var, step.count, rests):
                     emit(program, step.body)
             case Loop(var=var, count=count, body=body):
@@ -72,8 +72,8 @@ def _counts(program: Program, step: Step) -> bool:
         return True
     if any(isinstance(piece.copy, Lin) for piece in touched(step)):
         return False  # which place of a buffer it is has to be known
-    if tape.waits(step, program):
-        return tape.counts(program, step)
+    if streamed.waits(step, program):
+        return streamed.counts(program, step)
     return kernel_sets.counts(program, step)
 
 
@@ -85,8 +85,8 @@ def _unless_empty(program: Program, step: Working) -> None:
     unsure = [part for part in box if part.fewest < 1]
     if unsure:
         program.line(f"if ({' && '.join(_filled(part) for part in unsure)}) {{")
-    if tape.waits(step, program):
-        tape.take(program, step)
+    if streamed.waits(step, program):
+        streamed.take(program, step)
     else:
         _check_memory(program, step)
         rows = kernel_sets.row_by_row(program, step)

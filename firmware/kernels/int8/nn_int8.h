@@ -28,12 +28,15 @@
 
 /* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
  * some of the copies for functions that write nothing, and leave out the calls. */
-#if defined(__AVR__)
-#define NN_KERNEL __attribute__((noclone, noinline)) /* each has a stack of its own, while it runs */
-#elif defined(__GNUC__) && !defined(__clang__)
-#define NN_KERNEL __attribute__((noclone))
+#if defined(__GNUC__) && !defined(__clang__)
+#define NN_NOCLONE __attribute__((noclone))
 #else
-#define NN_KERNEL
+#define NN_NOCLONE
+#endif
+#if defined(__AVR__) || defined(NN_TAPE)
+#define NN_KERNEL NN_NOCLONE NN_NOINLINE /* each has a stack of its own, while it runs */
+#else
+#define NN_KERNEL NN_NOCLONE
 #endif
 
 static inline int32_t nn_min(int32_t a, int32_t b) { return a < b ? a : b; }

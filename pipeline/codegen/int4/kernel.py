@@ -9,6 +9,8 @@ import numpy as np
 
 from pipeline.codegen.int4.packing import Lanes, assign, bounds
 from pipeline.codegen.int4.views import SCATTERED, grid
+from pipeline.codegen.int8.values import Value
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Clip, Operator, limits
 from pipeline.graph.requant import PowerOfTwo
@@ -53,8 +55,8 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Call:
-    """The lines of one step, and the strides of its input's view."""
+class Use:
+    """A call: the lines of one step, and the strides of its input's view."""
 
     first_line: int
     lines: int
@@ -75,7 +77,7 @@ class WindowKernel:
     in_kind: str
     out_kind: str
     constants_in_flash: bool
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Use] = field(default_factory=list)
     in_addresses: set[int] = field(default_factory=set)
     out_addresses: set[int] = field(default_factory=set)
 
@@ -118,9 +120,10 @@ class WindowKernel:
     def out_scattered(self) -> bool:
         return self.out_kind == "table" and any(a >= SCATTERED for a in self.out_addresses)
 
-    def statement(self, call: Call) -> str:
-        strides = f", {call.row}, {call.column}" if self.varies else ""
-        return f"{self.name}(&nn_lines[{call.first_line}], {call.lines}{strides});"
+    def call(self, use: Use) -> Call:
+        numbers = [use.lines, *([use.row, use.column] if self.varies else [])]
+        lines = Argument(f"&nn_lines[{PLACE}]", Value(use.first_line))
+        return Call(self.name, (lines, *(Argument(PLACE, Value(n)) for n in numbers)))
 
 
 def shifts(op: Operator, requant: object) -> PowerOfTwo:

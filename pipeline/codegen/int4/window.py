@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.codegen.int4 import avr
-from pipeline.codegen.int4.kernel import Call, Window, WindowKernel
+from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
@@ -29,13 +29,13 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
     windows.edges |= window.padded
     kernel = _kernel(windows, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
-    call = Call(windows.add_lines(lines), len(lines), in_view.row, in_view.column)
-    kernel.calls.append(call)
+    use = Use(windows.add_lines(lines), len(lines), in_view.row, in_view.column)
+    kernel.calls.append(use)
     for y, x in order:
         kernel.out_addresses.add(windows.tables.address(out_view, y, x))
     for y, x in _inputs(window, order):
         kernel.in_addresses.add(windows.tables.address(in_view, y, x))
-    program.run(window.op.name, lambda: kernel.statement(call))
+    program.run(window.op.name, lambda: kernel.call(use))
 
 
 def code(kernel: WindowKernel, windows: Windows) -> str:

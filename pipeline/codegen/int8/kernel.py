@@ -12,6 +12,7 @@ from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.render import render
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
 
 WRITTEN = "out"
@@ -22,19 +23,20 @@ SCRATCH = "scratch"
 
 
 @dataclass(frozen=True)
-class Call:
-    """
+class Use:
+    """One call of a kernel.
+
     Attributes:
         views: by their names in the kernel.
         values: ranges and the like, by their names in the kernel.
         apart: whether no view shares a byte with what is written.
-        lines: C of the order of pixels, if it is not row by row.
+        lines: where in ``nn_orders`` the order of pixels begins, if it is not row by row.
     """
 
     views: Mapping[str, View]
     values: Mapping[str, Value]
     apart: bool
-    lines: str = ""
+    lines: int | None = None
 
 
 def stride_name(view: str, axis: int) -> str:
@@ -56,7 +58,7 @@ class Kernel:
     template: str
     about: str
     shared: Mapping[str, Any]
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Use] = field(default_factory=list)
 
     @cached_property
     def arguments(self) -> list[str]:
@@ -80,7 +82,7 @@ class Kernel:
             for name, view in self.calls[0].views.items()
         ]
         views += [f"const nn_place_t *{name}_places" for name in self._looked_up]
-        views += ["const nn_order_t *lines"] * bool(self.calls[0].lines)
+        views += ["const nn_order_t *lines"] * (self.calls[0].lines is not None)
         values = (f"int32_t {name}" for name in self.arguments)
         return self._rendered(self.arguments, ", ".join((*views, *values)))
 
@@ -122,13 +124,14 @@ class Kernel:
             **self.shared,
         )
 
-    def statement(self, number: int) -> str:
-        call = self.calls[number]
-        pointers = [view.pointer for view in call.views.values()]
-        pointers += [call.views[name].places for name in self._looked_up]
-        pointers += [call.lines] * bool(call.lines)
-        ranges = (str(call.values[name]) for name in self.arguments)
-        return f"{self.name}({', '.join((*pointers, *ranges))});"
+    def call(self, number: int) -> Call:
+        use = self.calls[number]
+        arguments = [view.pointer for view in use.views.values()]
+        arguments += [use.views[name].places for name in self._looked_up]
+        if use.lines is not None:
+            arguments.append(Argument(f"&nn_orders[{PLACE}]", Value(use.lines)))
+        arguments += [Argument(PLACE, use.values[name]) for name in self.arguments]
+        return Call(self.name, tuple(arguments))
 
 
 def _argued(view: View, arguments: Sequence[str]) -> View:

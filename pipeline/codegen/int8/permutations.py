@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.codegen.cycles import decompose
+from pipeline.codegen.int8.values import Value
 from pipeline.codegen.render import render
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.vocabulary import Buffer
 
@@ -24,21 +26,28 @@ class Permutations:
     cycles: list[int] = field(default_factory=list)
     units: set[int] = field(default_factory=set)
 
-    def call(self, source: IntArray, target: IntArray, width: int) -> str:
-        """C of moving elements ``width`` bytes wide, (pixels, channels), from their first bytes in
-        ``source`` to those in ``target``; "" where everything is there already."""
+    def call(
+        self, source: IntArray, target: IntArray, width: int, comment: str = ""
+    ) -> Call | None:
+        """Moves elements ``width`` bytes wide, (pixels, channels), from their first bytes in
+        ``source`` to those in ``target``; None where everything is there already."""
         unit, taken, given = pieces(source, target, width)
         base = int(min(taken.min(), given.min()))
         places = [((a - base) // unit).tolist() for a in (taken, given)]
         cycles, chains = decompose(*places)
         if not cycles and not chains:
-            return ""
+            return None
         at = len(self.cycles)
         for held in (*cycles, *chains):
             self.cycles += (len(held), *held)
         self.units.add(unit)
-        counts = f"{len(cycles)}, {len(chains)}"
-        return f"nn_permute_bytes_{unit}(&nn_byte_cycles[{at}], {counts}, &nn_arena[{base}]);"
+        arguments = (
+            Argument(f"&nn_byte_cycles[{PLACE}]", Value(at)),
+            Argument(PLACE, Value(len(cycles))),
+            Argument(PLACE, Value(len(chains))),
+            Argument(f"&nn_arena[{PLACE}]", Value(base)),
+        )
+        return Call(f"nn_permute_bytes_{unit}", arguments, comment)
 
     def code(self) -> str:
         """C of table and functions; "" without any moves."""

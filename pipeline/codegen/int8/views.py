@@ -10,6 +10,7 @@ from pipeline.codegen.constants import read
 from pipeline.codegen.int8.expressions import minus, offset, product, total
 from pipeline.codegen.int8.places import Layout, Lookup
 from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.statements import PLACE, Argument
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Buffer
 
@@ -59,9 +60,9 @@ class View:
         return "int8_t" if self.bits == 8 and self.signed else "uint8_t"
 
     @property
-    def pointer(self) -> str:
+    def pointer(self) -> Argument:
         cast = f"({self.type} *)" if self.type != "uint8_t" and not self.constant else ""
-        return f"{cast}&{self.array}[{self.offset}]"
+        return Argument(f"{cast}&{self.array}[{PLACE}]", self.offset)
 
     def load(self, at: str) -> str:
         if self.bits == 8:
@@ -95,13 +96,13 @@ class View:
         return self.lookup is not None and self.lookup.torn
 
     @property
-    def places(self) -> str:
+    def places(self) -> Argument:
         """The argument for the entries from the corner on, of the type ``const nn_place_t *``."""
         assert self.lookup is not None
         first = Value(self.lookup.first)
         for axis, part in enumerate(self.box[: self.lookup.axes]):
             first = first + part.start * prod(self.lookup.extents[axis + 1 :])
-        return f"&nn_places[{first}]"
+        return Argument(f"&nn_places[{PLACE}]", first)
 
     def at(self, indices: Sequence[str], starts: Sequence[str]) -> str:
         """C of the offset of an element, or of the first channel of a pixel, from ``pointer``.

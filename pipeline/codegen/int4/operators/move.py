@@ -12,7 +12,9 @@ import numpy as np
 
 from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.views import grid
+from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.vocabulary import Buffer, Move
@@ -41,10 +43,9 @@ def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int
     for places in (*cycles, *chains):
         windows.cycles.extend((len(places), *places))
     windows.units.add(unit)
-    program.run(
-        MOVES,
-        lambda: f"nn_permute_{unit}(&nn_cycles[{at}], {len(cycles)}, {len(chains)}, {base});",
-    )
+    numbers = (Argument(PLACE, Value(n)) for n in (len(cycles), len(chains), base))
+    call = Call(f"nn_permute_{unit}", (Argument(f"&nn_cycles[{PLACE}]", Value(at)), *numbers))
+    program.run(MOVES, lambda: call)
 
 
 def _elements(buffer: Buffer, box: Box) -> IntArray:

@@ -10,6 +10,7 @@ from pipeline.codegen.int8.permutations import first_bytes
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import Program
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.pad import Pad
@@ -36,8 +37,8 @@ def concat(job: Job) -> None:
         read[op.axis] = Span(box[op.axis].start - here.start, box[op.axis].stop - here.start)
         view = job.view("in", job.given(name), read, 3)
         out = job.out(box, 3)
-        buffers = job.program.buffer(job.step.out), job.program.buffer(job.given(name))
-        if not (job.program.apart(*buffers) or same_place(view, out)):
+        apart = job.program.parts_apart(job.step.out, job.given(name))
+        if not (apart or same_place(view, out)):
             raise ThimbleError(
                 f"{op.name}: code for this core joins tensors that are in their place or apart "
                 f"from it; the plan has {name} overlap it elsewhere"
@@ -134,8 +135,8 @@ def move(program: Program, step: Move) -> None:
 
 
 def _permute(program: Program, about: str, source: IntArray, target: IntArray, width: int) -> None:
-    if call := program.permutations.call(source, target, width):
-        program.line(f"{call} /* {about} */")
+    if call := program.permutations.call(source, target, width, about):
+        program.line(call)
 
 
 def _piece(program: Program, name: str, buffer: Buffer, piece: Slice) -> View:
@@ -180,8 +181,8 @@ def _block(
 ) -> None:
     """Bytes in one piece, which may overlap."""
     function = "memcpy" if apart else "memmove"
-    target, source = out.pointer, view.pointer
-    program.line(f"{function}({target}, {source}, {count}); /* {about} */")
+    arguments = out.pointer, view.pointer, Argument(PLACE, count)
+    program.line(Call(function, arguments, about))
 
 
 def fill(program: Program, owner: str, about: str, out: View, number: int, kind: str) -> None:

@@ -1,0 +1,57 @@
+"""Calls as what they are, until all are known: one becomes a line of C, many a tape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipeline.codegen.int8.values import Value
+
+PLACE = "{}"
+"""Where in an argument's text its number goes."""
+
+
+class Argument(NamedTuple):
+    """``text`` is C, with at most one ``PLACE``, where ``value`` goes."""
+
+    text: str
+    value: Value = Value()
+
+    def __str__(self) -> str:
+        return self.text.replace(PLACE, str(self.value))
+
+
+@dataclass(frozen=True)
+class Call:
+    """
+    Attributes:
+        comment: of the line.
+        resumes: the number of the place where the program goes on behind it, if it waits there for
+            the piece of the input that the arguments say: no function is called.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...]
+    comment: str = ""
+    resumes: int = 0
+
+    def __str__(self) -> str:
+        number = (str(self.resumes),) if self.resumes else ()
+        arguments = ", ".join((*number, *map(str, self.arguments)))
+        return f"{self.function}({arguments});{f' /* {self.comment} */' if self.comment else ''}"
+
+    @property
+    def known(self) -> bool:
+        """Whether no loop around it is in its arguments."""
+        return all(argument.value.known for argument in self.arguments)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One of the body of nn_invoke: ``depth`` loops are around it."""
+
+    depth: int
+    content: Call | str
+
+    def __str__(self) -> str:
+        return f"{'    ' * (self.depth + 1)}{self.content}"

@@ -1,0 +1,155 @@
+"""Input that streams in while the program runs: it goes on until it needs the next piece.
+
+A move out of the stream says where a piece goes, and leaves the program; ``nn_feed`` puts the bytes
+there as they come, and once all are there the program goes on behind the move. Where it left is a
+number, and the loops around it count in static memory: no stack outlives a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+import numpy as np
+
+from pipeline.codegen.int8 import nest, values
+from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.program import Program, Take
+from pipeline.codegen.render import render
+from pipeline.codegen.statements import PLACE, Argument, Call
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.vocabulary import Affine, Buffer, Clear, Compute, Finish, Index, Move, Step
+
+STATE = (
+    "nn_fed == NN_INPUT_BYTES",
+    ("nn_fed = 0;", "nn_left = 0;", "nn_place = 0;"),
+)
+"""C that says whether all has arrived, and that nothing has."""
+
+BYTE = 2
+"""Nibbles."""
+
+MOST_CELL = 0xFFFF
+
+MANY = 1 << 20
+"""Rounds of a loop whose count does not matter."""
+
+
+def waits(step: Step, program: Program) -> TypeGuard[Move]:
+    """Whether ``step`` takes input from the stream."""
+    if not isinstance(step, Move):
+        return False
+    return program.plan.memory[program.plan.buffer[step.src.buffer].memory].kind == "stream"
+
+
+def counts(program: Program, step: Compute | Clear | Finish | Move) -> bool:
+    """Whether its place in the arena is linear in the loops around it."""
+    assert isinstance(step, Move)
+    buffer = program.buffer(step.dst)
+    if not isinstance(buffer.map, Affine):
+        return False
+    parts = zip(step.dst.lo, step.dst.size, buffer.map.rings, strict=True)
+    return all(not ring or _start(lo).stays_in(ring, size) for lo, size, ring in parts)
+
+
+def take(program: Program, step: Move) -> None:
+    """Waits until the piece is in its place."""
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    if (step.src.lo, step.src.size) != (step.dst.lo, step.dst.size) or source.bits != target.bits:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    box = program.box(step.dst)
+    if all(part.start.known and part.stop.known for part in box):
+        known = tuple((part.start.const, part.stop.const) for part in box)
+        for cell, apart, count in _runs(target.addresses(known).reshape(-1), target):
+            _wait(program, Take(Value(cell), apart, Value(count)))
+    else:
+        _rows(program, target, box)
+
+
+def source(program: Program, types: dict[str, object]) -> str:
+    """C of what the program remembers while it waits, and of ``nn_feed``."""
+    if _by_cells(program) and any(taken.cell.high > MOST_CELL for taken in program.takes):
+        raise ThimbleError(
+            f"generated code puts single elements of the input into the arena's first "
+            f"{(MOST_CELL + 1) // BYTE:,} bytes, the plan has places beyond"
+        )
+    if _by_cells(program):
+        program.headers.add("nn_cells.h")
+    return render(
+        "frame/feed_streamed.c.j2",
+        cells=_by_cells(program),
+        bits=min(program.graph.tensors[program.graph.input].dtype.bits, 8),
+        resting=program.resting,
+        **types,
+    )
+
+
+def _rows(program: Program, target: Buffer, box: tuple[Span, ...]) -> None:
+    """What lies side by side is one piece; the plan's loops stay around it."""
+    assert isinstance(target.map, Affine)
+    first = Value(target.map.base)
+    for part, stride, ring in zip(box, target.map.strides, target.map.rings, strict=True):
+        if ring and not part.start.stays_in(ring, part.most):
+            raise ThimbleError(
+                f"{target.name}: the input would go around a ring in the middle of a piece"
+            )
+        first = first + (part.start % ring if ring else part.start) * stride
+    loops, extents = nest.nest([part.extent for part in box], [target.map.strides])
+    *outer, inner = loops.axes or (nest.Axis("i", (target.nibbles,)),)
+    count = extents.get(inner.count, Value(1))
+    names = []
+    for axis in outer:
+        name = program.names.fresh(axis.variable, "loop")
+        program.resting.append(name)
+        program.line(f"for ({name} = 0; {name} < {extents[axis.count]}; {name}++) {{")
+        most = max(extents[axis.count].high - 1, 0)
+        first = first + values.atom(name, 0, most) * axis.strides[0]
+        names.append(name)
+    if target.bits > 8 and inner.strides[0] != target.nibbles:
+        raise ThimbleError(
+            f"{target.name}: generated code takes rows of {target.bits}-bit elements in one piece"
+        )
+    each = target.bits // 8 or 1
+    step = BYTE if target.bits > 8 else inner.strides[0]
+    _wait(program, Take(first, step, count * each))
+    for _ in names:
+        program.line("}")
+
+
+def _runs(cells: IntArray, buffer: Buffer) -> Iterator[tuple[int, int, int]]:
+    """(first cell, nibbles from one to the next, how many) of the fewest pieces of equal steps."""
+    if buffer.bits > 8:
+        cells = (cells[:, None] + np.arange(0, buffer.nibbles, BYTE)).reshape(-1)
+    at = 0
+    while at < len(cells):
+        stop = at + 1
+        step = int(cells[stop] - cells[at]) if stop < len(cells) else BYTE
+        while stop < len(cells) and cells[stop] - cells[stop - 1] == step:
+            stop += 1
+        yield int(cells[at]), step, stop - at
+        at = stop
+
+
+def _wait(program: Program, taken: Take) -> None:
+    program.takes.append(taken)
+    number = len(program.takes)
+
+    def said() -> Call:
+        values = [taken.cell // BYTE, taken.count]
+        if _by_cells(program):
+            values = [taken.cell, Value(taken.step), taken.count]
+        return Call("NN_TAKE", tuple(Argument(PLACE, v) for v in values), resumes=number)
+
+    program.line(said)
+
+
+def _by_cells(program: Program) -> bool:
+    """Whether some piece is more than bytes side by side."""
+    nibbles = program.graph.tensors[program.graph.input].dtype.bits < 8
+    return nibbles or any(taken.step != BYTE for taken in program.takes)
+
+
+def _start(lo: Index) -> Value:
+    names = [] if isinstance(lo, int) else [name for name, _ in lo.coef]
+    return values.of(lo, {name: (name, MANY) for name in names})
