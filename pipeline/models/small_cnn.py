@@ -22,7 +22,7 @@ class SmallCnn(Model):
         input_pool: pixels of the image that become one of 4 bits, along each side.
     """
 
-    convolutions: tuple[Convolution, ...] = ((5, 5, 2), (7, 3, 1), (9, 3, 1), (16, 3, 1))
+    convolutions: tuple[Convolution, ...] = ((5, 5, 2), (8, 3, 1), (8, 3, 1), (16, 3, 1))
     pooled: tuple[int, ...] = (3,)
     input_pool: int = 1
 
