@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
+from pipeline.codegen.options import Options
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.targets.harness import harness_sources
@@ -28,7 +29,9 @@ def main() -> None:
         "plan": serialize.plan_hash(plan),
         "config": hashlib.sha256(settings).hexdigest()[:16],
     }
-    files = {**generate(graph, plan, hardware, provenance), **harness_sources(hardware)}
+    options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
+    made = generate(graph, plan, hardware, provenance, options)
+    files = options.names.files({**made, **harness_sources(hardware)})
     shutil.rmtree(OUTPUT, ignore_errors=True)
     for name, content in files.items():
         artifacts.write_text(OUTPUT / name, content)

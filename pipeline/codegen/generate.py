@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from math import ceil, prod
 
 from pipeline.codegen import arrival, checks, result
 from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
 from pipeline.codegen.int4 import code, parameters
+from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render, static_source
 from pipeline.codegen.tape import Tape
@@ -22,6 +24,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 
 CORES = ("avr", "cortex_m", "host")
+DEFAULTS = Options()
 
 HEADERS = {
     "nn_cells.h": "int4/nn_cells.h",
@@ -33,7 +36,11 @@ HEADERS = {
 
 
 def generate(
-    graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str]
+    graph: Graph,
+    plan: Plan,
+    hardware: Hardware,
+    provenance: Mapping[str, str],
+    options: Options = DEFAULTS,
 ) -> dict[str, str]:
     """Text by file name, self-contained, and a function of the arguments alone: ``model.h``,
     ``model.c`` and the headers that it includes.
@@ -45,6 +52,8 @@ def generate(
 
     Args:
         provenance: what the code was made of, as (name, hash) for a comment.
+        options: labels and stack, for the header. Names have the default prefix all the same:
+            ``options.names.files`` gives these files, and others that go with them, another.
 
     Raises:
         ThimbleError: for a plan of another graph, an unknown core, and for a plan, an operator or a
@@ -66,7 +75,8 @@ def generate(
     tape = tapes.tape(lines)
     source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape))
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
-    files = {"model.h": _header(program, coming, provenance), "model.c": source, **included}
+    header = _header(program, coming, provenance, options)
+    files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
         said = {"feed": coming.step, "invoke": program.steps}
         files["steps.json"] = json.dumps(said, indent=1) + "\n"
@@ -99,8 +109,11 @@ def _source(
     )
 
 
-def _header(program: Program, coming: Arrival, provenance: Mapping[str, str]) -> str:
+def _header(
+    program: Program, coming: Arrival, provenance: Mapping[str, str], options: Options
+) -> str:
     graph, plan, hardware = program.graph, program.plan, program.hardware
+    made_of = sorted(provenance.items())
     arena, image = checks.arena_memory(plan), graph.tensors[graph.input]
     in_ram = sum(
         ceil(prod(buffer.shape) * buffer.nibbles / 2)
@@ -110,11 +123,15 @@ def _header(program: Program, coming: Arrival, provenance: Mapping[str, str]) ->
     return render(
         "frame/model.h.j2",
         graph=graph,
-        provenance=sorted(provenance.items()),
+        provenance=made_of,
+        id=f"0x{sha256(repr(made_of).encode()).hexdigest()[:8]}",
+        labels=options.labels_in_c(graph.tensors[graph.output]),
+        stack=options.stack,
         input=image,
         input_bytes=arrival.input_bytes(image),
         output=graph.tensors[graph.output],
         fillable=coming.at is not None,
+        best="uint16_t" if graph.tensors[graph.output].size < 1 << 16 else "uint32_t",
         kept=coming.at is not None and result.input_is_kept(program),
         count=arrival.counters(program, image)["count"],
         hardware=hardware,

@@ -36,6 +36,11 @@ def rows(values: Iterable[int | str], indent: int = 4) -> str:
     return "\n".join(" " * indent + row for row in (*lines, line))
 
 
+def integer(value: int) -> str:
+    """As a macro says it: one that is negative in parentheses."""
+    return f"({value})" if value < 0 else str(value)
+
+
 def asm(block: str) -> str:
     """Assembly as the strings of an ``__asm__``: one a line; what follows ``;`` is a comment."""
     lines = []
@@ -60,5 +65,5 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"rows": rows, "asm": asm, "comment": comment}
+    environment.filters |= {"rows": rows, "asm": asm, "comment": comment, "integer": integer}
     return environment

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import home
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
+from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import PATHS
 
@@ -29,6 +30,7 @@ def check(config: Mapping[str, Any]) -> None:
         if config["hardware"][key] < 1:
             raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
     _images(config["target"])
+    Prefix(config["codegen"]["prefix"])
     for group, keys in PATHS.items():
         for key in keys:
             if path := config[group].get(key):

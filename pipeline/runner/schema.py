@@ -46,6 +46,14 @@ class Cache:
 
 
 @dataclass
+class Codegen:
+    """``prefix``: of all names in the C; ``labels``: of the outputs, for its header."""
+
+    prefix: str = "nn"
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
     published table that an experiment is compared with: {name, metric, paper}; ``study`` other
@@ -59,6 +67,7 @@ class Config:
     hardware: Hardware = field(default_factory=Hardware)  # type: ignore[valid-type]
     strategy: dict[str, Any] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
+    codegen: Codegen = field(default_factory=Codegen)
     seed: int = 1
     threads: int = 2
     passes: list[str] = MISSING

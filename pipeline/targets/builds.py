@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import cortex_m, native, toolchain
@@ -30,5 +31,5 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             f"hardware {hardware.name}: no build for core {hardware.core!r}; have "
             f"{', '.join(BUILDS)}"
         )
-    check_reply(generated / "model.h")
+    check_reply(generated / prefix.of(generated).header)
     return BUILDS[hardware.core](generated, output, hardware)

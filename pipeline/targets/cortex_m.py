@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, MemoryRegion
 from pipeline.targets import cortex_m_board, elf, machines, thumb_stack, toolchain, tools
@@ -59,7 +60,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             cortex_m_board.write_hex(output, hardware)
     toolchain.build_host(generated, output / "host")
     program = elf.read(target, tool.objdump)
-    _check_arena(program, toolchain.stated_arena(generated / "model.h"))
+    _check_arena(program, toolchain.stated_arena(generated / prefix.of(generated).header))
     listing = tools.run(
         [tool.objdump, "-d", "--no-show-raw-insn", target.name], output, "reading the program"
     )

@@ -13,7 +13,7 @@ HOST = "host"
 MOST_REPLY_BYTES = 0xFFFF
 """Of outputs in one: firmware/protocol counts them in 16 bits."""
 
-OUTPUTS = re.compile(r"^#define NN_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
+OUTPUTS = re.compile(r"^#define \w+_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
 
 
 def harness_sources(hardware: Hardware) -> dict[str, str]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import elf, host, toolchain, tools
 from pipeline.targets.runs import Images, Runs, uncounted
-from pipeline.targets.toolchain import OWN_PREFIX, Size
+from pipeline.targets.toolchain import Size
 
 READ_ONLY = (".rodata", ".data.rel.ro")
 DATA = (".data", ".bss")
@@ -28,15 +29,16 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     for command in (tool.compiler, tool.objdump):
         tools.require(command, tool.package, f"builds for {hardware.title}")
     toolchain.compile_program(generated, output / "host", tool)
-    program = elf.read(output / "host", tool.objdump)
-    own = [s for s in program.symbols if s.name.startswith(OWN_PREFIX) and s.bytes]
+    program, names = elf.read(output / "host", tool.objdump), prefix.of(generated)
+    own = [s for s in program.symbols if s.name.startswith(names.word("nn_")) and s.bytes]
     ram = {s.name: s.bytes for s in own if s.section in DATA}
     flash = {s.name: s.bytes for s in own if s.is_object and s.section in READ_ONLY}
     code = {s.name: s.bytes for s in own if not s.is_object and s.section == ".text"}
-    stated = toolchain.stated_arena(generated / "model.h")
-    if ram.get("nn_arena") != stated:
+    stated = toolchain.stated_arena(generated / names.header)
+    linked = ram.get(names.word("nn_arena"))
+    if linked != stated:
         raise ThimbleError(
-            f"the linked nn_arena has {ram.get('nn_arena')} B, model.h says {stated} "
+            f"the linked nn_arena has {linked} B, {names.header} says {stated} "
             "(NN_ARENA_BYTES): run stage generate again"
         )
     statics = sum(ram.values())

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline import prefix
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -118,9 +119,11 @@ def _compiled(folder: Path, sources: dict[str, str]) -> Path:
     tools.require(COMPILER, "gcc", "builds the network as a library")
     for name, content in sources.items():
         (folder / name).write_text(content)
-    shutil.copyfile(FIRMWARE / "ports" / "library" / "predict.c", folder / "predict.c")
+    names = prefix.of(folder)
+    own = (FIRMWARE / "ports" / "library" / "predict.c").read_text()
+    (folder / "predict.c").write_text(names.files({"predict.c": own})["predict.c"])
     tuned = ("-march=native",) if platform.machine() == "x86_64" else ()
-    command = [COMPILER, *FLAGS, *tuned, "model.c", "predict.c", "-o", "library.so"]
+    command = [COMPILER, *FLAGS, *tuned, names.source, "predict.c", "-o", "library.so"]
     tools.run(command, folder, "compiling the network")
     return folder / "library.so"
 

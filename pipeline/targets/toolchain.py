@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline import artifacts, ihex
+from pipeline import artifacts, ihex, prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, Toolchain
+from pipeline.prefix import DEFAULTS, Prefix
 from pipeline.targets import avr_stack, elf, parameters, tools
 
 HOST = Toolchain(
@@ -25,15 +26,13 @@ HOST = Toolchain(
 )
 SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
-OWN_PREFIX = "nn_"
-"""Every object the generator puts in RAM is named so; any other was put there by the compiler."""
-
 STEPS = "steps.json"
 """What each call that nn_invoke makes is part of, and what nn_feed does."""
 
 PLACES = ("nn_parameters", "nn_invoke")
+"""What simulators ask the places of, by these names whatever the prefix."""
 
-_ARENA_MACRO = re.compile(r"^#define NN_ARENA_BYTES (\d+)", re.MULTILINE)
+_ARENA_MACRO = re.compile(r"^#define \w+_ARENA_BYTES (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,9 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
         content = (generated / parameters.NAME).read_bytes()
         artifacts.write_bytes(output / parameters.NAME, content)
     program = elf.read(output / "firmware.elf", tool.objdump)
-    check_ram(program, generated / "model.h")
-    size = measure(program, output / "firmware.hex", hardware)
+    names = prefix.of(generated)
+    check_ram(program, generated / names.header, names)
+    size = measure(program, output / "firmware.hex", hardware, names)
     known = (generated / STEPS).exists()
     return replace(size, steps=artifacts.read_json(generated / STEPS) if known else {})
 
@@ -142,10 +142,11 @@ def link(folder: Path, output: Path, compiler: str, flags: Sequence[str]) -> Non
     shutil.move(folder / "program", output)
 
 
-def check_ram(program: elf.Elf, header: Path) -> None:
-    """Compilers fold constants into RAM silently; here that is an error that names them."""
+def check_ram(program: elf.Elf, header: Path, names: Prefix = DEFAULTS) -> None:
+    """Compilers fold constants into RAM silently; here that is an error that names them. Every
+    object the generator puts there has the prefix ``names``."""
     named = sum(symbol.bytes for symbol in program.ram_objects)
-    foreign = [s for s in program.ram_objects if not s.name.startswith(OWN_PREFIX)]
+    foreign = [s for s in program.ram_objects if not s.name.startswith(names.word("nn_"))]
     said = [f"{s.name} ({s.bytes} B)" for s in foreign]
     if program.statics_bytes - named > 1:  # the linker rounds .data up to a word
         said.append(f"{program.statics_bytes - named} B without a name, e.g. a string")
@@ -154,7 +155,7 @@ def check_ram(program: elf.Elf, header: Path) -> None:
             f"the compiler put {', '.join(said)} into RAM: declare it PROGMEM or static nn_..."
         )
     stated = stated_arena(header)
-    linked = next((s.bytes for s in program.ram_objects if s.name == "nn_arena"), None)
+    linked = next((s.bytes for s in program.ram_objects if s.name == names.word("nn_arena")), None)
     if stated is None or linked != stated:
         raise ThimbleError(
             f"the linked nn_arena has {linked} B, {header} says "
@@ -168,7 +169,7 @@ def stated_arena(header: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def measure(program: elf.Elf, hexfile: Path, hardware: Hardware) -> Size:
+def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix = DEFAULTS) -> Size:
     """Sizes and the stack bound of a linked program, and whether the board has room for them."""
     stack = avr_stack.bound(ihex.flash_image(hexfile), program.labels)
     compiler = hardware.toolchain.compiler
@@ -188,7 +189,8 @@ def measure(program: elf.Elf, hexfile: Path, hardware: Hardware) -> Size:
         functions=_by_name(program, is_object=False),
         sections={s.name: (s.address, s.bytes) for s in program.sections.values()
                   if s.name in (".text", *elf.RAM_SECTIONS)}
-        | {s.name: (s.address, s.bytes) for s in program.symbols if s.name in PLACES},
+        | {place: (s.address, s.bytes) for s in program.symbols for place in PLACES
+           if s.name == names.word(place)},
     )  # fmt: skip
     if size.sram_bytes > size.sram_limit_bytes:
         return infeasible(

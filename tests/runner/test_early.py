@@ -45,6 +45,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
     [
         (("hardware.sram_bytes=0",), "hardware.sram_bytes=0: give 1 or more"),
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
+        (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("target.images=-1",), "target.images=-1: give 0 or more"),
         (("model=tflite",), "model=tflite needs model.path: add model.path=FILE"),
         (("model=onnx", "model.path=folder"), "model.path=folder is a folder: give the file in it"),

@@ -131,7 +131,9 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     content = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
     assert isinstance(content, dict)
     named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
-    params = {**content, **named, "target": {"name": "simulate", "images": 5}, "seed": 1}
+    codegen = {"prefix": "nn", "labels": []}
+    chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
+    params = {**content, **named, **chosen}
     folder.mkdir()
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     rng = np.random.default_rng(1)

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The assembly needs all registers: without optimization, a frame pointer takes one. */
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
+/* The assembly needs all registers: without optimization, and always by clang, a frame pointer takes one. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__clang__)
 #define NN_DSP 1
 #else
 #define NN_DSP 0

@@ -6,7 +6,12 @@
 
 #if defined(__AVR__)
 #include <avr/pgmspace.h>
+#if defined(__clang__) /* has no attribute progmem, and other rules for assembly */
+#define NN_FLASH __attribute__((section(".progmem.data")))
+#define NN_PORTABLE
+#else
 #define NN_FLASH PROGMEM
+#endif
 #define nn_flash8(address) pgm_read_byte(address)
 #define nn_flash16(address) pgm_read_word(address)
 #define nn_flash32(address) pgm_read_dword(address)

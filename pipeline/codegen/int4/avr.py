@@ -142,6 +142,23 @@ class Assembly:
         return tuple(sorted(r for r in self.used if r < 18))
 
     @property
+    def addresses(self) -> dict[str, str]:
+        """C of the addresses in the assembly, by the names that it has for them: what the compiler
+        knows of it may be renamed or moved, as link-time optimization does."""
+        torn, reads = self.scattered or self.out_scattered, self.mac and not self.code
+        known = {
+            "arena": ("nn_arena", True),
+            "weights": (self.weights, reads),
+            "bias": (self.bias, self.mac),
+            "scatter": ("nn_scatter", torn),
+            "gather": ("nn_gather", self.scattered),
+            "cursor": ("&nn_cursor", self.cursor_in_ram),
+            "step": ("&nn_step", self.varies),
+            "jump": ("&nn_jump", self.varies),
+        }
+        return {name: place for name, (place, used) in known.items() if used}
+
+    @property
     def shared(self) -> set[str]:
         names = {"nn_cursor"} if self.cursor_in_ram else set()
         names |= {"nn_step", "nn_jump"} if self.varies else set()
@@ -310,8 +327,7 @@ def _marks(
     """What the progress register shows after the last run of each row of the window."""
     if not mac:
         return tuple(str((rows - 1 - row) * columns) for row in range(rows))
-    symbol = f"nn_weights_{identifier(kernel.window.op.name)}"
-    return tuple(f"lo8({symbol}+{(row + 1) * columns * run_bytes})" for row in range(rows))
+    return tuple(f"lo8(%[weights]+{(row + 1) * columns * run_bytes})" for row in range(rows))
 
 
 def _fits(a: Assembly) -> bool:

@@ -53,7 +53,7 @@ def source(windows: Windows) -> str:
     for array in windows.parameters:
         offsets.append((array, at))
         at += len(array.content)
-    return render("int4/load.c.j2", arrays=offsets, image=image, avr=windows.has_assembly)
+    return render("int4/load.c.j2", arrays=offsets, image=image)
 
 
 def file(windows: Windows) -> dict[str, str]:

@@ -143,7 +143,7 @@ def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     graph = SHAPES["torn pixels"]().graph()
     plan = Herringbone("slots").plan(graph, load_hardware())
     code = generate(graph, plan, load_hardware(), {})["model.c"]
-    assert "nn_gather+" in code and ".Ltorn" in code
+    assert "%[gather]+" in code and ".Ltorn" in code
 
 
 @pytest.mark.parametrize(

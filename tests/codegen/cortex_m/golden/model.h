@@ -6,21 +6,45 @@
  * Use: nn_init(); fill nn_input(), or nn_feed() the input as it comes; nn_invoke(); read nn_output().
  * The input is not kept: computing destroys it, and every frame has to be given anew.
  *
+ *     nn_init();
+ *     for (n = 0; n < NN_INPUT_COUNT; n++) {
+ *         nn_input()[n] = nn_quantize(real[n]);
+ *     }
+ *     if (nn_invoke() == NN_OK) {
+ *         found = nn_best(); certainty = nn_dequantize(nn_output()[found]);
+ *     }
+ *
  * One network, one state: it is not reentrant. Call its functions from one context, a task or an interrupt.
- * Interrupts may come meanwhile; their handlers call none of these functions. All of them run on the caller's
- * stack, which has to hold what the build reports as their deepest path, and the handlers' own on top.
+ * Interrupts may come meanwhile: they are never disabled here, and their handlers call none of these functions.
+ * In an RTOS give it a task of its own, below whatever may not wait for nn_invoke(), or hold one mutex from
+ * nn_init() until the output is read. It never blocks, allocates or yields.
+ * All of them run on the caller's stack, which has to hold what the build reports as their deepest path, and the
+ * handlers' own on top.
  */
+#if defined(NN_MODEL_H) && NN_MODEL_ID != 0x00c62074
+#error "NN_MODEL_H: two networks have this prefix, generate one of them with codegen.prefix=NAME"
+#endif
 #ifndef NN_MODEL_H
 #define NN_MODEL_H
+#define NN_MODEL_ID 0x00c62074 /* of the network and its plan */
+#define NN_GRAPH_HASH "0123456789abcdef"
+#define NN_PLAN_HASH "fedcba9876543210"
+#define NN_API_VERSION 1 /* of the functions and macros below */
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Input: image, int8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
 #define NN_INPUT_SHAPE 8, 8, 3
 #define NN_INPUT_COUNT 192
 #define NN_INPUT_BYTES 192
 #define NN_INPUT_SCALE 0.09554173266933418
-#define NN_INPUT_ZERO -2
+#define NN_INPUT_ZERO (-2)
+#define NN_INPUT_MIN (-128)
+#define NN_INPUT_MAX 127
 #define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
 #define NN_INPUT_KEPT 0
 typedef int8_t nn_input_t;
@@ -29,7 +53,8 @@ typedef int8_t nn_input_t;
 #define NN_OUTPUT_SHAPE 3
 #define NN_OUTPUT_COUNT 3
 #define NN_OUTPUT_SCALE 0.00390625
-#define NN_OUTPUT_ZERO -128
+#define NN_OUTPUT_ZERO (-128)
+#define NN_LABELS "0", "1", "2" /* const char *const labels[] = {NN_LABELS}; */
 typedef int8_t nn_output_t;
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */
@@ -37,7 +62,9 @@ typedef int8_t nn_output_t;
 #define NN_ARENA_BYTES 480
 #define NN_WEIGHT_BYTES 414
 #define NN_MACS 5010
-_Static_assert(NN_ARENA_BYTES <= NN_SRAM_BYTES, "the arena does not fit the RAM");
+#if NN_ARENA_BYTES > NN_SRAM_BYTES
+#error "the arena does not fit the RAM"
+#endif
 
 typedef enum {
     NN_OK,
@@ -59,5 +86,36 @@ nn_status_t nn_invoke(void);
 
 /* NN_OUTPUT_COUNT values, valid until the next nn_init() or input: they lie in the arena. */
 const nn_output_t *nn_output(void);
+
+/* The index of the greatest output, of equal ones the first. */
+static inline uint16_t nn_best(void) {
+    const nn_output_t *output = nn_output();
+    uint16_t best = 0;
+    for (uint16_t n = 1; n < NN_OUTPUT_COUNT; n++) {
+        best = output[n] > output[best] ? n : best;
+    }
+    return best;
+}
+
+/* The input's integer nearest to a real value; what lies outside of its range is cut off. */
+static inline nn_input_t nn_quantize(float real) {
+    const float steps = real / (float)NN_INPUT_SCALE + (float)NN_INPUT_ZERO;
+    if (!(steps > (float)NN_INPUT_MIN)) {
+        return NN_INPUT_MIN;
+    }
+    if (steps >= (float)NN_INPUT_MAX) {
+        return NN_INPUT_MAX;
+    }
+    return (nn_input_t)(steps < 0 ? steps - 0.5f : steps + 0.5f);
+}
+
+/* The real value of one of the outputs. */
+static inline float nn_dequantize(nn_output_t value) {
+    return (float)NN_OUTPUT_SCALE * (float)((int32_t)value - NN_OUTPUT_ZERO);
+}
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -70,8 +70,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    movw r4, r0\n"
         "    movw r6, r0\n"
         "    movw r8, r0\n"
-        "    ldi r30, lo8(nn_weights_conv)\n"
-        "    ldi r31, hi8(nn_weights_conv)\n"
+        "    ldi r30, lo8(%[weights])\n"
+        "    ldi r31, hi8(%[weights])\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
         "    lsr r29\n"
@@ -79,8 +79,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd0_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -145,8 +145,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun1_%=\n"
         ".Lodd0_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -219,8 +219,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd1_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -286,8 +286,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun2_%=\n"
         ".Lodd1_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -361,8 +361,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd2_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -427,8 +427,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun3_%=\n"
         ".Lodd2_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -520,8 +520,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    rol r9\n"
         "    sub r4, r8\n"
         "    sbc r5, r9\n"
-        "    ldi r30, lo8(nn_bias_conv)\n"
-        "    ldi r31, hi8(nn_bias_conv)\n"
+        "    ldi r30, lo8(%[bias])\n"
+        "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
         "    movw r28, r2\n"
         "    lsl r28\n"
@@ -605,8 +605,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lstore_odd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    swap r4\n"
         "    or r2, r4\n"
         "    st Y+, r2\n"
@@ -616,8 +616,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    st Y, r26\n"
         "    rjmp .Lstored_%=\n"
         ".Lstore_odd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ld r26, Y\n"
         "    andi r26, 15\n"
         "    swap r2\n"
@@ -633,7 +633,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_conv), [bias] "i"(nn_bias_conv)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9");
 }
 #else
@@ -720,8 +720,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
         "    cp r2, r26\n"
@@ -743,8 +743,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "1:\n"
         "    rjmp .Lnext_%=\n"
         ".Lodd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ldd r26, Y+0\n"
         "    swap r26\n"
         "    andi r26, 15\n"
@@ -785,8 +785,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lstore_odd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    swap r3\n"
         "    or r2, r3\n"
         "    st Y+, r2\n"
@@ -796,8 +796,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    st Y, r26\n"
         "    rjmp .Lstored_%=\n"
         ".Lstore_odd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ld r26, Y\n"
         "    andi r26, 15\n"
         "    swap r2\n"
@@ -814,7 +814,7 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    pop r23\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena)
         : "memory", "r0", "r2", "r3", "r4", "r5");
 }
 #else
@@ -888,8 +888,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    movw r2, r0\n"
         "    movw r4, r0\n"
         "    movw r6, r0\n"
-        "    ldi r30, lo8(nn_weights_logits)\n"
-        "    ldi r31, hi8(nn_weights_logits)\n"
+        "    ldi r30, lo8(%[weights])\n"
+        "    ldi r31, hi8(%[weights])\n"
         ".Lrun_%=:\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
@@ -898,8 +898,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    brcc 1f\n"
         "    rjmp .Lodd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -995,8 +995,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "2:\n"
         "    rjmp .Lnext_%=\n"
         ".Lodd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -1092,7 +1092,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "2:\n"
         ".Lnext_%=:\n"
         "    adiw r30, 6\n"
-        "    cpi r30, lo8(nn_weights_logits+12)\n"
+        "    cpi r30, lo8(%[weights]+12)\n"
         "    brne 1f\n"
         "    rjmp .Ldone_%=\n"
         "1:\n"
@@ -1121,8 +1121,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    rol r7\n"
         "    sub r4, r6\n"
         "    sbc r5, r7\n"
-        "    ldi r30, lo8(nn_bias_logits)\n"
-        "    ldi r31, hi8(nn_bias_logits)\n"
+        "    ldi r30, lo8(%[bias])\n"
+        "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
         "    movw r28, r2\n"
         "    lsl r28\n"
@@ -1151,8 +1151,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r28\n"
         "    lsr r29\n"
         "    ror r28\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    st Y+, r2\n"
         "    st Y+, r3\n"
         "    st Y+, r4\n"
@@ -1163,7 +1163,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_logits), [bias] "i"(nn_bias_logits)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
 }
 #else

@@ -56,14 +56,6 @@ static struct {
 #define nn_weights_conv nn_parameters.weights_conv
 #define nn_bias_logits nn_parameters.bias_logits
 #define nn_weights_logits nn_parameters.weights_logits
-#if defined(__AVR__) && !defined(NN_PORTABLE)
-__asm__(/* the same names for the assembly */
-    ".set nn_bias_conv, nn_parameters+1\n"
-    ".set nn_weights_conv, nn_parameters+4\n"
-    ".set nn_bias_logits, nn_parameters+18\n"
-    ".set nn_weights_logits, nn_parameters+20\n"
-);
-#endif
 
 nn_status_t nn_load(uint16_t at, const uint8_t *bytes, uint16_t count) {
     nn_parameters.ready = 0;
@@ -109,8 +101,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    movw r4, r0\n"
         "    movw r6, r0\n"
         "    movw r8, r0\n"
-        "    ldi r30, lo8(nn_weights_conv)\n"
-        "    ldi r31, hi8(nn_weights_conv)\n"
+        "    ldi r30, lo8(%[weights])\n"
+        "    ldi r31, hi8(%[weights])\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
         "    lsr r29\n"
@@ -118,8 +110,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd0_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -184,8 +176,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun1_%=\n"
         ".Lodd0_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -258,8 +250,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd1_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -325,8 +317,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun2_%=\n"
         ".Lodd1_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -400,8 +392,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd2_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -466,8 +458,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    rjmp .Lrun3_%=\n"
         ".Lodd2_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -559,8 +551,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    rol r9\n"
         "    sub r4, r8\n"
         "    sbc r5, r9\n"
-        "    ldi r30, lo8(nn_bias_conv)\n"
-        "    ldi r31, hi8(nn_bias_conv)\n"
+        "    ldi r30, lo8(%[bias])\n"
+        "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
         "    movw r28, r2\n"
         "    lsl r28\n"
@@ -644,8 +636,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lstore_odd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    swap r4\n"
         "    or r2, r4\n"
         "    st Y+, r2\n"
@@ -655,8 +647,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    st Y, r26\n"
         "    rjmp .Lstored_%=\n"
         ".Lstore_odd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ld r26, Y\n"
         "    andi r26, 15\n"
         "    swap r2\n"
@@ -672,7 +664,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_conv), [bias] "i"(nn_bias_conv)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9");
 }
 #else
@@ -759,8 +751,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lodd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
         "    cp r2, r26\n"
@@ -782,8 +774,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "1:\n"
         "    rjmp .Lnext_%=\n"
         ".Lodd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ldd r26, Y+0\n"
         "    swap r26\n"
         "    andi r26, 15\n"
@@ -824,8 +816,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    brcc 1f\n"
         "    rjmp .Lstore_odd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    swap r3\n"
         "    or r2, r3\n"
         "    st Y+, r2\n"
@@ -835,8 +827,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    st Y, r26\n"
         "    rjmp .Lstored_%=\n"
         ".Lstore_odd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    ld r26, Y\n"
         "    andi r26, 15\n"
         "    swap r2\n"
@@ -853,7 +845,7 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    pop r23\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena)
         : "memory", "r0", "r2", "r3", "r4", "r5");
 }
 #else
@@ -921,8 +913,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    movw r2, r0\n"
         "    movw r4, r0\n"
         "    movw r6, r0\n"
-        "    ldi r30, lo8(nn_weights_logits)\n"
-        "    ldi r31, hi8(nn_weights_logits)\n"
+        "    ldi r30, lo8(%[weights])\n"
+        "    ldi r31, hi8(%[weights])\n"
         ".Lrun_%=:\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
@@ -931,8 +923,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    brcc 1f\n"
         "    rjmp .Lodd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    andi r26, 15\n"
@@ -1028,8 +1020,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "2:\n"
         "    rjmp .Lnext_%=\n"
         ".Lodd_%=:\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -1125,7 +1117,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "2:\n"
         ".Lnext_%=:\n"
         "    adiw r30, 6\n"
-        "    cpi r30, lo8(nn_weights_logits+12)\n"
+        "    cpi r30, lo8(%[weights]+12)\n"
         "    brne 1f\n"
         "    rjmp .Ldone_%=\n"
         "1:\n"
@@ -1154,8 +1146,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    rol r7\n"
         "    sub r4, r6\n"
         "    sbc r5, r7\n"
-        "    ldi r30, lo8(nn_bias_logits)\n"
-        "    ldi r31, hi8(nn_bias_logits)\n"
+        "    ldi r30, lo8(%[bias])\n"
+        "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
         "    movw r28, r2\n"
         "    lsl r28\n"
@@ -1184,8 +1176,8 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r28\n"
         "    lsr r29\n"
         "    ror r28\n"
-        "    subi r28, lo8(-(nn_arena))\n"
-        "    sbci r29, hi8(-(nn_arena))\n"
+        "    subi r28, lo8(-(%[arena]))\n"
+        "    sbci r29, hi8(-(%[arena]))\n"
         "    st Y+, r2\n"
         "    st Y+, r3\n"
         "    st Y+, r4\n"
@@ -1196,7 +1188,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        :
+        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_logits), [bias] "i"(nn_bias_logits)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
 }
 #else

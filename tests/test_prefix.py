@@ -1,0 +1,201 @@
+"""The prefix of all names in generated C, and programs with several networks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import artifacts, prefix
+from pipeline.codegen import generate
+from pipeline.codegen.options import Options
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.prefix import Prefix
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, simavr, tools
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.predictor import Predictor
+from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import host
+from tests.codegen.support import WARNINGS, frames, uno, write
+from tests.strategies.chains import Chain
+from tests.targets.conftest import load_hardware, needs_avr, shim
+
+__all__ = ["shim"]
+
+
+def nibbles() -> Graph:
+    return Chain((12, 12, 1), "uint8").average("pooled").conv("conv", 3).dense("logits", 4).graph()
+
+
+def text_of(folder: Path) -> str:
+    return "".join(path.read_text() for path in sorted(folder.glob("*.[ch]")))
+
+
+def made(graph: Graph, hardware: Hardware, name: str) -> dict[str, str]:
+    strategy = Herringbone("slots") if hardware.core == "avr" else Ordinary()
+    files = generate(graph, strategy.plan(graph, hardware), hardware, {"graph": graph.hash})
+    return Prefix(name).files(files)
+
+
+def names(folder: Path, source: str, *flags: str) -> set[str]:
+    """Every symbol of the object, and every macro that our files define."""
+    tools.run(["cc", *WARNINGS, *flags, "-c", source, "-o", "m.o"], folder, "compiling")
+    listed = tools.run(["nm", "--defined-only", "-f", "posix", "m.o"], folder, "nm")
+    symbols = {line.split()[0] for line in listed.splitlines()}
+    texts = (path.read_text() for path in folder.glob("*.[ch]"))
+    macros = {m for t in texts for m in re.findall(r"^\s*#\s*define (\w+)", t, re.MULTILINE)}
+    return {symbol for symbol in symbols if not symbol.startswith(".")} | macros
+
+
+@pytest.mark.parametrize("network_of", [nibbles, network])
+def test_every_name_has_it(network_of: object, tmp_path: Path) -> None:
+    """Not one is left, whatever the kernels."""
+    graph = network_of()  # type: ignore[operator]
+    hardware = uno() if graph.name == "chain" else host()
+    folder = write(tmp_path, made(graph, hardware, "kws"))
+    found = names(folder, "kws.c", "-O1", "-fno-inline")
+    assert len(found) > 40 and {"kws_invoke", "KWS_ARENA_BYTES"} <= found
+    assert not [name for name in found if not name.lower().startswith("kws_")]
+    assert all(
+        path.name.startswith("kws") or path.suffix == ".json" for path in folder.glob("*.[chj]")
+    )
+    assert not re.search(r"\b(nn|NN)_", text_of(folder))
+
+
+def test_the_default_changes_nothing() -> None:
+    graph = nibbles()
+    files = generate(graph, Herringbone("slots").plan(graph, uno()), uno(), {})
+    assert Prefix().files(files) == files and Prefix().header == "model.h"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2net", "my-net", "Net", "nn__a", "_a", "a_", "naïve", "a" * 25, "a b", "kws\n"]
+)
+def test_refuses_what_is_no_prefix(text: str) -> None:
+    with pytest.raises(ThimbleError, match=r"codegen\.prefix=") as caught:
+        Prefix(text)
+    assert "try codegen.prefix=" in str(caught.value)
+    assert Prefix(str(caught.value).rpartition("=")[2])
+
+
+def test_refuses_a_prefix_that_makes_names_of_others() -> None:
+    graph, hardware = nibbles(), load_hardware()
+    files = {**made(graph, hardware, "nn"), **harness_sources(hardware)}
+    with pytest.raises(ThimbleError, match=r"codegen\.prefix=port: \w+ is another name already"):
+        Prefix("port").files(files)
+
+
+def test_folder_says_its_prefix(tmp_path: Path) -> None:
+    folder = write(tmp_path / "kws", made(nibbles(), uno(), "kws"))
+    assert prefix.of(folder) == Prefix("kws")
+    assert prefix.of(write(tmp_path / "nn", made(nibbles(), uno(), "nn"))) == Prefix()
+    write(folder, made(nibbles(), uno(), "other"))
+    with pytest.raises(ThimbleError, match="has 2 headers of networks, not one"):
+        prefix.of(folder)
+
+
+TWO = """
+#include "first.h"
+#include "second.h"
+#include <stdio.h>
+static uint8_t image[FIRST_INPUT_BYTES];
+int main(void) {
+    if (fread(image, 1, sizeof image, stdin) != sizeof image) return 1;
+    first_init();
+    first_feed(image, sizeof image);
+    if (fread(second_input(), 1, SECOND_INPUT_BYTES, stdin) != SECOND_INPUT_BYTES) return 2;
+    if (first_invoke() != FIRST_OK || second_invoke() != SECOND_OK) return 3;
+    fwrite(first_output(), sizeof(first_output_t), FIRST_OUTPUT_COUNT, stdout);
+    fwrite(second_output(), sizeof(second_output_t), SECOND_OUTPUT_COUNT, stdout);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-flto")], ids=" ".join)
+def test_two_networks_in_one_program(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """One of nibbles, one of bytes; what one computes is nothing to the other."""
+    first, second = nibbles(), network()
+    write(tmp_path, made(first, uno(), "first") | made(second, host(), "second") | {"main.c": TWO})
+    sources = ("first.c", "second.c", "main.c")
+    tools.run(["cc", *WARNINGS, *flags, *sources, "-o", "two"], tmp_path, "two networks")
+    images = frames(first, 3)[2:], frames(second, 3)[2:]
+    sent = images[0].astype(np.uint8).tobytes() + images[1].astype(np.int8).tobytes()
+    said = subprocess.run([tmp_path / "two"], input=sent, capture_output=True, check=True).stdout
+    wanted = first.outputs(images[0]).astype(np.int16), second.outputs(images[1]).astype(np.int8)
+    assert said == b"".join(each.tobytes() for each in wanted)
+
+
+def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
+    write(tmp_path / "a", made(nibbles(), uno(), "kws"))
+    write(tmp_path / "b", made(network(), host(), "kws"))
+    text = '#include "a/kws.h"\n#include "b/kws.h"\n'
+    done = subprocess.run(
+        ["cc", "-fsyntax-only", "-x", "c", "-"],
+        cwd=tmp_path,
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode and "KWS_MODEL_H: two networks have this prefix" in done.stderr
+
+
+@needs_avr
+@pytest.mark.parametrize("weights_in", ["sram", "stream"])
+def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path) -> None:
+    """What is measured finds its functions and variables, and so do checks of the build."""
+    graph, hardware = nibbles(), load_hardware(weights_in=weights_in)
+    plan = Herringbone("slots").plan(graph, hardware)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    sizes, cycles = [], []
+    for name in ("nn", "kws"):
+        folder = tmp_path / name
+        for file, content in Prefix(name).files(files).items():
+            artifacts.write_text(folder / "generated" / file, content)
+        size = builds.build(folder / "generated", folder / "build", hardware)
+        given = frames(graph, 3)
+        runs = simavr.run(folder / "build", vars(size), hardware, given.astype(np.uint8))
+        assert runs.outputs.tolist() == graph.outputs(given).reshape(3, -1).tolist()
+        sizes.append((size.sram_bytes, size.flash_bytes, sorted(size.sections)))
+        cycles.append((runs.layers, runs.layer_cycles.tolist(), runs.latency_cycles.tolist()))
+    assert sizes[0] == sizes[1] and cycles[0] == cycles[1]
+    assert "kws_arena" in size.ram_objects and "nn_invoke" in size.sections
+
+
+def test_python_finds_a_network_of_any_prefix(tmp_path: Path) -> None:
+    graph = network()
+    given = frames(graph, 3)
+    found = Predictor(made(graph, host(), "kws"), graph).predict(given.astype(np.int8))
+    assert np.array_equal(found, graph.outputs(given))
+
+
+def test_labels_are_strings_of_c() -> None:
+    """One for each output, whatever is in them."""
+    graph = nibbles()
+    output = graph.tensors[graph.output]
+    assert Options().labels_in_c(output) == [f'"{n}"' for n in range(4)]
+    labels = Options(labels=('a "b"', "c\\", "über 9", "what??/"))
+    text = ", ".join(labels.labels_in_c(output))
+    program = f"#include <stdio.h>\nint main(void) {{ const char *const l[] = {{{text}}};"
+    program += " for (int n = 0; n < 4; n++) puts(l[n]); return 0; }"
+    assert compiled_and_run(program) == list(labels.labels)
+    with pytest.raises(ThimbleError, match=r"codegen.labels has 2 names, the network 4 outputs"):
+        Options(labels=("yes", "no")).labels_in_c(output)
+    with pytest.raises(ThimbleError, match="a label is one line of text"):
+        Options(labels=("a\nb", "", "", "")).labels_in_c(output)
+
+
+def compiled_and_run(program: str) -> list[str]:
+    with tempfile.TemporaryDirectory() as name:
+        command = ["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"]
+        subprocess.run(command, input=program, cwd=name, check=True, text=True)
+        done = subprocess.run([Path(name) / "labels"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
