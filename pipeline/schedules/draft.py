@@ -81,6 +81,8 @@ class Draft:
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
         overlaps: what may lie over what it is made of.
+        apart: pairs of those that do not after all, since placement put them apart: kernels are
+            chosen as for any that do not overlap.
         frames: that are in flight together.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
@@ -97,6 +99,7 @@ class Draft:
     elsewhere: dict[str, Buffer] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
     overlaps: list[MayOverlap] = field(default_factory=list)
+    apart: frozenset[tuple[Key, Key]] = frozenset()
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

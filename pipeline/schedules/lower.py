@@ -90,14 +90,28 @@ def lay(
 ) -> Laid:
     """``regions`` one after the other.
 
+    Where something may lie over what it is made of, and ends up beside it, its kernel is chosen
+    again, and all placed again: few kernels, and not the fastest, work in place.
+
     Args:
         keep_input: the input is there until the end.
         scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
     """
-    draft = Draft(graph, hardware, scratch, accumulator_bits)
-    body = tuple(step for region in regions for step in region.steps(draft))
-    return _placed(draft, body, keep_input, effort)
+
+    def laid(apart: frozenset[tuple[Key, Key]]) -> Laid:
+        draft = Draft(graph, hardware, scratch, accumulator_bits, apart=apart)
+        body = tuple(step for region in regions for step in region.steps(draft))
+        return _placed(draft, body, keep_input, effort)
+
+    found, apart = laid(frozenset()), frozenset[tuple[Key, Key]]()
+    while more := _apart(found):
+        apart |= more
+        again = laid(apart)
+        if not scratch and again.cells > found.cells:
+            break
+        found = replace(again, placed=replace(again.placed, bound=found.bound))
+    return found
 
 
 def laid_at(
@@ -136,6 +150,25 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: st
     body = [step for region in regions for step in region.steps(draft)]
     needs = _needs(draft, body, keep_input=False, end=end or graph.output)
     return load(needs.profiles, needs.overlaps)
+
+
+def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
+    """What may share cells and does not."""
+
+    def taken(key: Key) -> range:
+        held, first = laid.draft.held[key[0]], laid.addresses[key]
+        if not held.rows:
+            return range(first, first + nibbles(held.buffer))
+        size = row_nibbles(held.buffer)
+        first += 0 if isinstance(held.buffer.map, Rows) else key[1] * size
+        return range(first, first + size)
+
+    pairs = ((taken(each.over), taken(each.under), each) for each in laid.draft.overlaps)
+    return frozenset(
+        (each.over, each.under)
+        for over, under, each in pairs
+        if over.stop <= under.start or under.stop <= over.start
+    )
 
 
 class _Needs(NamedTuple):

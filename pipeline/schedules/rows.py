@@ -116,8 +116,10 @@ def _made(draft: Draft, op: Operator, row: int) -> Step:
             continue
         under = source.keys[first : first + read[0].size] if source.rows else source.keys
         made = out.name, row if draft.held[out.name].rows else 0
-        draft.overlaps += (MayOverlap(made, key, gap) for key in under)
-        over.add(name)
+        may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
+        draft.overlaps += may
+        if may:
+            over.add(name)
     return draft.compute(op, out, box, over=over)
 
 

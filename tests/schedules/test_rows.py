@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.cost import timeline
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
@@ -14,19 +17,23 @@ from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.lower import Laid, lay, needed
 from pipeline.search.rows import on_demand
+from tests.codegen.cortex_m.support import core, twin
+from tests.codegen.int8.support import frames
 from tests.graphs import Net, random_graph
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
 
-def laid(graph: Graph, streamed: bool = False) -> Laid:
+def laid(
+    graph: Graph, streamed: bool = False, hardware: Hardware = BOARD, scratch: bool = False
+) -> Laid:
     image = graph.input
     begin = rows.Streamed(image) if streamed else rows.Resident(image)
     present, arriving = ([], image) if streamed else ([image], "")
     order = on_demand(graph, needed(graph), present, graph.output, arriving)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
-    return lay(regions, graph, BOARD, scratch=False)
+    return lay(regions, graph, hardware, scratch=scratch)
 
 
 def exact(plan: Plan, graph: Graph) -> bool:
@@ -99,3 +106,39 @@ def test_a_mean_takes_rows_as_they_come() -> None:
     assert exact(plan, graph)
     parts = [s for s in statements(plan) if isinstance(s, Compute) and s.partial]
     assert len(parts) == 16
+
+
+@pytest.mark.parametrize("seed", quick(2, range(8)))
+def test_rows_apart_from_what_they_are_made_of_have_fast_kernels(seed: int, tmp_path: Path) -> None:
+    """Only those that lie over it go pixel by pixel; the generator finds the same."""
+    rng = np.random.default_rng(seed)
+    net = Net((9, 7, 4), rng)
+    net.conv(8)
+    net.depthwise()
+    net.conv(8, (1, 1))
+    net.conv(12, (1, 1))
+    net.maximum((2, 2), stride=(2, 2))
+    graph = net.graph()
+    plan = laid(graph, hardware=core(), scratch=True).plan("rows")
+    verify(plan, graph)
+    over = set[bool]()
+    for step in statements(plan):
+        if isinstance(step, Compute) and step.op.startswith("conv"):
+            shared = overlap(plan, step)
+            assert shared or step.kernel.startswith("cortex_m."), step
+            over.add(shared)
+    assert False in over
+    native = twin(tmp_path, graph, plan)
+    given = frames(graph, 3, seed)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+def overlap(plan: Plan, step: Compute) -> bool:
+    """Whether it writes what it reads."""
+    named = [(piece, plan.buffer[piece.buffer]) for piece in (step.out, *step.ins)]
+    written, *read = (
+        set(buffer.cells(piece.box(buffer.shape, {})).reshape(-1).tolist())
+        for piece, buffer in named
+        if buffer.role == "activation"
+    )
+    return any(written & cells for cells in read)

@@ -61,6 +61,8 @@ class View:
 
     @property
     def pointer(self) -> Argument:
+        if self.constant and self.offset.known:  # as another than those into the arena
+            return Argument(f"&{self.array}[{self.offset}]")
         cast = f"({self.type} *)" if self.type != "uint8_t" and not self.constant else ""
         return Argument(f"{cast}&{self.array}[{PLACE}]", self.offset)
 
