@@ -1,4 +1,5 @@
-"""Stage generate: graph and plan -> generated/, self-contained C for the board and the host."""
+"""Stage generate: graph and plan -> generated/, self-contained C for the board and the host, and an
+image for the card that the plan swaps with, if it does."""
 
 import hashlib
 import json
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
+from pipeline.codegen.card import image as card_image
 from pipeline.codegen.options import Options
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
@@ -30,11 +32,14 @@ def main() -> None:
         "config": hashlib.sha256(settings).hexdigest()[:16],
     }
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
+    swaps = card_image.needed(plan)
     made = generate(graph, plan, hardware, provenance, options)
-    files = options.names.files({**made, **harness_sources(hardware)})
+    files = options.names.files({**made, **harness_sources(hardware, swaps)})
     shutil.rmtree(OUTPUT, ignore_errors=True)
     for name, content in files.items():
         artifacts.write_text(OUTPUT / name, content)
+    if swaps:
+        card_image.Image(graph, plan).write(OUTPUT / card_image.NAME)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,10 @@ enum frame_status {
     FRAME_UNKNOWN = 4,    /* no such command */
     FRAME_INCOMPLETE = 5, /* the network has not had its whole input */
     FRAME_CORRUPT = 6,    /* the network found its canary overwritten */
-    FRAME_NO_PARAMETERS = 7 /* none have been loaded, or not this network's */
+    FRAME_NO_PARAMETERS = 7, /* none have been loaded, or not this network's */
+    FRAME_NO_CARD = 8,       /* none answers */
+    FRAME_OTHER_CARD = 9,    /* too small, or without this network's image */
+    FRAME_CARD_FAILED = 10   /* a transfer did */
 };
 
 /* One byte of RFC 1662's FCS (polynomial x^16 + x^12 + x^5 + 1, bits reflected), by nibbles

@@ -86,6 +86,14 @@ static uint8_t infer(void) {
         return FRAME_NO_PARAMETERS;
     }
 #endif
+#ifdef NN_CARD_BLOCKS
+    if (status == NN_NO_CARD || status == NN_OTHER_CARD) {
+        return status == NN_NO_CARD ? FRAME_NO_CARD : FRAME_OTHER_CARD;
+    }
+    if (status == NN_CARD_FAILED) {
+        return FRAME_CARD_FAILED;
+    }
+#endif
     return status == NN_OK ? FRAME_OK : status == NN_CORRUPT ? FRAME_CORRUPT : FRAME_INCOMPLETE;
 }
 

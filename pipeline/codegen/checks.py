@@ -13,15 +13,13 @@ from pipeline.plan.vocabulary import Plan
 def check(graph: Graph, plan: Plan) -> None:
     """
     Raises:
-        ThimbleError: for a plan of another graph, of several tracks or frames, whose output is
-            smaller than bytes, or whose memories are no arena and constants beside it.
+        ThimbleError: for a plan of another graph, of several frames, whose output is smaller than
+            bytes, or whose memories are no arena and constants beside it, or on a card.
     """
     if plan.graph != graph.name:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
     if plan.frames > 1:
         raise ThimbleError(f"generated code computes one frame at a time, not {plan.frames}")
-    if sum(bool(track.steps) for track in plan.tracks) != 1:
-        raise ThimbleError("generated code runs one track of steps")
     output = graph.tensors[graph.output]
     if output.dtype.bits < 8:
         raise ThimbleError(
@@ -32,10 +30,11 @@ def check(graph: Graph, plan: Plan) -> None:
 
 
 def arena_memory(plan: Plan) -> str:
-    """The one memory that activations live in, apart from an input that streams in."""
+    """The one memory that activations live in, apart from an input that streams in, and a card."""
     kinds = {name: memory.kind for name, memory in plan.memory.items()}
     streams = {name for name in plan.resident if kinds[plan.buffer[name].memory] == "stream"}
-    names = {b.memory for b in plan.buffers if b.role != "constant" and b.name not in streams}
+    apart = streams | {b.name for b in plan.buffers if kinds[b.memory] == "block"}
+    names = {b.memory for b in plan.buffers if b.role != "constant" and b.name not in apart}
     if len(names) != 1 or kinds[min(names)] != "ram":
         raise ThimbleError(
             f"generated code has one arena in RAM, the plan uses {', '.join(sorted(names))}"
@@ -51,7 +50,7 @@ def _check_constants(plan: Plan) -> None:
     """Above the arena, or in flash."""
     arena, size = arena_memory(plan), arena_bytes(plan)
     for buffer in plan.buffers:
-        if buffer.role != "constant":
+        if buffer.role != "constant" or plan.memory[buffer.memory].kind == "block":
             continue
         first = buffer.extent[0] / 2
         if plan.memory[buffer.memory].kind not in ("ram", "rom"):

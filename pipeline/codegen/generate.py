@@ -10,6 +10,8 @@ from math import ceil, prod
 from pipeline.codegen import arrival, checks, result
 from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
+from pipeline.codegen.card import tracks
+from pipeline.codegen.card.code import Card
 from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
@@ -33,6 +35,9 @@ HEADERS = {
     "nn_memory.h": "frame/nn_memory.h",
 }
 """Where those that a program may include are."""
+
+STORAGE = ("storage.h", "storage.c", "block_device.h")
+"""What a program with a card has besides; a device is the port's."""
 
 
 def generate(
@@ -66,16 +71,19 @@ def generate(
         )
     checks.check(graph, plan)
     program = Program(graph, plan, hardware)
-    (steps,) = (track.steps for track in plan.tracks if track.steps)
-    coming, rest = arrival.split(program, steps)
+    computing, moving = tracks.split(plan)
+    card = Card(program, moving) if moving else None
+    coming, rest = card.begin(computing) if card else arrival.split(program, computing.steps)
     emit(program, rest)
-    output_byte = result.place(program)
+    output_byte = card.end() if card else result.place(program)
     coming = arrival.finished(program, coming)
     lines = [line() for line in program.lines]
     tape = tapes.tape(lines)
-    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape))
+    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape), card)
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
-    header = _header(program, coming, provenance, options)
+    if card:
+        included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
+    header = _header(program, coming, provenance, options, card)
     files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
         said = {"feed": coming.step, "invoke": program.steps}
@@ -84,7 +92,12 @@ def generate(
 
 
 def _source(
-    program: Program, coming: Arrival, output_byte: int, tape: Tape, statements: list[str]
+    program: Program,
+    coming: Arrival,
+    output_byte: int,
+    tape: Tape,
+    statements: list[str],
+    card: Card | None,
 ) -> str:
     windows = code.parts(program.windows)
     kernels = [kernel.code() for kernel in program.kernels.values()]
@@ -102,6 +115,7 @@ def _source(
         windows=windows,
         kernels=kernels,
         coming=coming,
+        card=card.source() if card else "",
         tape=tape.code(),
         resumes=bool(program.takes),
         statements=statements,
@@ -110,7 +124,11 @@ def _source(
 
 
 def _header(
-    program: Program, coming: Arrival, provenance: Mapping[str, str], options: Options
+    program: Program,
+    coming: Arrival,
+    provenance: Mapping[str, str],
+    options: Options,
+    card: Card | None,
 ) -> str:
     graph, plan, hardware = program.graph, program.plan, program.hardware
     made_of = sorted(provenance.items())
@@ -142,4 +160,5 @@ def _header(
         weights_in_ram=in_ram,
         macs=graph.macs,
         parameters=parameters.Image.of(program.windows),
+        card=card.image if card else None,
     )

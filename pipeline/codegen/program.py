@@ -62,6 +62,7 @@ class Program:
         headers: of ours that the program includes.
         takes: where it waits for a piece of the input: places of the arena, see ``streamed``.
         resting: C names of loop variables that outlive such a wait.
+        counters: their numbers by name, where another track runs beside this one.
     """
 
     graph: Graph
@@ -81,6 +82,7 @@ class Program:
         self.headers: set[str] = set()
         self.takes: list[Take] = []
         self.resting: list[str] = []
+        self.counters: dict[str, int] = {}
         self.places = Places()
         self.orders = Lines()
         self.permutations = Permutations()
@@ -92,12 +94,18 @@ class Program:
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
-        """The place that a slice lies in; a loop that chooses among several is unrolled."""
+        """The place that a slice lies in; where a loop chooses among several, the first, with all
+        the others: ``shift`` says how far the chosen one lies behind it."""
         buffer = self.plan.buffer[piece.buffer]
-        if buffer.copies == 1:
-            return buffer
-        assert isinstance(piece.copy, int)
-        return buffer.at(piece.copy)
+        return buffer.at(piece.copy) if isinstance(piece.copy, int) else buffer
+
+    def shift(self, piece: Slice) -> Value:
+        """Bytes from where its ``buffer`` begins."""
+        if isinstance(piece.copy, int):
+            return Value()
+        buffer = self.plan.buffer[piece.buffer]
+        number = values.of(piece.copy, self.loops) % buffer.copies
+        return number * (buffer.copy_stride // 2)
 
     def box(self, piece: Slice) -> tuple[Span, ...]:
         shape = self.buffer(piece).shape
@@ -196,7 +204,7 @@ class Program:
             for piece in (one, other)
             if all(part.start.known and part.extent.known for part in self.box(piece))
         ]
-        if len(boxes) < 2:
+        if len(boxes) < 2 or max(first.copies, second.copies) > 1:
             return False
         written, read = (b.cells(tuple(x)) for b, x in zip((first, second), boxes, strict=True))
         return not bool(np.isin(written, read).any())
@@ -208,7 +216,7 @@ class Program:
         key = (one.name, one.extent, other.name, other.extent)
         if key not in self._apart:
             disjoint = not one.meets(other)
-            if not disjoint:
+            if not disjoint and one.copies == other.copies == 1:
                 shared = np.isin(one.cells(one.box), other.cells(other.box))
                 disjoint = not bool(shared.any())
             self._apart[key] = disjoint

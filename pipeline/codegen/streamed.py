@@ -47,7 +47,7 @@ def counts(program: Program, step: Compute | Clear | Finish | Move) -> bool:
     """Whether its place in the arena is linear in the loops around it."""
     assert isinstance(step, Move)
     buffer = program.buffer(step.dst)
-    if not isinstance(buffer.map, Affine):
+    if not isinstance(buffer.map, Affine) or not isinstance(step.dst.copy, int):
         return False
     parts = zip(step.dst.lo, step.dst.size, buffer.map.rings, strict=True)
     return all(not ring or _start(lo).stays_in(ring, size) for lo, size, ring in parts)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.checks import arena_memory
+from pipeline.codegen.int8 import values
 from pipeline.codegen.int8.values import Span
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
@@ -18,7 +19,6 @@ from pipeline.plan.vocabulary import (
     Clear,
     Compute,
     Finish,
-    Lin,
     Loop,
     Move,
     Signal,
@@ -43,11 +43,25 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
                 for n in range(count):
                     emit(program, (bound(inner, {var: n}) for inner in body))
             case Signal() | Wait():
-                pass  # one track runs in order
+                _in_step(program, step)
             case _:
                 _unless_empty(program, step)
         if len(program.lines) > MOST_STATEMENTS:
             raise ThimbleError("the plan has too many steps to generate code for")
+
+
+def _in_step(program: Program, step: Signal | Wait) -> None:
+    """With another track; one alone runs in order."""
+    if not program.counters:
+        return
+    counter = program.counters[step.counter]
+    if isinstance(step, Signal):
+        program.line(f"nn_signal({counter});")
+    else:
+        least = values.of(step.at_least, program.loops)
+        program.line(f"if (!nn_await({counter}, {least})) {{")
+        program.line("    return nn_card.status;")
+        program.line("}")
 
 
 def _inside(loop: Loop) -> Iterator[Working]:
@@ -70,8 +84,6 @@ def _counts(program: Program, step: Step) -> bool:
         return counting
     if isinstance(step, Signal | Wait):
         return True
-    if any(isinstance(piece.copy, Lin) for piece in touched(step)):
-        return False  # which place of a buffer it is has to be known
     if streamed.waits(step, program):
         return streamed.counts(program, step)
     return kernel_sets.counts(program, step)

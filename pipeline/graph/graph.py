@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +132,7 @@ class Graph:
         except (KeyError, TypeError, AttributeError) as error:
             raise ThimbleError(f"{folder / 'graph.json'} is damaged: {error}") from None
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """A short hash of structure and constants, for provenance."""
         digest = hashlib.sha256(repr((self.tensors, self.operators)).encode())

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import cortex_m, native, toolchain
+from pipeline.targets import card, cortex_m, native, toolchain
 from pipeline.targets.harness import check_reply
 from pipeline.targets.toolchain import Size
 
@@ -32,4 +32,5 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             f"{', '.join(BUILDS)}"
         )
     check_reply(generated / prefix.of(generated).header)
+    card.carry(generated, output)
     return BUILDS[hardware.core](generated, output, hardware)

@@ -14,7 +14,7 @@ from pathlib import Path
 from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, MemoryRegion
-from pipeline.targets import cortex_m_board, elf, machines, thumb_stack, toolchain, tools
+from pipeline.targets import card, cortex_m_board, elf, machines, thumb_stack, toolchain, tools
 from pipeline.targets.avr_stack import Bound
 from pipeline.targets.machines import DESK_BYTES, OUTSIDE_BYTES, Machine
 from pipeline.targets.toolchain import Size
@@ -46,7 +46,8 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     machine = machines.machine(hardware)
     for command in (tool.compiler, tool.objdump):
         tools.require(command, tool.package, f"builds for {hardware.title}")
-    flags = (*tool.flags, f"-DPORT_TIMER={machine.timer:#x}u", f"-DPORT_TICK={machine.tick_ns}u")
+    flags = (*tool.flags, f"-DPORT_TIMER={machine.timer:#x}u", f"-DPORT_TICK={machine.tick_ns}u",
+             *card.flags(hardware, machine.tick_ns))  # fmt: skip
     target = output / "firmware.elf"
     with toolchain.objects(generated, output, tool.compiler, flags) as objects:
         common = (*flags, "-nostartfiles", f"-T{(generated / SCRIPT).resolve()}")

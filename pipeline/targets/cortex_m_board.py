@@ -10,7 +10,7 @@ from pipeline.hardware import Hardware, Uart
 from pipeline.targets import tools
 from pipeline.targets.machines import Machine
 
-HARNESS = ("main.c", "start_cortex_m.c", "protect_cortex_m.c")
+HARNESS = ("main.c", "start_cortex_m.c", "protect_cortex_m.c", "cortex_m_device.c")
 """What is compiled anew."""
 
 MORE_BYTES = 32
@@ -31,6 +31,8 @@ def own(hardware: Hardware) -> Machine | None:
 def recompile(generated: Path, objects: Path, flags: tuple[str, ...], hardware: Hardware) -> None:
     """The harness for the board, in place of the simulated machine's in the folder ``objects``."""
     for name in HARNESS:
+        if not (generated / name).exists():
+            continue  # without a card
         command = [hardware.toolchain.compiler, *flags, *uart_flags(hardware), "-I.", "-c", name]
         command += ["-o", str(objects / f"{name}.o")]
         tools.run(command, generated, f"compiling {name} for the board")

@@ -16,11 +16,18 @@ MOST_REPLY_BYTES = 0xFFFF
 OUTPUTS = re.compile(r"^#define \w+_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
 
 
-def harness_sources(hardware: Hardware) -> dict[str, str]:
+DEVICE = "_device.c"
+"""How the names of files for a card end."""
+
+
+def harness_sources(hardware: Hardware, swaps: bool = False) -> dict[str, str]:
     """Text by file name: main loop, frames, the ports for the board's core and for the host, and
     what the linker is told, where that is the port's.
 
     The host's port is always there: the same sources are compiled natively to check them.
+
+    Args:
+        swaps: the program needs a card.
 
     Raises:
         ThimbleError: when there is no port for ``hardware.core``.
@@ -32,8 +39,11 @@ def harness_sources(hardware: Hardware) -> dict[str, str]:
             f"hardware {hardware.name}: no firmware port for core {hardware.core!r}; have {known}"
         )
     folders = (FIRMWARE / "protocol", ports / HOST, ports / hardware.core)
-    files = (file for folder in folders for file in sorted(folder.iterdir()))
-    return {file.name: file.read_text() for file in files if file.suffix in (".c", ".h", ".ld")}
+    files = [file for folder in folders for file in sorted(folder.iterdir())]
+    files = [file for file in files if file.suffix in (".c", ".h", ".ld")]
+    if swaps:
+        files += sorted((FIRMWARE / "storage").glob(f"*{DEVICE}"))
+    return {file.name: file.read_text() for file in files}
 
 
 def check_reply(header: Path) -> None:

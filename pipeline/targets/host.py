@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.codegen.card.image import NAME
 from pipeline.errors import ThimbleError
 from pipeline.targets import parameters, protocol, tools
 from pipeline.targets.progress import counted
@@ -25,7 +26,9 @@ IMAGES_A_RUN = 250
 def talk(program: Path, stream: bytes) -> bytes:
     """Everything ``program`` answers to ``stream``. Raises ThimbleError when it crashes."""
     try:
-        done = subprocess.run([program.resolve()], input=stream, capture_output=True, check=False)
+        done = subprocess.run(
+            [program.resolve()], cwd=program.parent, input=stream, capture_output=True, check=False
+        )
     except OSError as error:
         raise ThimbleError(f"{program} does not start ({error}): run stage build again") from None
     if done.returncode:
@@ -51,6 +54,9 @@ def runnable(program: Path) -> Iterator[Path]:
         except OSError as error:
             raise ThimbleError(f"{program}: {error.strerror}: run stage build again") from None
         copy.chmod(0o700)
+        image = program.parent / NAME
+        if image.exists():  # which it does not change
+            (copy.parent / NAME).symlink_to(image.resolve())
         yield copy
 
 

@@ -35,11 +35,18 @@ class Status(IntEnum):
     INCOMPLETE = 5
     CORRUPT = 6
     NO_PARAMETERS = 7
+    NO_CARD = 8
+    OTHER_CARD = 9
+    CARD_FAILED = 10
 
 
 EXPLAINED = {
     Status.CORRUPT: " (its memory was overwritten)",
     Status.NO_PARAMETERS: " (load this network's parameters first)",
+    Status.NO_CARD: " (there is no card)",
+    Status.OTHER_CARD: " (the card is too small, or holds another network, plan or version, or not "
+    "all of the image: write card.img to it)",
+    Status.CARD_FAILED: " (the card failed)",
 }
 
 

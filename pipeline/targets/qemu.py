@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import machines, parameters, protocol, qemu_cycles, tools
+from pipeline.targets import card, machines, parameters, protocol, qemu_cycles, tools
 from pipeline.targets import qemu_faults as faults
 from pipeline.targets.cortex_m import ARENA
 from pipeline.targets.progress import counted
@@ -58,6 +58,7 @@ class Core:
         with tempfile.TemporaryDirectory(prefix="thimble.") as name:
             folder = Path(name)
             (folder / "requests").write_bytes(stream)
+            card.carry(self.elf.parent, folder)
             try:
                 done = subprocess.run(
                     command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,

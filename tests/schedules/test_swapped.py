@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import pytest
@@ -40,29 +41,32 @@ def row_by_row(graph: Graph, frames: int = 1, early: int = 0) -> Plan:
     """Rows come in, are computed and go out one by one; ``early``: transfers that a computation
     does not wait for though it should."""
     source, target = graph.tensors["input"], graph.tensors["conv2d0"]
+    kernel, read, made_of = graph.tensors["conv2d0.w"], source.shape[1:], target.shape[1:]
+    above = 4 * prod(read), -(-(4 * prod(read) + 2 * prod(made_of)) // 32) * 32
     windows = (
-        Window("in", source, 0, (4, 4, 2)),
-        Window("out", target, 64, (2, 4, 3)),
-        Window("w", graph.tensors["conv2d0.w"], 96, (3, 3, 3, 2)),
+        Window("in", source, 0, (4, *read)),
+        Window("out", target, above[0], (2, *made_of)),
+        Window("w", kernel, above[1], kernel.shape),
     )
-    weights = Act("load", "w", 0, tuple(Range(0, n) for n in (3, 3, 3, 2)))
+    weights = Act("load", "w", 0, tuple(Range(0, n) for n in kernel.shape))
     moving, computing = [Job(0, (weights,))], list[Job]()
     ready = list[int]()
     for turn in range(ROWS * frames):
         frame, row = divmod(turn, ROWS)
         for new in range(row + 1 if row else 0, min(row + 2, ROWS)):
             free = frame * ROWS + max(0, new - 2)
-            loaded = (Range(new, 1), Range(0, 4), Range(0, 2))
+            loaded = (Range(new, 1), *(Range(0, n) for n in read))
             moving.append(Job(free, (Act("load", "in", 0, loaded, frame),)))
         ready.append(len(moving))
-        made = (Range(row, 1), Range(0, 4), Range(0, 3))
+        made = (Range(row, 1), *(Range(0, n) for n in made_of))
         given = (("in", 0), ("w", 0))
         before = ready[turn - 1] + 1 if turn else 0  # the row before is stored behind it
         act = Act("make", "out", 0, made, frame, "conv2d0", given)
         computing.append(Job(max(ready[turn], before) - early, (act,)))
         moving.append(Job(turn + 1, (Act("store", "out", 0, made, frame),)))
     region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, computing, moving)
-    return laid_at([region], graph, board(256), 512, {}, frames).plan("test")
+    size = above[1] + -(-kernel.size // 256) * 256
+    return laid_at([region], graph, board(size), 2 * size, {}, frames).plan("test")
 
 
 @pytest.mark.parametrize("frames", [1, 3])

@@ -11,10 +11,13 @@ enum semihosting_operation {
     SEMIHOSTING_SAY = 0x04, /* SYS_WRITE0: a string, to standard error */
     SEMIHOSTING_WRITE = 0x05,
     SEMIHOSTING_READ = 0x06,
+    SEMIHOSTING_SEEK = 0x0A,
+    SEMIHOSTING_LENGTH = 0x0C,
     SEMIHOSTING_EXIT = 0x20 /* SYS_EXIT_EXTENDED */
 };
 
-enum semihosting_mode { SEMIHOSTING_TO_READ = 1, SEMIHOSTING_TO_WRITE = 5 }; /* "rb", "wb" */
+/* "rb", "r+b", "wb" */
+enum semihosting_mode { SEMIHOSTING_TO_READ = 1, SEMIHOSTING_TO_UPDATE = 3, SEMIHOSTING_TO_WRITE = 5 };
 
 #define SEMIHOSTING_APPLICATION_EXIT 0x20026u
 
@@ -41,6 +44,18 @@ static inline uint32_t semihosting_read(int32_t file, void *to, uint32_t bytes) 
 static inline uint32_t semihosting_write(int32_t file, const void *from, uint32_t bytes) {
     const uint32_t operands[] = {(uint32_t)file, (uint32_t)from, bytes};
     return (uint32_t)semihosting(SEMIHOSTING_WRITE, operands);
+}
+
+/* Negative where there is no byte `at`. */
+static inline int32_t semihosting_seek(int32_t file, uint32_t at) {
+    const uint32_t operands[] = {(uint32_t)file, at};
+    return semihosting(SEMIHOSTING_SEEK, operands);
+}
+
+/* Bytes of a file. */
+static inline uint32_t semihosting_length(int32_t file) {
+    const uint32_t operands[] = {(uint32_t)file};
+    return (uint32_t)semihosting(SEMIHOSTING_LENGTH, operands);
 }
 
 static inline uint32_t semihosting_close(int32_t file) {

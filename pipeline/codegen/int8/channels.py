@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.constants import Array
 from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.ending import Ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.values import Span
 from pipeline.codegen.int8.views import View
+from pipeline.codegen.int8.weights import Weights
 from pipeline.codegen.int8.window import WindowAxis
 from pipeline.errors import ThimbleError
 
@@ -25,7 +25,7 @@ def call(
     *,
     divide: int,
     zero: int,
-    weights: Array | None,
+    weights: Weights | None,
     weight_row: tuple[int, int],
     maximum: bool,
     opened: int,
@@ -34,8 +34,8 @@ def call(
     """
     Args:
         divide: output channel o reads input channel o // divide; 0: there is one input channel.
-        weights: the C array (kh, kw, c_out), or None to take the inputs as they are.
-        weight_row: its strides along kh and kw.
+        weights: a table of (1, kh, kw, c_out), or None to take the inputs as they are.
+        weight_row: the table's strides along kh and kw.
         opened: what sums (or maxima) begin with.
     """
     unit = job.unit()
@@ -51,7 +51,11 @@ def call(
         job.op.name,
         "int8/channels",
         about,
-        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {
+            "in": view,
+            **(weights.views if weights else {}),
+            "out": job.out((*job.box[:2], outs), ring_axes=2),
+        },
         {
             **window.named("y", job.box[0]),
             **window.named("x", job.box[1]),
@@ -61,6 +65,7 @@ def call(
             "in_y": view.box[0].start,
             "in_x": view.box[1].start,
             "in_c": view.box[2].start,
+            **(weights.values if weights else {}),
         },
         job.apart,
         "part" if job.partial else "",
@@ -70,7 +75,7 @@ def call(
         columns=axes[1],
         divide=divide,
         zero=zero,
-        weights=weights,
+        weights=weights and weights.array,
         weight_row=weight_row,
         maximum=maximum,
         opened=opened,

@@ -14,7 +14,7 @@ from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import Buffer, Compute, Slice
+from pipeline.plan.vocabulary import Compute, Slice
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,9 @@ class Job:
             raise ThimbleError(f"{self.op.name}: the plan's step does not read {tensor}")
         return piece
 
-    def constant_box(self, tensor: str) -> tuple[Span, ...]:
-        """The part of the constant ``tensor`` that the step reads.
-
-        Raises:
-            ThimbleError: when it is not where it was from the start.
-        """
-        piece = self.given(tensor)
-        if self.program.buffer(piece).role != "constant":
-            raise ThimbleError(
-                f"{self.op.name}: code for this core reads {tensor} where it is stored, the plan "
-                f"reads it from {piece.buffer}"
-            )
-        return self.program.box(piece)
+    def held(self, tensor: str) -> bool:
+        """Whether the step reads the constant ``tensor`` from a window of the arena."""
+        return self.program.buffer(self.given(tensor)).role != "constant"
 
     def in_flash(self, tensor: str) -> bool:
         buffer = self.program.buffer(self.given(tensor))
@@ -74,8 +64,7 @@ class Job:
         self, name: str, piece: Slice, box: Sequence[Span] | None = None, ring_axes: int = 0
     ) -> View:
         """A slice in the arena; ``box`` says which elements, if not those of the slice."""
-        buffer = self.program.buffer(piece)
-        return arena_view(self.program, name, buffer, box or self.program.box(piece), ring_axes)
+        return arena_view(self.program, name, piece, box or self.program.box(piece), ring_axes)
 
     def out(self, box: Sequence[Span] | None = None, ring_axes: int = 0) -> View:
         return self.view("out", self.step.out, box or self.box, ring_axes)
@@ -159,13 +148,16 @@ class Job:
 
 
 def arena_view(
-    program: Program, name: str, buffer: Buffer, box: Sequence[Span], ring_axes: int = 0
+    program: Program, name: str, piece: Slice, box: Sequence[Span], ring_axes: int = 0
 ) -> View:
+    """``box`` of the place that ``piece`` lies in."""
+    buffer = program.buffer(piece)
     if buffer.role == "constant":
         raise ThimbleError(f"{buffer.name}: code for this core does not move constants")
     signed = buffer.role == "accumulator" or program.graph.tensors[buffer.tensor].dtype.signed
     layout = program.places.layout(buffer)
     found = view(name, buffer, layout, ARENA, box, signed, ring_axes)
+    found = replace(found, offset=found.offset + program.shift(piece))
     if found.lookup and found.lookup.axes == 1 and box[0].most <= 1:
         return _one_row(found)
     return found

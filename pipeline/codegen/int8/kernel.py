@@ -120,6 +120,7 @@ class Kernel:
             total=expressions.total,
             centred=expressions.centred,
             source=views.get("in"),
+            held=views.get("weights"),
             out=views[WRITTEN],
             **self.shared,
         )

@@ -34,6 +34,8 @@ class Fast(Kernel):
         return f"cortex_m.{self.word}"
 
     def why_not(self, form: Form) -> str:
+        if any(name in form.parts for name in form.op.parameters):
+            return f"{self.name} reads weights in an order of its own, which no window has"
         narrow = all(form.graph.tensors[name].dtype.bits == 8 for name in form.parts)
         return "" if narrow and self.can(form) else f"{self.name} is for {self.takes}"
 

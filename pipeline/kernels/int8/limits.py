@@ -63,7 +63,11 @@ def _of_windows(form: Form) -> Iterator[str]:
         yield "code for this core ends padded averages in one step"
     for name, part in form.parts.items():
         for axis, around in enumerate(part.around):
-            if around and (axis > 1 or len(part.around) < 3):
+            if name in op.parameters:  # rows, and of a part of sums the channels
+                followed = axis == 0 or (form.partial and axis == len(part.around) - 1)
+            else:
+                followed = axis < 2 and len(part.around) > 2
+            if around and not followed:
                 yield f"code for this core cannot follow the ring of {name} along axis {axis} here"
 
 

@@ -10,13 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.codegen import generate
+from pipeline.codegen.card import image
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware, Memory
+from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
 from tests.strategies.chains import board
 
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+DEVICE = ROOT / "firmware" / "storage" / "file_device.c"
+"""The card of a plan that swaps."""
+
 WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
 
 MAIN = r"""
@@ -108,23 +113,41 @@ class Native:
         self.graph = graph
         folder.mkdir(parents=True, exist_ok=True)
         self.files = files or generate(graph, plan, host(), {})
-        for name, content in {**self.files, "main.c": MAIN}.items():
+        written = {**self.files, "main.c": MAIN}
+        self.card = folder / image.NAME
+        if image.needed(plan):
+            written[DEVICE.name] = DEVICE.read_text()
+            image.Image(graph, plan).write(self.card)
+        for name, content in written.items():
             (folder / name).write_text(content)
         self.program = folder / "program"
         flags = SANITIZERS if sanitize else ("-O2",)
-        command = ["cc", *WARNINGS, *flags, "model.c", "main.c", "-o", "program"]
+        compiled = sorted(name for name in written if name.endswith(".c"))
+        command = ["cc", *WARNINGS, *flags, *compiled, "-o", "program"]
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:3000]
 
     def __call__(self, frames: IntArray) -> IntArray:
         """(n, *input shape) -> (n, *output shape)."""
+        status, found = self.run(frames)
+        assert status == 0
+        return found
+
+    def run(self, frames: IntArray) -> tuple[int, IntArray]:
+        """The status that the program ends with, see MAIN, and the outputs until then."""
         tensors = self.graph.tensors
         source, target = tensors[self.graph.input], tensors[self.graph.output]
         data = frames.astype(str(source.dtype)).tobytes()
-        done = subprocess.run([str(self.program)], input=data, capture_output=True, check=False)
-        assert done.returncode == 0, (done.returncode, done.stderr.decode()[-2000:])
+        done = subprocess.run(
+            [str(self.program)],
+            cwd=self.program.parent,
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+        assert not done.stderr, (done.returncode, done.stderr.decode()[-2000:])
         values = np.frombuffer(done.stdout, np.dtype(str(target.dtype)))
-        return values.astype(np.int64).reshape(-1, *target.shape)
+        return done.returncode, values.astype(np.int64).reshape(-1, *target.shape)
 
 
 def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:

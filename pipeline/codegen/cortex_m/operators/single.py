@@ -18,6 +18,7 @@ from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
 from pipeline.codegen.int8.values import whole
+from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
@@ -55,7 +56,7 @@ def by_taps(job: Job) -> None:
         kernel=kernel,
         depth=depth,
         widen="s8" if source.dtype.signed else "u8",
-        weights=conv2d.table(job, op, "weights"),
+        weights=table(job, op),
         less=constants.add(
             op.name, "less", "int32_t", less, f"{op.name}: what the zero point adds to each tap"
         ),
@@ -93,7 +94,7 @@ def by_rows(job: Job) -> None:
         out_rows=job.target.shape[0],
         out_columns=job.target.shape[1],
         widen="s8" if source.dtype.signed else "u8",
-        weights=conv2d.table(job, op, "weights"),
+        weights=table(job, op),
         table=job.program.constants.add(
             op.name, "ends", "int32_t", np.concatenate(ends, axis=1),
             f"{op.name}: for each channel what sums begin with, how they end, and what the zero "
@@ -135,7 +136,7 @@ def in_strips(job: Job) -> None:
         kind_of=[n for n, kind in enumerate(found) for _ in range(kind.first, kind.stop)],
         strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
         widen="s8" if source.dtype.signed else "u8",
-        weights=conv2d.table(job, op, "weights"),
+        weights=table(job, op),
         table=job.program.constants.add(
             op.name, "ends", "int32_t", np.concatenate(rows, axis=1),
             f"{op.name}: for each channel what sums begin with, how they end, and what the zero "

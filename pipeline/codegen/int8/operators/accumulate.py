@@ -53,6 +53,7 @@ def compute(
         job.partial
         and job.apart
         and not view.torn
+        and not job.held(name)
         and op.groups == 1
         and regular
         and covered

@@ -5,8 +5,7 @@ One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
 
 from __future__ import annotations
 
-from pipeline.codegen.constants import Array
-from pipeline.codegen.int8 import window
+from pipeline.codegen.int8 import weights, window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import accumulate, depthwise
@@ -18,8 +17,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Conv2d)
-    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
-    count, kernel_h, kernel_w, depth = weights.shape
+    source = job.tensor(op.inputs[0])
+    count, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
     if depth == 1:
         return depthwise.compute(job)
     piece = job.given(source.name)
@@ -32,9 +31,14 @@ def compute(job: Job) -> None:
     if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
         return
     full = channels.start.known and channels.extent.known and channels.extent.const == depth
+    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])))
+    held = read.window
+    if held and held.strides[3] != 1:
+        raise ThimbleError(f"{op.name}: code for this core reads weights side by side")
     # taps of one row side by side, channels and all: one loop
     row_wise = (
-        full and op.groups == 1 and op.dilation[1] == 1 and not view.rings[1]
+        full and (held is None or held.strides[2] == depth)
+        and op.groups == 1 and op.dilation[1] == 1 and not view.rings[1]
         and (view.strides[1], view.strides[2]) == (depth, 1) and not view.torn
         and (job.partial or not columns.vacant)
     )  # fmt: skip
@@ -50,7 +54,7 @@ def compute(job: Job) -> None:
         op.name,
         "int8/conv2d",
         words,
-        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=2)},
         {
             **window.named("y", job.box[0]),
             **window.named("x", job.box[1]),
@@ -62,6 +66,7 @@ def compute(job: Job) -> None:
             "in_y": view.box[0].start,
             "in_x": view.box[1].start,
             "in_c": view.box[2].start,
+            **read.values,
         },
         job.apart,
         "part" if job.partial else "",
@@ -75,7 +80,7 @@ def compute(job: Job) -> None:
         outs_per_group=0 if op.groups == 1 else count // op.groups,
         cut=cut,
         zero=source.zero_point,
-        weights=table(job, op, "weights"),
+        weights=read.array,
         ending=None if job.partial else ending(job.program, op),
         pixel=outs.most if pixel else 0,
     )
@@ -88,27 +93,17 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
     """
     source = job.tensor(op.inputs[0])
     plain = (whole(source.shape[0]), whole(source.shape[1]))
-    weights = job.constant_box(op.parameters[0])
+    held = job.program.box(job.given(op.parameters[0]))
     if not job.partial:
         return plain, whole(depth), job.box[2]
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    if not (weights[1].covers(whole(kernel_h)) and weights[2].covers(whole(kernel_w))):
+    if not (held[1].covers(whole(kernel_h)) and held[2].covers(whole(kernel_w))):
         raise ThimbleError(f"{op.name}: code for this core takes a kernel's taps all at once")
     rows, columns, channels = job.program.box(job.given(source.name))
-    outs = job.box[2].within(weights[0])
+    outs = job.box[2].within(held[0])
     if op.groups == 1:
-        return (rows, columns), channels.within(weights[3]), outs
-    return (rows, columns), weights[3] if depth > 1 else whole(1), outs
-
-
-def table(job: Job, op: Conv2d, kind: str, axes: tuple[int, ...] = (0, 1, 2, 3)) -> Array:
-    """The weights as C holds them, with their axes (c_out, kh, kw, c_in) in the given order."""
-    name = op.parameters[0]
-    values = job.program.graph.constants[name].transpose(axes)
-    words = [("c_out", "kh", "kw", "c_in")[axis] for axis in axes]
-    return job.program.constants.add(
-        op.name, kind, "int8_t", values, f"{op.name}: {', '.join(words)}", job.in_flash(name)
-    )
+        return (rows, columns), channels.within(held[3]), outs
+    return (rows, columns), held[3] if depth > 1 else whole(1), outs
 
 
 def about(job: Job, op: Conv2d) -> str:

@@ -17,7 +17,7 @@ from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Buffer, Move, Slice
+from pipeline.plan.vocabulary import Move, Slice
 
 
 def concat(job: Job) -> None:
@@ -122,9 +122,10 @@ def move(program: Program, step: Move) -> None:
     source, target = program.buffer(step.src), program.buffer(step.dst)
     if source.bits != target.bits:
         raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
-    view, out = _piece(program, "in", source, step.src), _piece(program, "out", target, step.dst)
+    view, out = _piece(program, "in", step.src), _piece(program, "out", step.dst)
     name, apart = f"move {source.tensor}", program.apart(source, target)
     fixed = all(part.start.known and part.extent.known for part in out.box)
+    fixed = fixed and source.copies == target.copies == 1
     if fixed and not (apart or _in_one_piece(view, out)):
         box = tuple((part.start.const, part.stop.const) for part in out.box)
         taken, given = (first_bytes(buffer, box) for buffer in (source, target))
@@ -139,14 +140,15 @@ def _permute(program: Program, about: str, source: IntArray, target: IntArray, w
         program.line(call)
 
 
-def _piece(program: Program, name: str, buffer: Buffer, piece: Slice) -> View:
+def _piece(program: Program, name: str, piece: Slice) -> View:
+    buffer = program.buffer(piece)
     kind = program.plan.memory[buffer.memory].kind
     if kind != "ram":
         raise ThimbleError(
             f"{buffer.name}: code for this core moves data within RAM, the plan has it in "
             f"{buffer.memory} ({kind})"
         )
-    return arena_view(program, name, buffer, program.box(piece), ring_axes=3)
+    return arena_view(program, name, piece, program.box(piece), ring_axes=3)
 
 
 def _copy(program: Program, owner: str, about: str, view: View, out: View, apart: bool) -> None:

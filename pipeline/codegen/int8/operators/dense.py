@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.codegen.int8 import nest, window
+from pipeline.codegen.int8 import nest, weights, window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.values import Value
@@ -15,7 +15,7 @@ def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Dense)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    piece, held = job.given(source.name), job.constant_box(name)
+    piece, held = job.given(source.name), job.program.box(job.given(name))
     taken = job.program.box(piece)
     outs = job.box[0]
     if job.partial:
@@ -23,36 +23,32 @@ def compute(job: Job) -> None:
         outs = outs.within(held[0])
     view = job.view("in", piece, taken)
     shape = source.shape
-    steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    loops, counts = nest.nest([part.extent for part in taken], [view.strides, steps], [view])
-    first = Value(0)
-    for part, step in zip(taken, steps, strict=True):
-        first = first + part.start * step
-    weights = job.program.constants.add(
-        op.name,
-        "weights",
-        "int8_t",
-        job.program.graph.constants[name],
-        f"{op.name}: c_out, {', '.join(map(str, shape))}",
-        job.in_flash(name),
-    )
-    whole = not job.apart and job.unit()[0] > 1
+    read = weights.weights(job, op, (held[0], *taken), words=("c_out", *map(str, shape)))
+    extents, first = [part.extent for part in taken], Value(0)
+    if read.row:
+        loops, counts = nest.nest(extents, [view.strides, read.row.strides], [view, read.row])
+    else:
+        steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        loops, counts = nest.nest(extents, [view.strides, steps], [view])
+        for part, step in zip(taken, steps, strict=True):
+            first = first + part.start * step
+    at_once = not job.apart and job.unit()[0] > 1
     job.program.call(
         op.name,
         "int8/dense",
         f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
         + (", partial" if job.partial else ""),
-        {"in": view, "out": job.out((outs,))},
-        {**window.named("o", outs), **counts, "first": first},
+        {"in": view, **read.views, "out": job.out((outs,))},
+        {**window.named("o", outs), **counts, "first": first, **read.values},
         job.apart,
         "part" if job.partial else "",
         job.order,
         nest=loops,
         inputs=source.size,
         zero=source.zero_point,
-        weights=weights,
+        weights=read.array,
         ending=None if job.partial else ending(job.program, op),
-        all=outs.most if whole else 0,
+        all=outs.most if at_once else 0,
     )
 
 

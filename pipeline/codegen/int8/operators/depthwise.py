@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import channels, window
+from pipeline.codegen.int8 import channels, weights, window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
@@ -15,8 +15,8 @@ def compute(job: Job) -> None:
     """Output channel o reads input channel o // multiplier."""
     op = job.op
     assert isinstance(op, Conv2d)
-    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
-    count, kernel_h, kernel_w, _ = weights.shape
+    source = job.tensor(op.inputs[0])
+    count, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     inside, _, outs = conv2d.ranges(job, op, 1)
     given = job.program.box(job.given(source.name))[2]
     multiplier = count // op.groups
@@ -25,7 +25,8 @@ def compute(job: Job) -> None:
     view = job.view("in", job.given(source.name), ring_axes=2)
     if (view.strides[2] != 1 and not view.torn) and op.groups > 1 and multiplier > 1:
         raise ThimbleError(f"{op.name}: code for this core reads channels side by side")
-    table = conv2d.table(job, op, "weights", (3, 1, 2, 0))
+    box = job.program.box(job.given(op.parameters[0]))
+    read = weights.weights(job, op, box, axes=(3, 1, 2, 0))
     kernel = (kernel_h, kernel_w)
     axes = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
     channels.call(
@@ -37,7 +38,7 @@ def compute(job: Job) -> None:
         outs,
         divide=multiplier if op.groups > 1 else 0,
         zero=source.zero_point,
-        weights=table,
+        weights=read,
         weight_row=(kernel_w * count, count),
         maximum=False,
         opened=0,

@@ -16,11 +16,14 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.vocabulary import Buffer, Clear, Finish
 
+MOST_RINGS = 2
+"""Leading axes: rows and columns."""
+
 
 def clear(program: Program, step: Clear) -> None:
     op = program.operators[step.op]
     opened = 0 if op.combine == "add" else program.graph.tensors[op.output].dtype.minimum
-    out = arena_view(program, "out", program.buffer(step.acc), program.box(step.acc))
+    out = arena_view(program, "out", step.acc, program.box(step.acc), MOST_RINGS)
     fill(program, op.name, f"{op.name}: nothing added yet", out, opened, "clear")
 
 
@@ -31,7 +34,8 @@ def finish(program: Program, step: Finish) -> None:
     apart = program.apart(acc, target)
     if not apart and max(step.unit, default=1) > 1:
         _check_order(op.name, program, step)
-    view, out = arena_view(program, "in", acc, box), arena_view(program, "out", target, box)
+    view = arena_view(program, "in", step.acc, box, MOST_RINGS)
+    out = arena_view(program, "out", step.out, box, MOST_RINGS)
     end = ending(program, op, _rounded(program, op, acc))
     strides = [out.strides, view.strides]
     last = [0] * (len(box) - 1) + [1]
@@ -74,9 +78,8 @@ def _check_order(name: str, program: Program, step: Finish) -> None:
     Element n is stored at ``base + n * narrow`` and read at ``base + n * wide``, so a write never
     goes beyond what was read already.
     """
-    acc, target = program.buffer(step.acc), program.buffer(step.out)
-    view = arena_view(program, "in", acc, program.box(step.out))
-    out = arena_view(program, "out", target, program.box(step.out))
+    view = arena_view(program, "in", step.acc, program.box(step.out))
+    out = arena_view(program, "out", step.out, program.box(step.out))
     behind = (view.offset - out.offset).low >= 0 and view.bytes >= out.bytes
     if not behind or any(a < b for a, b in zip(view.strides, out.strides, strict=True)):
         raise ThimbleError(f"{name}: the plan's results overwrite sums still in use")

@@ -1,0 +1,29 @@
+/* Bytes of a card: one transfer at a time, which goes on while the caller does something else.
+ *
+ * Until a transfer is complete what is in `memory` may be anything, and must not be changed. */
+#ifndef THIMBLE_STORAGE_H
+#define THIMBLE_STORAGE_H
+
+#include <stdint.h>
+
+typedef enum {
+    STORAGE_OK,   /* nothing is under way */
+    STORAGE_BUSY, /* a transfer is */
+    STORAGE_FAILED
+} storage_status_t;
+
+typedef enum { STORAGE_READ, STORAGE_WRITE } storage_direction_t;
+
+/* Finds the card: STORAGE_OK or STORAGE_FAILED. */
+storage_status_t storage_open(void);
+
+/* Of storage_open's card. */
+uint32_t storage_blocks(void);
+
+/* Begins to move `bytes` bytes between byte `at` of the card and `memory`; nothing else may be under way. */
+storage_status_t storage_start(storage_direction_t direction, uint32_t at, uint8_t *memory, uint32_t bytes);
+
+/* Goes on with it, without waiting: to be called until it is not STORAGE_BUSY. */
+storage_status_t storage_poll(void);
+
+#endif

@@ -1,0 +1,110 @@
+"""C for a plan that swaps with a card: its second track, and how input and output pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.codegen.arrival import WHOLE, Arrival, counters, input_bytes
+from pipeline.codegen.card import tracks
+from pipeline.codegen.card.image import LAST_MAGIC, Image
+from pipeline.codegen.card.program import MOST_AXES, Code, Transfers
+from pipeline.codegen.checks import arena_bytes
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.plan.vocabulary import Buffer, Signal, Step, Track, Wait
+
+
+@dataclass
+class Card:
+    """The track ``moving`` of a program."""
+
+    program: Program
+    moving: Track
+
+    def __post_init__(self) -> None:
+        """
+        Raises:
+            ThimbleError: on a core that has no code for it.
+        """
+        hardware = self.program.hardware
+        if hardware.core == "avr":
+            raise ThimbleError(
+                f"no code for a card on core {hardware.core} ({hardware.name}) yet; try "
+                "hardware=stm32f746g_sd"
+            )
+        self.image = Image(self.program.graph, self.program.plan)
+        names = dict.fromkeys(
+            step.counter
+            for track in self.program.plan.tracks
+            for step in tracks.inside(track.steps)
+            if isinstance(step, Signal | Wait)
+        )
+        self.program.counters |= {name: number for number, name in enumerate(names)}
+
+    def begin(self, computing: Track) -> tuple[Arrival, Sequence[Step]]:
+        """How the input gets to the card, and the steps of the program.
+
+        Raises:
+            ThimbleError: where it begins elsewhere.
+        """
+        program, graph = self.program, self.program.graph
+        begins = [program.plan.buffer[name] for name in program.plan.resident]
+        buffer = next(b for b in begins if b.tensor == graph.input)
+        self._check(buffer)
+        size, block = input_bytes(graph.tensors[graph.input]), self.image.block_bytes
+        room = min(arena_bytes(program.plan), size)
+        source = render(
+            "frame/feed_card.c.j2",
+            at=self.image.at[buffer.name],
+            room=room // block * block or room,
+            **counters(program, graph.tensors[graph.input]),
+        )
+        program.line("nn_card_begin();")
+        return Arrival(source, *WHOLE), computing.steps
+
+    def end(self) -> int:
+        """The track runs to its end, and the output comes to the arena: the byte where it is."""
+        program = self.program
+        output = program.plan.buffer[program.plan.output]
+        self._check(output)
+        size = (output.extent[1] - output.extent[0]) // 2
+        if size > arena_bytes(program.plan):
+            raise ThimbleError(
+                f"generated code brings the output {output.tensor} to the arena, which has "
+                f"{arena_bytes(program.plan)} B of the {size} B that it needs"
+            )
+        program.line(f"if (!nn_card_end({self.image.at[output.name]}, {size})) {{")
+        program.line("    return nn_card.status;")
+        program.line("}")
+        return 0
+
+    def _check(self, buffer: Buffer) -> None:
+        if not tracks.on_card(self.program.plan, buffer.name):
+            raise ThimbleError(
+                f"{buffer.tensor}: generated code that swaps has input and output on the card, "
+                f"not in {buffer.memory}"
+            )
+
+    def source(self) -> str:
+        """
+        Raises:
+            ThimbleError: for transfers that it cannot express.
+        """
+        transfers = Transfers(self.image, self.program.counters)
+        code = transfers.code(self.moving.steps)
+        return render(
+            "frame/card.c.j2",
+            code=list(code),
+            codes=Code,
+            windows=transfers.windows,
+            axes=MOST_AXES,
+            depth=max(transfers.depth, 1),
+            counters=self.program.counters,
+            identity=list(self.image.identity()),
+            last_magic=list(LAST_MAGIC),
+            last=(self.image.blocks - 1) * self.image.block_bytes,
+            blocks=self.image.blocks,
+            block_bytes=self.image.block_bytes,
+        )

@@ -1,0 +1,160 @@
+"""What a card holds before the first inference: docs/swap.md has the layout.
+
+A header, the weights in the order in which they are first read, room for the feature maps, and a
+generation block, which is written last: without it the image was not written to its end.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from pipeline.codegen.card import tracks
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.serialize import plan_hash
+from pipeline.plan.vocabulary import Buffer, Move, Plan
+
+NAME = "card.img"
+MAGIC, LAST_MAGIC = b"THIMBLE\0", b"THIMEND\0"
+VERSION = 1
+IDENTITY = struct.Struct("<8sHHI8s8s")
+"""Magic, version, bytes of a block, blocks of the image, hashes of the graph and of the plan."""
+EXTENT = struct.Struct("<IIII")
+"""What it holds, its first block, how many they are, and the CRC-32 of its bytes (0: none yet)."""
+COUNT = struct.Struct("<I")
+CHECK = struct.Struct("<I")
+"""CRC-32 (IEEE 802.3) of the block's bytes before it, which it ends."""
+LEAST_BLOCK = 128
+"""Bytes that a header takes."""
+MOST_BYTES = 1 << 32
+WEIGHTS, MAPS = 1, 2
+
+
+class Extent(NamedTuple):
+    kind: int
+    first: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """Bytes count from the beginning of the image."""
+
+    graph: Graph
+    plan: Plan
+
+    @cached_property
+    def block_bytes(self) -> int:
+        """
+        Raises:
+            ThimbleError: where blocks are too small for a header.
+        """
+        memory = next(m for m in self.plan.memories if m.kind == "block")
+        if memory.granule_bytes < LEAST_BLOCK:
+            raise ThimbleError(
+                f"a card's image has blocks of {LEAST_BLOCK} B or more, the plan has "
+                f"{memory.granule_bytes} B"
+            )
+        return memory.granule_bytes
+
+    @cached_property
+    def weights(self) -> list[Buffer]:
+        """In the order of their first use."""
+        _, moving = tracks.split(self.plan)
+        assert moving is not None
+        moves = (step for step in tracks.inside(moving.steps) if isinstance(step, Move))
+        used = dict.fromkeys(step.src.buffer for step in moves)
+        found = [self.plan.buffer[name] for name in used]
+        return [buffer for buffer in found if buffer.role == "constant"]
+
+    @cached_property
+    def maps(self) -> list[Buffer]:
+        return [b for b in tracks.stored(self.plan) if b.role != "constant"]
+
+    @cached_property
+    def at(self) -> dict[str, int]:
+        """The byte where each buffer begins: weights one after the other, feature maps as far from
+        each other as the plan has them.
+
+        Raises:
+            ThimbleError: where bytes are counted in more than 32 bits.
+        """
+        top, found = self.block_bytes, dict[str, int]()
+        for buffer in self.weights:
+            found[buffer.name] = top
+            top += self._blocks(_bytes(buffer)) * self.block_bytes
+        lowest = min((b.extent[0] // 2 for b in self.maps), default=0)
+        shift = top - lowest // self.block_bytes * self.block_bytes
+        found |= {buffer.name: buffer.extent[0] // 2 + shift for buffer in self.maps}
+        highest = max((b.extent[1] // 2 + shift for b in self.maps), default=top)
+        if highest + 2 * self.block_bytes > MOST_BYTES:
+            raise ThimbleError(
+                f"generated code counts a card's bytes in 32 bits, the image has {highest:,}"
+            )
+        return found
+
+    @cached_property
+    def extents(self) -> tuple[Extent, ...]:
+        ends = {b.name: self.at[b.name] + _bytes(b) for b in (*self.weights, *self.maps)}
+        first = self._blocks(max((ends[b.name] for b in self.weights), default=self.block_bytes))
+        last = self._blocks(max((ends[b.name] for b in self.maps), default=first))
+        return Extent(WEIGHTS, 1, first - 1), Extent(MAPS, first, last - first)
+
+    @cached_property
+    def blocks(self) -> int:
+        return self.extents[-1].first + self.extents[-1].blocks + 1
+
+    def identity(self, magic: bytes = MAGIC) -> bytes:
+        """What the header, and with another magic the generation block, begin with."""
+        hashes = bytes.fromhex(self.graph.hash), bytes.fromhex(plan_hash(self.plan))
+        return IDENTITY.pack(magic, VERSION, self.block_bytes, self.blocks, *hashes)
+
+    def write(self, path: Path) -> None:
+        """The image as a file, whole or not at all; room for feature maps is a hole in it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            check = 0
+            file.seek(self.block_bytes)
+            for buffer in self.weights:
+                content = self._content(buffer)
+                check = crc32(content, check)
+                file.write(content)
+            table = [EXTENT.pack(*e, check if e.kind == WEIGHTS else 0) for e in self.extents]
+            listed = COUNT.pack(len(table)) + b"".join(table)
+            file.seek(0)
+            file.write(self._block(self.identity() + listed))
+            file.seek((self.blocks - 1) * self.block_bytes)
+            file.write(self._block(self.identity(LAST_MAGIC)))
+        part.replace(path)
+
+    def _content(self, buffer: Buffer) -> bytes:
+        """Its bytes, and zeros to the end of a block."""
+        dtype = self.graph.tensors[buffer.tensor].dtype
+        content = self.graph.constants[buffer.tensor].astype(np.dtype(str(dtype))).tobytes()
+        return content.ljust(self._blocks(len(content)) * self.block_bytes, b"\0")
+
+    def _block(self, content: bytes) -> bytes:
+        filled = content.ljust(self.block_bytes - CHECK.size, b"\0")
+        return filled + CHECK.pack(crc32(filled))
+
+    def _blocks(self, size: int) -> int:
+        return -(-size // self.block_bytes)
+
+
+def needed(plan: Plan) -> bool:
+    """Whether anything lies on a card."""
+    return bool(tracks.stored(plan))
+
+
+def _bytes(buffer: Buffer) -> int:
+    """All of its copies, and what may lie between them."""
+    low, high = buffer.extent
+    return (high - low) // 2

@@ -1,0 +1,57 @@
+"""Which track computes, and which moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipeline.errors import ThimbleError
+from pipeline.plan.vocabulary import Buffer, Loop, Move, Plan, Signal, Step, Track, Wait
+
+BYTE_BITS = 8
+
+
+def split(plan: Plan) -> tuple[Track, Track | None]:
+    """The track that computes, and the one that only moves to and from a card, if there is one.
+
+    Raises:
+        ThimbleError: for other tracks.
+    """
+    busy = [track for track in plan.tracks if track.steps]
+    moving = [track for track in busy if _only_moves(plan, track.steps)] if len(busy) > 1 else []
+    computing = [track for track in busy if track not in moving]
+    if len(computing) != 1 or len(moving) > 1:
+        raise ThimbleError(
+            "generated code runs one track that computes and one that moves to and from a card, "
+            f"the plan has {', '.join(track.name for track in busy) or 'none'}"
+        )
+    return computing[0], moving[0] if moving else None
+
+
+def stored(plan: Plan) -> list[Buffer]:
+    """What lies on the card."""
+    return [buffer for buffer in plan.buffers if on_card(plan, buffer.name)]
+
+
+def on_card(plan: Plan, buffer: str) -> bool:
+    return plan.memory[plan.buffer[buffer].memory].kind == "block"
+
+
+def inside(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps that are no loops, in the order in which they are written."""
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from inside(step.body)
+        else:
+            yield step
+
+
+def _only_moves(plan: Plan, steps: Sequence[Step]) -> bool:
+    return all(
+        isinstance(step, Signal | Wait) or (isinstance(step, Move) and _crosses(plan, step))
+        for step in inside(steps)
+    )
+
+
+def _crosses(plan: Plan, step: Move) -> bool:
+    """Whether one side is on the card."""
+    return on_card(plan, step.src.buffer) != on_card(plan, step.dst.buffer)

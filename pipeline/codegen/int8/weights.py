@@ -1,0 +1,81 @@
+"""Weights as portable kernels read them: a table of the whole tensor in the kernel's own order, or
+a window of the arena, whose elements are in the tensor's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pipeline.codegen.constants import Array
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.int8.views import View
+from pipeline.graph.operator import Operator
+
+NAME = "weights"
+"""Of the view of a window in the kernel."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """
+    Attributes:
+        array: what the kernel's code reads elements of.
+        views, values: what a call gives besides, of a window: where it begins, and at which output
+            channel and which of the last indices.
+    """
+
+    array: Array
+    views: dict[str, View] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def window(self) -> View | None:
+        return self.views.get(NAME)
+
+    @property
+    def row(self) -> View | None:
+        """Of the window, the weights of one output channel."""
+        held = self.window
+        return held and replace(
+            held, strides=held.strides[1:], rings=held.rings[1:], box=held.box[1:]
+        )
+
+
+OF_WINDOWS = ("c_out", "kh", "kw", "c_in")
+"""Axes of weights of convolutions."""
+
+
+def weights(
+    job: Job,
+    op: Operator,
+    box: Sequence[Span],
+    axes: tuple[int, ...] = (),
+    words: tuple[str, ...] = OF_WINDOWS,
+) -> Weights:
+    """
+    Args:
+        box: those that the step reads.
+        axes: of the tensor in the order in which a table has them, if not its own.
+        words: what the tensor's axes are.
+    """
+    name = op.parameters[0]
+    if not job.held(name):
+        return Weights(table(job, op, axes, words))
+    view = job.view(NAME, job.given(name), box, ring_axes=len(box))
+    starts = {f"{NAME}_o": view.box[0].start, f"{NAME}_c": view.box[-1].start}
+    return Weights(Array(NAME), {NAME: view}, starts)
+
+
+def table(
+    job: Job, op: Operator, axes: tuple[int, ...] = (), words: tuple[str, ...] = OF_WINDOWS
+) -> Array:
+    """All of them, see ``weights``."""
+    name = op.parameters[0]
+    values = job.program.graph.constants[name]
+    order = axes or tuple(range(values.ndim))
+    about = f"{op.name}: {', '.join(words[axis] for axis in order)}"
+    return job.program.constants.add(
+        op.name, NAME, "int8_t", values.transpose(order), about, job.in_flash(name)
+    )

@@ -1,0 +1,33 @@
+"""A card beside a firmware: its image on the way to a simulated one, and the time that it takes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pipeline.codegen.card.image import NAME
+from pipeline.hardware import Hardware
+from pipeline.plan.rates import Rates
+
+
+def carry(source: Path, folder: Path) -> None:
+    """A copy of the image in the folder ``source``, if there is one."""
+    if (source / NAME).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / NAME, folder / NAME)
+
+
+def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
+    """For the compiler: ticks of a simulated core's timer that a card's command and each of its
+    blocks take. The core counts an instruction a nanosecond, so that a cycle of the board's clock
+    is one: an instruction a cycle.
+    """
+    if not hardware.card.bytes:
+        return ()
+    rates, ticks = Rates.of(hardware), hardware.clock_hz / 1e6 / tick_ns
+    found = []
+    for word, each in (("READ", rates.read), ("WRITE", rates.write)):
+        block_us = hardware.card.block_bytes * each.byte_us + each.block_us
+        found.append(f"-DCARD_{word}_COMMAND_TICKS={round(each.command_us * ticks)}u")
+        found.append(f"-DCARD_{word}_BLOCK_TICKS={round(block_us * ticks)}u")
+    return tuple(found)

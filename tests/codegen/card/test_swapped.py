@@ -1,0 +1,178 @@
+"""Plans of two tracks as C: byte for byte what the graph computes, and not without waiting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.codegen.card import tracks
+from pipeline.errors import PlanError, ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Loop, Plan, Signal, Step, Wait
+from pipeline.search.swap.layers import layers
+from tests.codegen.card.support import planned, sources, swapped
+from tests.codegen.int8.support import Native, frames
+from tests.schedules.test_swapped import network, row_by_row
+from tests.strategies.swap.nets import Chain, alexnet, board, mobilenet, random_chain, vgg16
+from tests.tiers import quick
+
+SEEDS = (0, 3, 4, 9, 11, 12, 15)
+
+
+def elements(graph: Graph) -> int:
+    return sum(tensor.size for tensor in graph.tensors.values())
+
+
+def same(program: Native, count: int = 3) -> bool:
+    given = frames(program.graph, count)
+    status, found = program.run(given)
+    assert status == 0, status
+    return np.array_equal(found, program.graph.outputs(given))
+
+
+@pytest.mark.parametrize("seed", quick(SEEDS, (0, 9)))
+def test_computes_what_the_graph_does_when_it_is_searched(tmp_path: Path, seed: int) -> None:
+    graph = random_chain(seed)
+    plan = planned(graph, elements(graph) // 4)
+    verify(plan, graph)
+    assert same(swapped(tmp_path, graph, plan))
+
+
+@pytest.mark.parametrize("seed", quick(SEEDS, (3,)))
+def test_computes_what_the_graph_does_in_square_tiles(tmp_path: Path, seed: int) -> None:
+    graph = random_chain(seed)
+    total = elements(graph)
+    plan = planned(graph, total, scheduler="swapnn", buffer_bytes=max(200, total // 20))
+    assert same(swapped(tmp_path, graph, plan))
+
+
+def in_parts() -> tuple[Graph, Plan]:
+    """Input tiles are parts of the channels, so that sums are kept; weights lie in a ring whose
+    last axis goes round."""
+    chain = Chain("net", (3, 3, 30))
+    chain.conv(5, 3, 1, 1)
+    graph = chain.graph(np.random.default_rng(2))
+    return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=200)
+
+
+def test_sums_over_input_channels_are_kept_between_tiles(tmp_path: Path) -> None:
+    graph, plan = in_parts()
+    kinds = {type(step).__name__ for step in tracks.inside(plan.tracks[0].steps)}
+    assert {"Clear", "Finish", "Compute"} <= kinds
+    assert same(swapped(tmp_path, graph, plan))
+
+
+def test_the_same_as_the_interpreter_row_by_row(tmp_path: Path) -> None:
+    graph = network(np.random.default_rng(0))
+    plan = row_by_row(graph)
+    given = frames(graph, 4)
+    status, found = swapped(tmp_path, graph, plan).run(given)
+    expected = [interpret(plan, graph, frame).output for frame in given]
+    assert status == 0 and np.array_equal(found, expected)
+
+
+def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
+    """``steps`` whose wait number ``number`` is left out, in all turns of its loop."""
+    found, seen = list[Step](), 0
+    for step in steps:
+        if isinstance(step, Loop):
+            inner = sum(isinstance(s, Wait) for s in tracks.inside(step.body))
+            step = replace(step, body=without_waits(step.body, number - seen))
+            seen += inner
+        elif isinstance(step, Wait):
+            seen += 1
+            if seen - 1 == number:
+                continue
+        found.append(step)
+    return tuple(found)
+
+
+@pytest.mark.parametrize("track", [0, 1])
+def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int) -> None:
+    """Bytes arrive late, and their place is poison until then. Rows are of whole blocks, which
+    go straight to where they belong."""
+    chain = Chain("net", (9, 16, 32))
+    chain.conv(32, 3, 1, 1)
+    graph = chain.graph(np.random.default_rng(0))
+    plan = row_by_row(graph)
+    assert same(swapped(tmp_path / "whole", graph, plan))
+    given = frames(graph, 4)
+    expected = graph.outputs(given)
+    kept = plan.tracks[track]
+    waits = sum(isinstance(step, Wait) for step in tracks.inside(kept.steps))
+    wrong = list[bool]()
+    for number in range(waits):
+        broken = [*plan.tracks]
+        broken[track] = replace(kept, steps=without_waits(kept.steps, number))
+        bad = replace(plan, tracks=tuple(broken))
+        try:
+            verify(bad, graph)
+        except PlanError:
+            status, found = swapped(tmp_path / f"{number}", graph, bad).run(given)
+            wrong.append(status != 0 or not np.array_equal(found, expected))
+    assert any(wrong), wrong
+
+
+def test_a_wait_for_what_never_comes_ends(tmp_path: Path) -> None:
+    graph = network(np.random.default_rng(0))
+    plan = row_by_row(graph)
+    computing, moving = plan.tracks
+    endless = replace(computing, steps=(*computing.steps, Wait("io", 1000)))
+    program = swapped(tmp_path, graph, replace(plan, tracks=(endless, moving)))
+    status, _ = program.run(frames(graph, 2))
+    assert status == 6  # nn_invoke does not return NN_OK
+
+
+def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
+    graph = network(np.random.default_rng(0))
+    program, given = swapped(tmp_path, graph, row_by_row(graph)), frames(graph, 2)
+    whole = program.card.read_bytes()
+    assert program.run(given)[0] == 0
+    for damaged in (
+        whole[:-512],  # too small
+        whole[:-512] + bytes(512),  # not written to its end
+        bytes(512) + whole[512:],  # no header
+        whole[:16] + bytes(8) + whole[24:],  # another network's
+        whole[:24] + bytes(8) + whole[32:],  # another plan's
+    ):
+        program.card.write_bytes(damaged)
+        assert program.run(given)[0] == 2  # nn_init does not return NN_OK
+    program.card.unlink()
+    assert program.run(given)[0] == 2
+
+
+def test_weights_are_on_the_card_alone() -> None:
+    graph, plan = in_parts()
+    text = sources(graph, plan)["model.c"]
+    assert "int8_t nn_conv2d0_weights" not in text
+    assert not [line for line in text.splitlines() if "static const int8_t" in line]
+
+
+@pytest.mark.parametrize("network_of", quick((mobilenet, alexnet, vgg16), (mobilenet,)))
+def test_hundreds_of_thousands_of_tiles_are_a_short_program(network_of: object) -> None:
+    graph: Graph = network_of()  # type: ignore[operator]
+    plan = planned(graph, 320_000)
+    text = sources(graph, plan)["model.c"]
+    body = text[text.index("nn_status_t nn_invoke(void)") :]
+    assert body.count(";") < 8 * sum(1 for _ in tracks.inside(plan.tracks[0].steps))
+    assert "for (int32_t" in body and len(layers(graph)) > 10
+    program = text[text.index("nn_card_program[") :]
+    assert int(program[len("nn_card_program[") : program.index("]")]) < 1 << 14
+
+
+def test_refuses_what_it_does_not_run() -> None:
+    graph = network(np.random.default_rng(0))
+    plan = row_by_row(graph)
+    other = replace(plan.tracks[0], name="more", steps=(Signal("more"), *plan.tracks[0].steps))
+    with pytest.raises(ThimbleError, match="one track that computes"):
+        sources(graph, replace(plan, tracks=(*plan.tracks, other)))
+    with pytest.raises(ThimbleError, match="one frame at a time"):
+        sources(graph, row_by_row(graph, frames=2))
+    with pytest.raises(ThimbleError, match="no code for a card on core avr"):
+        generate(graph, plan, replace(board(1 << 12), core="avr"), {})
