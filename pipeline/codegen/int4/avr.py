@@ -12,6 +12,8 @@ from pipeline.codegen.names import identifier
 
 MAX_LANES = 11
 """Sums that fit r2…r25 beside the sum of activations."""
+MAX_COUNTED_LANES = 9
+"""Sums that leave r23 for a count of runs."""
 MAX_REDUCED_LANES = 20
 """Bytes that fit r2…r21 beside the counter r23 and the cursor."""
 MAX_UNROLLED_SUMS = 1200
@@ -26,6 +28,8 @@ MAX_ROWS = 32
 """Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
 MAX_ELEMENTS = 128
 """Nibbles that ``ldd`` reaches from a pixel's first byte."""
+MAX_DISPLACEMENT = 63
+"""Bytes that ``ldd`` reaches."""
 RJMP_WORDS = 2047
 """How far ``rjmp`` reaches."""
 
@@ -38,6 +42,7 @@ class Tap:
         single: which nibble of a byte shared with a neighbour holds the last lane, if any.
         closes: no other tap shares the byte of a low single.
         bytes: by how far the weights go on.
+        goes_on: by how far Z goes on before it, so that ``ldd`` reaches its weights from there.
         code: the weights themselves, where they are code.
     """
 
@@ -47,6 +52,7 @@ class Tap:
     single: str = ""
     closes: bool = False
     bytes: int = 0
+    goes_on: int = 0
     code: TapCode | None = None
 
 
@@ -72,7 +78,6 @@ class Assembly:
     unrolled: bool
     runs: tuple[dict[int, tuple[Tap, ...]], ...]
     run_bytes: int
-    marks: tuple[str, ...]
     step: int
     jump: int
     stride_expressions: tuple[str, str]
@@ -84,6 +89,32 @@ class Assembly:
     right_shift: int
     weights: str
     bias: str
+    part: bool
+
+    @property
+    def ends_differ(self) -> bool:
+        """Whether the low byte of Z tells after which run it is; not where weights are code."""
+        runs = self.grid[0] * self.grid[1]
+        return len({run * self.run_bytes % 256 for run in range(runs)}) == runs
+
+    @property
+    def counts(self) -> bool:
+        """Whether r23 counts the runs that are left."""
+        return not self.mac or not (self.code or self.unrolled or self.ends_differ)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What the progress register shows after the last run of each row of the window."""
+        rows, columns = self.grid
+        if self.counts:
+            return tuple(str((rows - 1 - row) * columns) for row in range(rows))
+        ends = (row * columns * self.run_bytes for row in range(1, rows + 1))
+        return tuple(f"lo8(%[weights]+{end})" for end in ends)
+
+    @property
+    def gone_on(self) -> int:
+        """By how far Z has gone on within a run."""
+        return sum(tap.goes_on for tap in next(iter(self.runs[0].values())))
 
     @property
     def cursor_in_ram(self) -> bool:
@@ -120,7 +151,7 @@ class Assembly:
 
     @property
     def used(self) -> set[int]:
-        found = set(range(2, 2 + self.cleared)) | (set() if self.mac else {23})
+        found = set(range(2, 2 + self.cleared)) | ({23} if self.counts else set())
         if not self.cursor_in_ram:
             found |= {24, 25}
         codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
@@ -207,7 +238,6 @@ def window(kernel: WindowKernel) -> Assembly | None:
             for run in range(number if unrolled else 1)
         ),
         taps * lanes // 2,
-        _marks(kernel, mac, rows, columns, taps * lanes // 2),
         scale * step,
         scale * jump,
         expressions,
@@ -219,6 +249,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         spec.requant.right_shift,
         f"nn_weights_{identifier(spec.op.name)}",
         f"nn_bias_{identifier(spec.op.name)}",
+        bool(kernel.of),
     )
     return result if _fits(result) else None
 
@@ -274,7 +305,7 @@ def _as_code(kernel: WindowKernel) -> bool:
     weights = kernel.window.weights
     if weights is None or not kernel.constants_in_flash or len(kernel.out_addresses) < 2:
         return False
-    return weights.size * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
+    return (kernel.of or weights.size) * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
 
 
 def _free_registers(lanes: int) -> tuple[int, ...]:
@@ -299,39 +330,23 @@ def _taps(
             )
             for tap in range(taps)
         )
-    found = []
+    found, gone_on, first = [], 0, run * taps * lanes // 2
     for tap in range(taps):
         number = run * taps + tap
-        if not mac or lanes % 2 == 0:
-            found.append(
-                Tap(number if mac else tap, tap + parity, tap * (lanes // 2), "", False, lanes // 2)
-            )
-            continue
-        odd, closes = number % 2 == 1, number == runs * taps - 1
-        found.append(
-            Tap(
-                number,
-                tap + parity,
-                number * lanes // 2 - run * taps * lanes // 2,
-                "high" if odd else "low",
-                closes,
-                lanes // 2 + int(odd or closes),
-            )
-        )
+        single, closes = "", False
+        if mac and lanes % 2:
+            single, closes = ("low", "high")[number % 2], number == runs * taps - 1
+        at = number * lanes // 2 - first
+        beyond = mac and at - gone_on + lanes // 2 - (not single) > MAX_DISPLACEMENT
+        goes_on = at - gone_on if beyond else 0
+        gone_on += goes_on
+        size = lanes // 2 + int(single == "high" or closes)
+        found.append(Tap(number, tap + parity, at - gone_on, single, closes, size, goes_on))
     return tuple(found)
 
 
-def _marks(
-    kernel: WindowKernel, mac: bool, rows: int, columns: int, run_bytes: int
-) -> tuple[str, ...]:
-    """What the progress register shows after the last run of each row of the window."""
-    if not mac:
-        return tuple(str((rows - 1 - row) * columns) for row in range(rows))
-    return tuple(f"lo8(%[weights]+{(row + 1) * columns * run_bytes})" for row in range(rows))
-
-
 def _fits(a: Assembly) -> bool:
-    """Displacements, and marks that differ in their low byte from all other runs' ends."""
+    """Displacements, and a register for the runs' number where their ends do not tell."""
     runs = a.grid[0] * a.grid[1]
     if runs > MAX_RUNS or a.taps + (1 in a.parities) > MAX_ELEMENTS:
         return False
@@ -340,7 +355,6 @@ def _fits(a: Assembly) -> bool:
     if a.unrolled:
         sums = runs * a.taps * a.lanes * len(a.parities)
         return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
-    if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS or (a.mac and not a.flash and a.run_bytes > 63):
+    if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS:
         return False
-    ends = {run * a.run_bytes % 256 for run in range(1, runs + 1)}
-    return not a.mac or len(ends) == runs
+    return not (a.mac and a.counts) or a.lanes <= MAX_COUNTED_LANES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.codegen.int4 import parameters
-from pipeline.codegen.int4.window import assembled, code
+from pipeline.codegen.int4.window import code, in_assembly
 from pipeline.codegen.int4.windows import Windows, c_bits
 from pipeline.codegen.render import render
 
@@ -50,7 +50,7 @@ def parts(windows: Windows) -> Parts:
         parameters=parameters.source(windows),
         kernels=kernels,
         packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in known),
-        assembly=any(assembled(kernel, windows) for kernel in known),
+        assembly=any(in_assembly(kernel, windows) for kernel in known),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -70,6 +71,10 @@ class WindowKernel:
 
     It needs no working memory in the arena: the assembly keeps its sums in registers, the portable
     C on the stack, where the build counts them (``stack_bound_bytes``).
+
+    Attributes:
+        of: how many weights the whole window has, where this computes a part of its channels; the
+            results of a part go to bytes that the caller has.
     """
 
     name: str
@@ -80,6 +85,7 @@ class WindowKernel:
     calls: list[Use] = field(default_factory=list)
     in_addresses: set[int] = field(default_factory=set)
     out_addresses: set[int] = field(default_factory=set)
+    of: int = 0
 
     def __post_init__(self) -> None:
         window = self.window
@@ -124,6 +130,30 @@ class WindowKernel:
         numbers = [use.lines, *([use.row, use.column] if self.varies else [])]
         lines = Argument(f"&nn_lines[{PLACE}]", Value(use.first_line))
         return Call(self.name, (lines, *(Argument(PLACE, Value(n)) for n in numbers)))
+
+    def parts(self, most: int) -> list[WindowKernel]:
+        """Kernels for at most ``most`` channels each, as many pairs of channels in one as in the
+        next: together they compute what this does."""
+        spec, count = self.window, len(self.lanes.channels)
+        assert spec.weights is not None
+        pairs, number = -(-count // 2), -(-count // (most - most % 2))
+        edges = [min(2 * (pairs * n // number), count) for n in range(number)] + [count]
+        found = []
+        for n, (begin, end) in enumerate(pairwise(edges)):
+            some = replace(
+                spec,
+                op=replace(spec.op, name=f"{spec.op.name}.{n}"),
+                target=replace(spec.target, shape=(*spec.target.shape[:-1], end - begin)),
+                weights=spec.weights[begin:end],
+                bias=None if spec.bias is None else spec.bias[begin:end],
+            )
+            found.append(
+                replace(
+                    self, name=f"{self.name}_part{n}", window=some, out_kind="bytes",
+                    out_addresses=set(), of=spec.weights.size,
+                )
+            )  # fmt: skip
+        return found
 
 
 def shifts(op: Operator, requant: object) -> PowerOfTwo:

@@ -60,6 +60,10 @@ class Portable:
         bits = target.dtype.bits
         width = max(bits, 8)
         self.write = f"nn_put{bits}(nn_arena, {out}, (uint{width}_t)sum[n])"
+        self.put = f"nn_put{bits}(nn_arena, {out}, results[channel])"
+        self.to = "uint16_t out"
+        if kernel.of:
+            self.to, self.write = "uint8_t *results", "results[channel] = (uint8_t)sum[n]"
         mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
         self.channel = "n" if kernel.lanes.identity else mapped
 

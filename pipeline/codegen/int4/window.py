@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
@@ -40,27 +42,57 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
     """The C of ``kernel``, once all its calls are known."""
-    values = Portable(kernel, windows)
-    assembly = assembled(kernel, windows)
+    parts = _parts(kernel, windows)
+    if not parts:
+        values = Portable(kernel, windows)
+        return render("int4/window.c.j2", k=values, pixel=_pixel(kernel, values, windows))
+    values = Portable(replace(kernel, window=replace(kernel.window, weights=None)), windows)
+    pixels, begin, calls = list[str](), 0, list[tuple[str, int]]()
+    for part in parts:
+        of_part = Portable(part, windows)
+        pixels.append(_pixel(part, of_part, windows))
+        values.avr_step, values.avr_jump = of_part.avr_step, of_part.avr_jump
+        calls.append((part.name, begin))
+        begin += len(part.lanes.channels)
+    pixels.append(render("int4/parts.c.j2", k=values, parts=calls).strip())
+    return render("int4/window.c.j2", k=values, pixel="\n\n".join(pixels))
+
+
+def _pixel(kernel: WindowKernel, values: Portable, windows: Windows) -> str:
+    """The C function of one pixel, its arrays before it."""
+    assembly = _alone(kernel, windows)
     portable = render("int4/pixel.c.j2", k=values)
     text = render("avr/window.c.j2", a=assembly, k=values).strip() if assembly else ""
     if assembly:
         windows.shared |= assembly.shared
         values.avr_step, values.avr_jump = assembly.stride_expressions
         values.twin_only = assembly.twin_only(_weights_are_code(kernel, windows))
-    return render("int4/window.c.j2", k=values, portable=portable, avr=text)
+    return render("int4/twins.c.j2", k=values, portable=portable, avr=text).strip()
 
 
-def assembled(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
-    """The kernel in assembly; None where portable C is all there is."""
+def in_assembly(kernel: WindowKernel, windows: Windows) -> bool:
+    """Whether portable C is not all there is."""
+    return _alone(kernel, windows) is not None or bool(_parts(kernel, windows))
+
+
+def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
     return avr.window(kernel) if windows.has_assembly else None
+
+
+def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
+    """Kernels in assembly for some channels each, where registers do not hold the sums of all."""
+    too_many = len(kernel.lanes.channels) > avr.MAX_LANES and kernel.window.combine == "mac"
+    if not (windows.has_assembly and too_many and kernel.window.target.dtype.bits == 4):
+        return []
+    parts = kernel.parts(avr.MAX_LANES)
+    return parts if all(avr.window(part) for part in parts) else []
 
 
 def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     """No kernel of the operator reads its array of weights where there is assembly."""
     name = kernel.window.op.name
-    of_op = (other for other in windows.kernels.values() if other.window.op.name == name)
-    codes = [assembled(other, windows) for other in of_op]
+    of_op = [other for other in windows.kernels.values() if other.window.op.name == name]
+    codes = [_alone(other, windows) for other in of_op or [kernel]]
     return all(assembly is not None and assembly.code for assembly in codes)
 
 

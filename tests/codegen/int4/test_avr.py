@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from itertools import cycle, product
 from pathlib import Path
@@ -58,8 +59,10 @@ def on_chip(
 
 
 def uses_assembly(folder: Path, kernel: str) -> bool:
-    """Whether the kernel has assembly beside its portable twin."""
-    return (folder / "model.c").read_text().count(f"void run_{kernel}_pixel(") == 2
+    """Whether the kernel, or each of its parts, has assembly beside its portable twin."""
+    code = (folder / "model.c").read_text()
+    parts = set(re.findall(rf"void (run_{kernel}_part\d+)_pixel\(", code))
+    return all(code.count(f"void {name}_pixel(") == 2 for name in parts or {f"run_{kernel}"})
 
 
 @pytest.mark.parametrize("weights_in", ["sram", "flash", "stream"])
@@ -96,6 +99,11 @@ SHAPES = {
     ),
     "rows in one piece": lambda: Chain((7, 7, 2)).conv("a", 8).dense("d", 2),
     "long column": lambda: Chain((300, 4, 1)).conv("a", 1).dense("d", 2),
+    "12 lanes": lambda: Chain((5, 5, 4)).conv("a", 12).dense("d", 2),
+    "13 lanes": lambda: Chain((5, 5, 3)).conv("a", 13).dense("d", 2),
+    "40 lanes": lambda: Chain((4, 3, 8)).conv("a", 40).dense("d", 2),
+    "ends alike": lambda: Chain((5, 5, 8)).conv("a", 8).dense("d", 2),
+    "deep window": lambda: Chain((2, 2, 16)).conv("a", 10, 1).conv("b", 11, 2).dense("d", 10),
     "torn pixels": lambda: Chain((7, 7, 7)).conv("a", 8, 5).conv("b", 11, 2).dense("d", 2),
 }
 
@@ -149,7 +157,7 @@ def test_torn_pixels_are_tested(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "chain"),
     {
-        "many channels": lambda: Chain((5, 5, 3)).conv("a", 17).dense("d", 13),
+        "many bytes": lambda: Chain((5, 5, 3)).conv("a", 17, dtype="uint8").dense("d", 13),
         "padding": lambda: Chain((5, 5, 2)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 4),
         "bytes": lambda: Chain((5, 5, 2), "uint8").conv("a", 3, dtype="uint8").dense("d", 4),
     }.items(),

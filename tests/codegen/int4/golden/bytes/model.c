@@ -141,7 +141,6 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
     }
 }
 
-
 static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count, int16_t y, int16_t x, int8_t y_step, int8_t x_step) {
     do {
