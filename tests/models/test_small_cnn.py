@@ -25,6 +25,7 @@ def weights(model: SmallCnn) -> int:
 def test_the_record_has_the_weights_it_says() -> None:
     assert of_yaml("record_mnist") == SmallCnn()
     assert weights(SmallCnn()) == 2853
+    assert weights(of_yaml("record_mnist_flash")) == 17434
 
 
 def test_shapes_on_the_way() -> None:

@@ -20,6 +20,8 @@ MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
 MAX_CODE_PRODUCTS = 1800
 """Weights that become code, counted once for each parity: about 6 B each."""
+MOST_AT_ONCE = 8
+"""Taps of a run, where a pixel may be more than one run."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
 MAX_RUNS = 255
@@ -211,6 +213,9 @@ def window(kernel: WindowKernel) -> Assembly | None:
         # every row of the window is one run; the runs are one column of them
         rows, columns, taps = 1, rows, columns * taps
         step, jump = spec.dilation[0] * first.row, 0
+    elif taps > MOST_AT_ONCE and (some := _divided(kernel)):
+        columns, taps, step = columns * taps // some, some, some
+        jump = spec.dilation[0] * first.row - columns * step
     number = rows * columns
     code = _as_code(kernel)
     unrolled = code or (mac and bool(taps * lanes % 2))
@@ -294,10 +299,24 @@ def suits(kernel: WindowKernel) -> bool:
 
 def _rows_in_one_piece(kernel: WindowKernel) -> bool:
     """Pixels of a window's row lie side by side, and a row is short."""
-    spec, first = kernel.window, kernel.calls[0]
-    short = spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8
-    beside = first.column == spec.depth and spec.dilation[1] == 1
-    return short and beside and kernel.in_kind == "affine" and not kernel.varies
+    spec = kernel.window
+    return spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8 and _side_by_side(kernel)
+
+
+def _divided(kernel: WindowKernel) -> int:
+    """Taps of equal runs that deep pixels' rows are divided into, so that the code of one is short;
+    0 where pixels do not lie side by side."""
+    spec = kernel.window
+    row = spec.depth * spec.kernel[1]
+    if spec.combine != "mac" or spec.depth % 2 or not _side_by_side(kernel):
+        return 0
+    return max((n for n in range(2, MOST_AT_ONCE + 1, 2) if row % n == 0), default=0)
+
+
+def _side_by_side(kernel: WindowKernel) -> bool:
+    first = kernel.calls[0]
+    beside = first.column == kernel.window.depth and kernel.window.dilation[1] == 1
+    return beside and kernel.in_kind == "affine" and not kernel.varies
 
 
 def _as_code(kernel: WindowKernel) -> bool:
