@@ -45,29 +45,33 @@ storage_status_t block_device_open(void) {
 
 uint32_t block_device_blocks(void) { return device.blocks; }
 
-static storage_status_t begin(uint32_t block, uint32_t count, uint8_t *to, const uint8_t *from) {
+/* Whether there are such blocks. */
+static int begin(uint32_t block, uint32_t count, uint8_t *to, const uint8_t *from) {
     if (block > device.blocks || count > device.blocks - block) {
-        return STORAGE_FAILED;
+        return 0;
     }
     device.stored = device.image + (size_t)block * BLOCK_BYTES;
     device.to = to;
     device.from = from;
     device.bytes = (size_t)count * BLOCK_BYTES;
     device.looks = LOOKS;
-    if (to) {
-        memset(to, POISON, device.bytes);
-    } else {
-        memcpy(device.stored, from, device.bytes);
-    }
-    return STORAGE_BUSY;
+    return 1;
 }
 
 storage_status_t block_device_read(uint32_t block, uint32_t count, uint8_t *to) {
-    return begin(block, count, to, NULL);
+    if (!begin(block, count, to, NULL)) {
+        return STORAGE_FAILED;
+    }
+    memset(to, POISON, device.bytes);
+    return STORAGE_BUSY;
 }
 
 storage_status_t block_device_write(uint32_t block, uint32_t count, const uint8_t *from) {
-    return begin(block, count, NULL, from);
+    if (!begin(block, count, NULL, from)) {
+        return STORAGE_FAILED;
+    }
+    memcpy(device.stored, from, device.bytes);
+    return STORAGE_BUSY;
 }
 
 storage_status_t block_device_poll(void) {
