@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from pipeline import artifacts, board
 from pipeline.codegen import generate
+from pipeline.codegen.card import image
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -44,9 +45,12 @@ def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = No
     """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
     it in ``folder``."""
     plan = plan or Ordinary().plan(graph, hardware)
-    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    swaps = image.needed(plan)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware, swaps)}
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)
+    if swaps:
+        image.Image(graph, plan).write(folder / "generated" / image.NAME)
     return builds.build(folder / "generated", folder / "build", hardware)
 
 

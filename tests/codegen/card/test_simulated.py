@@ -1,0 +1,106 @@
+"""Plans that swap on a simulated Cortex-M7, whose card takes the time that its YAML says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen.card.image import NAME
+from pipeline.codegen.checks import arena_bytes
+from pipeline.errors import PlanError, ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.plan.verify import verify
+from pipeline.strategies.swap import Swap
+from pipeline.targets import card, host
+from tests.codegen.card.test_swapped import elements, in_parts, without_waits
+from tests.codegen.int8.support import frames
+from tests.schedules.test_swapped import row_by_row
+from tests.strategies.swap.nets import Chain, random_chain
+from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
+
+pytestmark = needs_arm
+RESERVE = 4096
+
+
+@pytest.mark.parametrize("seed", quick(1, (9, 0, 4, 12)))
+def test_computes_what_the_graph_does_in_the_ram_that_it_says(tmp_path: Path, seed: int) -> None:
+    graph = random_chain(seed)
+    hardware = board_named("stm32f746g_sd")
+    sram_bytes = (elements(graph) // 3 + 2 * RESERVE) // 32 * 32
+    hardware = replace(hardware, sram_bytes=sram_bytes, stack_reserve_bytes=RESERVE)
+    plan = Swap().plan(graph, hardware)
+    size = built(tmp_path, graph, hardware, plan)
+    assert size.status == "ok" and size.ram_objects["nn_arena"] == arena_bytes(plan)
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    assert size.statics_bytes + (runs.stack_bytes or 0) <= size.sram_bytes <= sram_bytes
+    assert (runs.arena_touched_bytes or 0) <= arena_bytes(plan)
+
+
+def rows() -> Graph:
+    """Whose rows are of whole blocks."""
+    chain = Chain("net", (9, 16, 32))
+    chain.conv(32, 3, 1, 1)
+    return chain.graph(np.random.default_rng(0))
+
+
+@pytest.mark.ci
+def test_without_waiting_there_is_another_answer(tmp_path: Path) -> None:
+    graph = rows()
+    plan = row_by_row(graph)
+    computing = plan.tracks[0]
+    bad = replace(computing, steps=without_waits(computing.steps, 0))
+    broken = replace(plan, tracks=(bad, plan.tracks[1]))
+    with pytest.raises(PlanError):
+        verify(broken, graph)
+    hardware, given = board_named("stm32f746g_sd"), frames(graph, 2)
+    found = []
+    for name, each in (("right", plan), ("wrong", broken)):
+        size = built(tmp_path / name, graph, hardware, each)
+        runs = simulated(tmp_path / name, graph, hardware, size, given)
+        found.append(np.array_equal(outputs(graph, runs), graph.outputs(given)))
+    assert found == [True, False]
+
+
+@pytest.mark.ci
+def test_sums_that_are_kept_between_tiles(tmp_path: Path) -> None:
+    graph, plan = in_parts()
+    hardware, given = board_named("stm32f746g_sd"), frames(graph, 2)
+    size = built(tmp_path, graph, hardware, plan)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+
+
+@pytest.mark.ci
+def test_says_what_is_wrong_with_a_card(tmp_path: Path) -> None:
+    graph = rows()
+    hardware, given = board_named("stm32f746g_sd"), frames(graph, 2)
+    size = built(tmp_path, graph, hardware, row_by_row(graph))
+    image = tmp_path / "build" / NAME
+    whole = image.read_bytes()
+    images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
+    for content, said in (
+        (bytes(512) + whole[512:], "holds another network"),
+        (whole[:-512], "too small"),
+        (None, "there is no card"),
+    ):
+        image.unlink() if content is None else image.write_bytes(content)
+        with pytest.raises(ThimbleError, match=said):
+            simulated(tmp_path, graph, hardware, size, given)
+        with pytest.raises(ThimbleError, match=said):
+            host.infer(tmp_path / "build" / "host", images)
+
+
+def test_a_card_takes_the_time_that_the_board_says() -> None:
+    hardware = board_named("stm32f746g_sd")
+    told = dict(flag.removeprefix("-D").rstrip("u").split("=") for flag in card.flags(hardware, 40))
+    # 200 us a command at 216 MHz, an instruction a cycle; 512 B at 12 MB/s and 9 us besides
+    assert told["CARD_READ_COMMAND_TICKS"] == str(round(200 * 216 / 40))
+    assert told["CARD_READ_BLOCK_TICKS"] == str(round((512 / 12 + 9) * 216 / 40))
+    assert int(told["CARD_WRITE_COMMAND_TICKS"]) > int(told["CARD_READ_COMMAND_TICKS"])
+    assert card.flags(board_named("nucleo_f767zi"), 40) == ()
