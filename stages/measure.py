@@ -9,7 +9,7 @@ from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
-from pipeline.report import html
+from pipeline.report import page
 from stages._frames import test_frames
 from stages._main import run
 
@@ -38,7 +38,9 @@ def main() -> None:
     found |= warnings(found, data["test_labels"])
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, reports["size"])
-    html.write(Path("report.html"), graph, plan, costs, found, origin)
+    page.write(
+        Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin
+    )
     artifacts.write_json(Path("metrics.json"), found)
 
 

@@ -6,8 +6,10 @@ from pipeline import artifacts, board, config, study, verdict
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
-from pipeline.report import plan_page
+from pipeline.report import page
 from stages._calibration import calibration_frames
 from stages._main import run
 
@@ -26,7 +28,8 @@ def main() -> None:
         report["study"] = study.study(cfg, graph)
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
-    plan_page.write(Path("plan.html"), graph, plan, hardware, report)
+    costs = cost(roomy(plan), graph, hardware, found)
+    page.write(Path("plan.html"), graph, plan, hardware, costs, report)
     artifacts.write_json(Path("schedule.json"), report)
 
 

@@ -68,10 +68,11 @@ class Cost:
 ACTIVATIONS = ("activation", "accumulator")
 
 
-def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ...]:
-    """Live buffers of ``roles`` over the walk; a buffer lives from its first to its last use.
+def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """The first and the last step of the walk that each buffer is used by; and what every step is
+    called, "" where it only synchronises.
 
-    The input and the output are live from the first, and to the last, step; so is, to the last, an
+    The input and the output are used from the first, and to the last, step; so is, to the last, an
     input that is kept.
     """
     first: dict[str, int] = {}
@@ -89,16 +90,22 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
     last[plan.output] = end
     if dict(plan.notes).get(KEPT):
         last[plan.resident[0]] = end
+    return {name: (first[name], stop) for name, stop in last.items()}, labels
+
+
+def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ...]:
+    """Live buffers of ``roles`` over the walk; a buffer lives from its first to its last use."""
+    used, labels = spans(plan)
     held = {
         buffer.name: intervals(buffer)
         for buffer in plan.buffers
-        if buffer.role in roles and buffer.name in last and _in_ram(plan, buffer)
+        if buffer.role in roles and buffer.name in used and _in_ram(plan, buffer)
     }
     sizes = {name: int((each[:, 1] - each[:, 0]).sum()) / 2 for name, each in held.items()}
-    turns = sorted({first[name] for name in held} | {last[name] + 1 for name in held})
+    turns = sorted({turn for name in held for turn in (used[name][0], used[name][1] + 1)})
     moments = []
     for turn in turns:
-        live = [name for name in held if first[name] <= turn <= last[name]]
+        live = [name for name in held if used[name][0] <= turn <= used[name][1]]
         if live:
             covered = sum(
                 _covered([held[name] for name in live if plan.buffer[name].memory == memory])

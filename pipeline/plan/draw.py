@@ -1,12 +1,9 @@
-"""A plan for people: indented pseudo-code, and the tracks' Gantt intervals."""
+"""A plan for people: indented pseudo-code."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from pipeline.plan.unrolled import Event, unroll
 from pipeline.plan.vocabulary import (
     Affine,
     Blocks,
@@ -19,14 +16,12 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Plan,
-    PlanError,
     Rows,
     Signal,
     Slice,
     Step,
     Table,
     Wait,
-    value,
 )
 
 
@@ -111,49 +106,3 @@ def _steps(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
                 yield f"{indent}signal {counter}"
             case Wait(counter=counter, at_least=level):
                 yield f"{indent}wait until {counter} >= {_index(level)}"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """One step of a track on a common time axis."""
-
-    track: str
-    label: str
-    start: float
-    stop: float
-
-
-def gantt(plan: Plan, duration: Callable[[Event], float]) -> list[Interval]:
-    """When each step runs if every track goes on as soon as its waits allow.
-
-    ``duration`` gives a step's time, in any unit; the result is in the same unit.
-    """
-    queues = [list(unroll(track.steps, {})) for track in plan.tracks]
-    places, clocks = [0] * len(queues), [0.0] * len(queues)
-    signals: dict[str, list[float]] = {}
-    counted: Counter[str] = Counter()
-    intervals = []
-    while any(place < len(queue) for place, queue in zip(places, queues, strict=True)):
-        moved = False
-        for n, queue in enumerate(queues):
-            while places[n] < len(queue):
-                step, env = queue[places[n]]
-                if isinstance(step, Wait):
-                    needed = value(step.at_least, env)
-                    if counted[step.counter] < needed:
-                        break
-                    if needed > 0:
-                        clocks[n] = max(clocks[n], signals[step.counter][needed - 1])
-                elif isinstance(step, Signal):
-                    counted[step.counter] += 1
-                    signals.setdefault(step.counter, []).append(clocks[n])
-                else:
-                    event = Event(n, step, env)
-                    stop = clocks[n] + duration(event)
-                    intervals.append(Interval(plan.tracks[n].name, str(event), clocks[n], stop))
-                    clocks[n] = stop
-                places[n] += 1
-                moved = True
-        if not moved:
-            raise PlanError("deadlock: no track can go on")
-    return intervals

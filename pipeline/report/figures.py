@@ -16,10 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.charts import ACCENT, INK, PEAK, STYLE
-
-COLOURS = (ACCENT, "#d08c3f", "#8a7fb3", "#57a773", PEAK)
-KINDS = (ACCENT, "#d08c3f", "#8a7fb3")
+from pipeline.report.style import INK, SERIES, STYLE, TIME
 
 Job = Mapping[str, Any]
 
@@ -56,7 +53,7 @@ def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
     for n, metric in enumerate(metrics):
         values = [place.get(metric) or 0.0 for _, place in places]
         at = [place + wide * (n - (len(metrics) - 1) / 2) for place in range(len(places))]
-        axes.bar(at, values, wide, color=COLOURS[n % len(COLOURS)], label=metric)
+        axes.bar(at, values, wide, color=SERIES[n % len(SERIES)], label=metric)
     axes.set_xticks(range(len(places)), [name for name, _ in places])
     if len(places) > 8:
         axes.tick_params("x", labelsize=8)
@@ -111,7 +108,7 @@ def _timelines(jobs: Sequence[Job]) -> Figure:
             shares = zip(track["busy"], track["took"], strict=True)
             high = [0.7 * (busy / whole if whole else 1.0) for busy, whole in shares]
             low = [place + 0.35 - each / 2 for each in high]  # bars stand on one line
-            axes.barh(low, took, high, start, color=[KINDS[kind] for kind in track["kind"]])
+            axes.barh(low, took, high, start, color=[TIME[kind] for kind in track["kind"]])
         axes.set_yticks(range(len(tracks)), [track["name"] for track in tracks])
         axes.invert_yaxis()
         axes.set_title(name, loc="left", fontsize=10)

@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.charts import ACCENT, INK, PEAK, QUIET, STYLE
+from pipeline.report.style import FIRST, INK, LINE, PEAK, STYLE
 
 MEMORY = {
     "sram_bytes": "SRAM, bytes (measured)",
@@ -118,12 +118,12 @@ def _against(figure: Figure, points: Sequence[Point], y: str) -> None:
     beaten = [point for point in points if point.fits and point not in best]
     unfit = [point for point in points if not point.fits]
     edge = axes.get_xaxis_transform()
-    axes.plot([p.x for p in best], [p.y for p in best], color=ACCENT, linewidth=1.2, alpha=0.6,
+    axes.plot([p.x for p in best], [p.y for p in best], color=FIRST, linewidth=1.2, alpha=0.6,
               drawstyle="steps-post")  # fmt: skip
     if beaten:
-        axes.scatter([p.x for p in beaten], [p.y for p in beaten], color=QUIET, edgecolor=INK,
+        axes.scatter([p.x for p in beaten], [p.y for p in beaten], color=LINE, edgecolor=INK,
                      linewidth=0.6, zorder=3, label="beaten by another job")  # fmt: skip
-    axes.scatter([p.x for p in best], [p.y for p in best], color=ACCENT, zorder=4,
+    axes.scatter([p.x for p in best], [p.y for p in best], color=FIRST, zorder=4,
                  label="not beaten by any")  # fmt: skip
     if unfit:
         axes.scatter([p.x for p in unfit], [0.96] * len(unfit), color=PEAK, marker="x", zorder=4,
@@ -153,11 +153,11 @@ def _by_job(figure: Figure, points: Sequence[Point]) -> None:
     figure.set_size_inches(9.0, 1.2 + 0.32 * len(ordered))
     axes = figure.add_subplot()
     for row, point in enumerate(ordered):
-        axes.plot([0, point.x], [row, row], color=QUIET, linewidth=1.0)
+        axes.plot([0, point.x], [row, row], color=LINE, linewidth=1.0)
         axes.scatter(
             [point.x],
             [row],
-            color=ACCENT if point.fits else PEAK,
+            color=FIRST if point.fits else PEAK,
             marker="o" if point.fits else "x",
         )
         said = f"{point.x:,g}" if point.fits else f"{point.x:,g}, does not fit"

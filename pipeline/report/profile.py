@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.charts import ACCENT, PEAK, QUIET, STYLE
+from pipeline.report.style import LINE, SERIES, STYLE
 
-COLOURS = (QUIET, "#d08c3f", ACCENT, "#57a773", "#8a7fb3", PEAK)
+COLOURS = (LINE, *SERIES)
 """Of the plans, in order; the first is filled."""
 
 MOST_NAMES = 24

@@ -16,14 +16,14 @@ from pipeline.errors import ThimbleError
 from pipeline.plan import serialize
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost, moved_bytes
-from pipeline.plan.draw import gantt, pseudocode
+from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.profile import profile
 from pipeline.plan.proof import prove
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
-from pipeline.report import plan_page
+from pipeline.report import page as report_page
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summary
 from tests.plan.bounds import little_memory
@@ -46,7 +46,8 @@ def page(plan: Plan, subject: Subject) -> None:
     report = verdict.check(plan, subject.graph, subject.hardware)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "plan.html"
-        plan_page.write(place, subject.graph, plan, subject.hardware, report)
+        costs = cost(roomy(plan), subject.graph, subject.hardware)
+        report_page.write(place, subject.graph, plan, subject.hardware, costs, report)
 
 
 def shown(plan: Plan, subject: Subject) -> str:
@@ -64,7 +65,6 @@ READERS: dict[str, Reader] = {
     "interpret": shown,
     "calibrated": lambda plan, of: calibrated(plan, of.graph, of.inputs[0]),
     "pseudocode": lambda plan, of: pseudocode(plan),
-    "gantt": lambda plan, of: gantt(plan, lambda event: 1.0),
     "simulate": lambda plan, of: simulate(plan, of.graph, of.hardware),
     "summary": lambda plan, of: summary(plan, of.graph, of.hardware),
     "page": page,

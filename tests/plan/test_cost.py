@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.hardware import Hardware, Memory, Power, Toolchain
 from pipeline.plan.cost import cost
-from pipeline.plan.draw import gantt, pseudocode
+from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
@@ -138,15 +138,6 @@ def test_addresses_are_bytes_and_halves_of_them() -> None:
     assert shown(4, Table((9, 4, 8))) == "h: 3 x 4 bit in sram at a table, bytes 2…4.5"
     assert shown(8, Table((8, 4, 2))) == "h: 3 x 8 bit in sram at a table, bytes 1…4.5"
     assert shown(8, Affine(3_000_000, (2,))) == "h: 3 x 8 bit in sram at byte 1500000 + 1*i"
-
-
-def test_gantt_overlaps_io_and_compute() -> None:
-    """Four tiles, 3 to fetch and 2 to compute each: 4 * 3 + 2 when both run side by side."""
-    plan, _ = double_buffer(np.random.default_rng(0))
-    bars = gantt(plan, lambda event: {Move: 3.0, Compute: 2.0}.get(type(event.step), 0.0))
-    assert max(bar.stop for bar in bars) == 14.0
-    cpu = [(bar.start, bar.stop) for bar in bars if bar.track == "cpu"]
-    assert cpu == [(3, 5), (6, 8), (9, 11), (12, 14)]
 
 
 def test_of_equal_peaks_the_one_that_shares_most_is_named() -> None:

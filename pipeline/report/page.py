@@ -1,0 +1,127 @@
+"""The page of a plan or of a run: self-contained, whatever of it is known by then.
+
+One template for both. ``plan.html`` is written once a plan is proved, ``report.html`` when what was
+made of it has run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pipeline.artifacts import write_text
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.cost import Cost
+from pipeline.plan.draw import pseudocode
+from pipeline.plan.vocabulary import Plan
+from pipeline.report import headline, memories, network, palette, peak, ram, results, words
+from pipeline.report.memory_map.clock import by_work, simulated
+from pipeline.report.memory_map.picture import picture
+from pipeline.timing.bars import bars
+from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import swaps
+
+ASSETS = Path(__file__).parent / "assets"
+MOST_LINES = 2000
+"""Of pseudo-code."""
+
+STATES = {
+    "both": ("core and card", "both"),
+    "compute": ("core alone", "compute"),
+    "io": ("card alone: the core waits", "read"),
+    "idle": ("neither", "idle"),
+}
+
+
+def write(
+    path: Path,
+    graph: Graph,
+    plan: Plan,
+    hardware: Hardware,
+    cost: Cost,
+    schedule: Mapping[str, Any],
+    metrics: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, str] | None = None,
+) -> None:
+    """
+    Args:
+        schedule: the content of schedule.json.
+        metrics: of metrics.json, of a run; what is missing is left out.
+        provenance: name -> value: hashes, versions, the config's choices.
+    """
+    ran = metrics or {}
+    names = [op.name for op in graph.operators]
+    timeline = simulate(plan, graph, hardware) if swaps(plan) else None
+    clock = simulated(plan, timeline) if timeline else by_work(plan, graph)
+    charts = bars(plan, timeline, names) if timeline else ()
+    drawn = picture(plan, graph, hardware, cost, clock, charts, ran)
+    layers = network.layers(graph, plan, cost, clock, ran)
+    four = ram.rows(ran)
+    lines = pseudocode(plan).splitlines()
+    page = (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            title=f"{graph.name} · {plan.strategy}",
+            graph=graph,
+            plan=plan,
+            hardware=hardware,
+            schedule=schedule,
+            metrics=ran,
+            verdict=headline.verdict(schedule, ran),
+            figures=headline.figures(schedule, ran, hardware),
+            bars=memories.bars(ran, hardware) or memories.planned(plan, hardware),
+            drawn=drawn,
+            map_data=embedded(drawn),
+            peak_bytes=cost.pmu_bytes,
+            peak=peak.explain(plan, cost),
+            lower=peak.lower(plan, graph, cost),
+            layers=layers,
+            largest_share=max((row.share for row in layers), default=0.0) or 1.0,
+            groups=results.groups(ran or schedule),
+            ram=four,
+            ram_scale=ram.scale(four, ran.get("sram_limit_bytes") or 0),
+            states=STATES,
+            longest_us=max(
+                (max(row["compute_us"], row["io_us"]) for row in schedule.get("traffic", ())),
+                default=0.0,
+            ),
+            pseudocode="\n".join(islice(lines, MOST_LINES)),
+            left_out=max(0, len(lines) - MOST_LINES),
+            provenance=provenance or {},
+        )
+    )
+    write_text(path, page)
+
+
+def environment() -> jinja2.Environment:
+    """Of all pages: filters that write numbers, the palette."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "number": words.number,
+        "si": words.si,
+        "time": words.time,
+        "called": words.called,
+        "counts": words.counts,
+        "valued": words.valued,
+        "part": lambda value, whole: f"{100 * value / whole:.3f}%" if whole else "0%",
+    }
+    found.globals |= {"colours": palette.css(), "kinds": palette.MEMORY, "engines": palette.TIME}
+    return found
+
+
+def embedded(content: Mapping[str, Any]) -> str:
+    """As JSON that may stand in a page."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

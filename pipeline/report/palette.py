@@ -1,0 +1,73 @@
+"""One meaning for each colour, in every page, picture and on the terminal, on light and on dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Colour:
+    """``light`` and ``dark`` are for pages of that background; ``means`` is what a legend says."""
+
+    light: str
+    dark: str
+    means: str
+
+
+PAPER = Colour("#ffffff", "#14191e", "background")
+PANEL = Colour("#f3f6f8", "#1d242b", "background of tables and of empty memory")
+LINE = Colour("#d5dee3", "#38434c", "lines")
+INK = Colour("#1d2a33", "#e6edf2", "text")
+QUIET = Colour("#536370", "#a3b1bb", "text that explains")
+
+MEMORY = {
+    "tensor": Colour("#2a7f9e", "#3d9dc0", "activations"),
+    "sums": Colour("#127a6c", "#2fae9b", "sums under way"),
+    "weights": Colour("#4a8c3f", "#68ad5c", "weights"),
+    "scratch": Colour("#b07d12", "#d6a53a", "scratch of a kernel"),
+    "stack": Colour("#8a5a44", "#bd8466", "stack"),
+    "statics": Colour("#6b7785", "#8f9dab", "other static data"),
+    "code": Colour("#4f5b93", "#8591cf", "program code"),
+}
+"""What bytes are for."""
+
+TIME = {
+    "compute": Colour("#3f51b5", "#8190e8", "computing"),
+    "read": Colour("#c2571a", "#ee8a4c", "reading from the card"),
+    "write": Colour("#8e4fa8", "#bd86d4", "writing to the card"),
+    "idle": Colour("#8a949c", "#6f7c86", "nothing"),
+}
+"""What an engine does."""
+
+PEAK = Colour("#c0392b", "#ff7a66", "the peak; what does not fit")
+PLACES = {"paper": PAPER, "panel": PANEL, "line": LINE, "ink": INK, "quiet": QUIET, "peak": PEAK}
+
+ALL = {**PLACES, **MEMORY, **TIME}
+
+SERIES = ("tensor", "scratch", "write", "weights", "compute", "stack")
+"""Of plots that compare things that have no colour of their own, in this order."""
+
+
+def css() -> str:
+    """The colours as custom properties: light, dark where that is asked for, light on paper; and a
+    class for each, which fills."""
+    light = "".join(f"--{name}:{colour.light};" for name, colour in ALL.items())
+    dark = "".join(f"--{name}:{colour.dark};" for name, colour in ALL.items())
+    fills = "".join(f".{name}{{background:var(--{name})}}" for name in (*MEMORY, *TIME, "peak"))
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f"{fills}\n"
+    )
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2.2: 1 of equal colours, 21 of black and white."""
+    bright, dim = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,58 @@
+"""The tables of results: metrics in the order people ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.metrics import NO_LIMIT
+
+ACCURACY, MEMORY, TIME, CARD = "Accuracy", "Memory", "Time and energy", "Card"
+GROUPS = {
+    ACCURACY: (
+        *("accuracy_float", "accuracy_int", "accuracy_device"),
+        *("agreement_float", "images_float"),
+    ),
+    "Same answers everywhere": (
+        *("images_device", "mismatches_device", "images_host", "mismatches_host"),
+        "images_reference",
+    ),
+    MEMORY: (
+        *("pmu_bytes", "liveness_bytes", "arena_bytes", "linked_bytes", "stack_bytes"),
+        *("sram_bytes", "sram_limit_bytes"),
+        *("weight_bytes", "flash_bytes"),
+    ),
+    TIME: (
+        *("latency_us", "latency_max_us", "latency_low_us", "latency_high_us"),
+        "latency_error_pct",
+        *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
+    ),
+    CARD: (
+        *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
+        *("card_read_bytes", "card_write_bytes"),
+        *("wear", "wear_years_first_failure", "wear_years_half"),
+    ),
+}
+
+MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "cycles")
+"""Metrics that no clock measured, where the core's cycles are modelled; energy is so everywhere."""
+
+
+def groups(metrics: Mapping[str, Any]) -> dict[str, list[tuple[str, Any, bool]]]:
+    """The tables: title -> (metric, value, whether it is modelled) each."""
+    modelled = {"energy_uj", *(MODELLED if "latency_low_us" in metrics else ())}
+    hidden = {name for name in metrics if name.endswith("_limit_bytes")
+              and metrics[name] >= NO_LIMIT}  # fmt: skip
+    if metrics.get("random_weights"):
+        hidden |= set(GROUPS[ACCURACY])
+    if not any(metrics.get(name) for name in GROUPS[CARD]):
+        hidden |= set(GROUPS[CARD])
+    found = {
+        title: [
+            (name, metrics[name], name in modelled)
+            for name in names
+            if metrics.get(name) is not None and name not in hidden
+        ]
+        for title, names in GROUPS.items()
+    }
+    return {title: values for title, values in found.items() if values}

@@ -1,0 +1,31 @@
+"""How pictures that are files look: the palette of the pages, text that stays what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+
+from pipeline.report import palette
+
+matplotlib.use("svg")
+
+INK, LINE, PEAK = palette.INK.light, palette.LINE.light, palette.PEAK.light
+FIRST = palette.MEMORY["tensor"].light
+SERIES = tuple(palette.ALL[name].light for name in palette.SERIES)
+"""Of things that are compared, in order."""
+TIME = tuple(palette.TIME[name].light for name in ("compute", "read", "write"))
+"""By the kinds of ``timing.bars``."""
+
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.parse_math": False,  # names are text, whatever dollars are in them
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}

@@ -1,0 +1,110 @@
+"""What metrics are called for a person, how their values are written, and what they count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WORDS = {
+    "accuracy_float": ("accuracy of the float network", "test images that it labels rightly"),
+    "accuracy_int": ("accuracy of the integer network", "of all test images, on this computer"),
+    "accuracy_device": ("accuracy on the device", "of the images that the device ran"),
+    "agreement_float": ("same label as the float network", "share of the test images"),
+    "images_float": ("images given to the float network", ""),
+    "images_device": ("images run on the device", ""),
+    "mismatches_device": ("device images with any other output", "against the integer reference"),
+    "images_reference": ("images run by the integer reference", ""),
+    "images_host": ("images run by the native program", "the same C, compiled for this computer"),
+    "mismatches_host": ("native images with any other output", "against the integer reference"),
+    "pmu_bytes": ("peak of the activations", "with the input, without scratch and weights"),
+    "liveness_bytes": ("alive at once", "scratch included: no placement needs less"),
+    "arena_bytes": ("arena", "as planned, with scratch and alignment"),
+    "linked_bytes": ("linked statics and stack's bound", ""),
+    "accumulate_layers": ("layers whose sums are accumulated", ""),
+    "stack_bytes": ("stack", "measured on a simulator, else the build's bound"),
+    "sram_bytes": ("SRAM used", "statics and the deepest stack"),
+    "sram_limit_bytes": ("SRAM of the board", ""),
+    "flash_bytes": ("flash used", "program and constants"),
+    "flash_limit_bytes": ("flash of the board", ""),
+    "weight_bytes": ("weights and biases", "after lossless passes"),
+    "macs": ("multiply–accumulates of the network", ""),
+    "macs_executed": ("multiply–accumulates executed", "recomputation and padding included"),
+    "cycles": ("cycles of an inference", ""),
+    "instructions": ("instructions of an inference", "without feeding the input"),
+    "instructions_over_ordinary": ("instructions over ordinary execution's", ""),
+    "pmu_over_ordinary": ("peak over ordinary execution's", ""),
+    "latency_us": ("latency", "from the last input byte to the first output byte"),
+    "latency_max_us": ("latency of the slowest image", ""),
+    "latency_low_us": ("latency, low end of the model", ""),
+    "latency_high_us": ("latency, high end of the model", ""),
+    "latency_error_pct": ("largest error of the model", "where it was compared with measurements"),
+    "compute_us": ("time of the core", "feeding the input included"),
+    "energy_uj": ("energy of an inference", "modelled: time times documented power"),
+    "io_us": ("time of the card", ""),
+    "overhead_pct": ("over a memory without end", ""),
+    "throughput_fps": ("inferences a second", ""),
+    "throughput_loss_pct": ("time in which the core waits", ""),
+    "card_read_bytes": ("read from the card", "an inference"),
+    "card_write_bytes": ("stored on the card", "an inference"),
+    "wear": ("written to the card's cells", "an inference"),
+    "wear_years_first_failure": ("years to the first failing cell", ""),
+    "wear_years_half": ("years until half of the cells failed", ""),
+}
+"""Metric -> (what it is called, what it counts)."""
+
+
+def called(key: str) -> str:
+    return WORDS[key][0] if key in WORDS else key
+
+
+def counts(key: str) -> str:
+    return WORDS[key][1] if key in WORDS else ""
+
+
+def valued(key: str, value: Any) -> str:
+    """A metric with its unit."""
+    if value is None:
+        return "–"
+    if isinstance(value, str | bool):
+        return str(value)
+    if key.startswith(("accuracy_", "agreement_")):
+        return f"{100 * value:.2f} %"
+    if key.endswith("_us"):
+        return time(value)
+    if key.endswith("_uj"):
+        return energy(value)
+    if key.endswith("_bytes") or key == "wear":
+        return f"{number(value)} B"
+    return f"{number(value)} %" if key.endswith("_pct") else number(value)
+
+
+def number(value: Any) -> str:
+    """Thousands apart; fractions only where there are any."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def time(us: float) -> str:
+    """In the unit that suits it."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if us >= factor:
+            return f"{number(float(f'{us / factor:.4g}'))} {unit}"
+    return f"{us:.3g} µs"
+
+
+def energy(uj: float) -> str:
+    for factor, unit in ((1e6, "J"), (1e3, "mJ")):
+        if uj >= factor:
+            return f"{number(float(f'{uj / factor:.4g}'))} {unit}"
+    return f"{uj:.3g} µJ"
+
+
+def si(value: float, unit: str = "B") -> str:
+    """``15.1 MB``: three digits, powers of 1000."""
+    prefixes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3))
+    for prefix, factor in prefixes:
+        if abs(value) >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value / 1e-6:.3g} µ{unit}" if value else f"0 {unit}"

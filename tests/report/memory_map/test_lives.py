@@ -1,0 +1,195 @@
+"""What the map shows agrees with the plan: with lifetimes and places, and with toys by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.cost import intervals, spans, timeline
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.report.memory_map import cells as cells_module
+from pipeline.report.memory_map import lives as lives_module
+from pipeline.report.memory_map.cells import PLACE, Cells, Pieces, rounded
+from pipeline.report.memory_map.clock import Clock, by_work, simulated
+from pipeline.report.memory_map.lives import lives
+from pipeline.report.memory_map.picture import held
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.timing.simulate import simulate
+from tests.plan.fixtures import FIXTURES
+from tests.strategies.test_mnist import herringbone as mnist_plan
+from tests.strategies.test_mnist import mnist
+from tests.timing.toys import ROWS, rows, slow, swapped
+
+Made = tuple[Plan, Graph]
+
+
+def small(name: str) -> Made:
+    return FIXTURES[name](np.random.default_rng(0))
+
+
+def boxes(pieces: Pieces) -> list[tuple[int, int, int, float, float]]:
+    columns = (pieces.buffer, pieces.low, pieces.high, pieces.born, pieces.dies)
+    return list(zip(*(each.tolist() for each in columns), strict=True))
+
+
+def check(plan: Plan, clock: Clock, found: dict[str, Pieces], grain: int = 1) -> None:
+    """Each piece lies in its buffer's place, within its life; no two are at one place at once."""
+    used, _ = spans(plan)
+    for memory, pieces in found.items():
+        for number, low, high, born, dies in boxes(pieces):
+            buffer = plan.buffers[number]
+            first, last = used[buffer.name]
+            assert buffer.memory == memory and low < high and born <= dies
+            start = 0.0 if buffer.name in plan.resident else clock.begin[first]
+            assert start - 1e-6 <= born and dies <= clock.stop[last] + 1e-6
+            assert any(a - grain < low and high < b + 2 * grain for a, b in intervals(buffer))
+        for one, other in combinations(boxes(pieces), 2) if len(pieces) < 1500 else ():
+            apart = one[2] <= other[1] or other[2] <= one[1]
+            assert apart or one[4] <= other[3] + 1e-6 or other[4] <= one[3] + 1e-6
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_pieces_are_where_and_when_the_plan_has_them(name: str) -> None:
+    plan, graph = small(name)
+    clock = by_work(plan, graph)
+    found = lives(plan, graph, clock)
+    assert set(found) == {"sram"} and len(found["sram"])
+    check(plan, clock, found)
+
+
+def test_a_network_in_four_bit_slots() -> None:
+    plan, graph = mnist_plan("slots"), mnist().graph()
+    clock = by_work(plan, graph)
+    found = lives(plan, graph, clock)
+    check(plan, clock, found)
+    assert 100 < len(found["sram"]) < 1000
+
+
+def test_what_is_kept_is_what_the_costs_count() -> None:
+    """At each moment of the timeline, the buffers of the map cover its bytes."""
+    for plan, graph in (small("residual"), (mnist_plan("slots"), mnist().graph())):
+        clock = by_work(plan, graph)
+        for moment in timeline(plan):
+            when, covered = round(float(clock.begin[moment.step])), set[int]()
+            for number, begin, stop, *places in held(plan, clock, "sram"):
+                counts = plan.buffers[number].role in ("activation", "accumulator")
+                if counts and (begin <= when < stop or (moment.step == 0 and begin == 0)):
+                    pairs = zip(places[::2], places[1::2], strict=True)
+                    covered |= {n for low, high in pairs for n in range(low, high)}
+            assert len(covered) / 2 == moment.live_bytes
+
+
+def test_in_place_an_element_lives_until_its_last_reader_is_computed() -> None:
+    """6x6 pixels of 2, 3x3 windows, in an order of units: by brute force, nibble by nibble."""
+    plan, graph = small("herringbone")
+    clock = by_work(plan, graph)
+    (step,) = plan.tracks[0].steps
+    assert isinstance(step, Compute)
+    order = [(r, c) for r, c, _ in step.order]
+    each = clock.end / len(order)
+    last = {(r + i, c + j): n for n, (r, c) in enumerate(order) for i in range(3) for j in range(3)}
+    found = {(n, cell): (born, dies) for n, low, high, born, dies in boxes(
+        lives(plan, graph, clock)["sram"]) for cell in range(low, high)}  # fmt: skip
+    x, y = (next(n for n, b in enumerate(plan.buffers) if b.name == name) for name in "xy")
+    for (row, column), unit in last.items():
+        for cell in plan.buffer["x"].cells(((row, row + 1), (column, column + 1), (0, 2))).flat:
+            assert found[x, int(cell)] == (0.0, pytest.approx((unit + 0.5) * each))
+    for unit, (row, column) in enumerate(order):
+        for cell in plan.buffer["y"].cells(((row, row + 1), (column, column + 1), (0, 3))).flat:
+            assert found[y, int(cell)] == (pytest.approx((unit + 0.5) * each), clock.end)
+
+
+def test_rows_come_and_go_on_the_time_of_the_simulation() -> None:
+    """A byte and a multiplication take a microsecond: two bytes in, two computed, two out."""
+    graph = rows(2, 1)
+    plan, hardware = swapped(graph, 2), slow()
+    clock = simulated(plan, simulate(plan, graph, hardware))
+    assert clock.unit == "us" and clock.end == 2 * ROWS + 4
+    found = lives(plan, graph, clock)
+    number = next(n for n, buffer in enumerate(plan.buffers) if buffer.name == "in")
+    mine = sorted((born, dies) for n, _, _, born, dies in boxes(found["sram"]) if n == number)
+    assert mine == [(2.0 * n, 2.0 * n + 4) for n in range(ROWS)]
+    check(plan, clock, found)
+
+
+def test_a_large_memory_has_coarser_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, graph = small("row_ring")
+    clock = by_work(plan, graph)
+    fine = sum(
+        (high - low) * (dies - born)
+        for _, low, high, born, dies in boxes(lives(plan, graph, clock)["sram"])
+    )
+    monkeypatch.setattr(lives_module, "MOST_CELLS", 16)
+    found = lives(plan, graph, clock)
+    grain = int(found["sram"].low[found["sram"].low > 0].min())
+    assert grain > 1 and not (found["sram"].low % grain).any()
+    check(plan, clock, found, grain)
+    coarse = sum((b - a) * (t - s) for _, a, b, s, t in boxes(found["sram"]))
+    assert coarse == pytest.approx(fine, rel=0.5)
+
+
+def test_few_pieces_where_there_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, graph = mnist_plan("slots"), mnist().graph()
+    clock = by_work(plan, graph)
+    many = len(lives(plan, graph, clock)["sram"])
+    for name, value in (("MOST_PIECES", 50), ("FINEST", 200), ("COARSEST", 10)):
+        monkeypatch.setattr(cells_module, name, value)
+    few = lives(plan, graph, clock)["sram"]
+    assert len(few) < many / 2 and few.dies.max() <= clock.end * 1.1
+
+
+def test_a_ring_that_is_hardly_empty_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = rows(2, 1)
+    plan = swapped(graph, 2)
+    clock = simulated(plan, simulate(plan, graph, slow()))
+    many = lives(plan, graph, clock)["sram"]
+    monkeypatch.setattr(lives_module, "MOST_EXACT", 3)
+    monkeypatch.setattr(lives_module, "SHORT", 1)
+    few = lives(plan, graph, clock)["sram"]
+    assert len(few) < len(many) and set(few.buffer) == set(many.buffer)
+
+
+@pytest.mark.parametrize(
+    ("starts", "length", "grain", "cells"),
+    [
+        ([0], 8, 4, [0, 1]),
+        ([0], 1, 4, [0]),
+        ([3], 1, 4, [1]),
+        ([0, 10], 10, 4, [0, 1, 2, 3, 4]),
+        ([0, 16], 4, 4, [0, 4]),
+        ([5], 6, 1, [5, 6, 7, 8, 9, 10]),
+    ],
+)
+def test_runs_take_whole_cells(
+    starts: list[int], length: int, grain: int, cells: list[int]
+) -> None:
+    assert rounded(np.array(starts), length, grain).tolist() == cells
+
+
+def test_neighbours_share_no_cell() -> None:
+    one, other = rounded(np.array([0]), 10, 4), rounded(np.array([10]), 10, 4)
+    assert set(one.tolist()).isdisjoint(other.tolist())
+
+
+def test_cells_by_hand() -> None:
+    memory, place = Cells(4, 1, 0.0), np.arange(4)
+    memory.write(place[:2], 0, 1.0, 2.0)
+    memory.read(place[:1], 0, 5.0)
+    memory.read(place[:1], PLACE, 9.0)
+    memory.write(place[1:3], PLACE, 6.0, 7.0)
+    found = memory.pieces(np.array([10, 11]), 10.0)
+    assert boxes(found) == [(10, 1, 2, 1.0, 2.0), (10, 0, 1, 1.0, 5.0), (11, 1, 3, 6.0, 7.0)]
+
+
+@pytest.mark.parametrize("make", [lambda g: Ordinary().plan(g, slow())])
+def test_the_axis_is_as_long_as_the_work(make: Callable[[Graph], Plan]) -> None:
+    graph = rows(4, 2)
+    plan = make(graph)
+    clock = by_work(plan, graph)
+    assert clock.end == pytest.approx(clock.stop[-1]) and (clock.stop >= clock.begin).all()
+    assert (clock.begin[1:] == clock.stop[:-1]).all()
+    assert [each.layers for each in clock.stretches] == [tuple(op.name for op in graph.operators)]

@@ -1,0 +1,92 @@
+"""Pages of each kind of plan, small enough to be made in a moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import verdict
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
+from pipeline.plan.vocabulary import Plan
+from pipeline.report import page
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from pipeline.strategies.patch import Patch
+from tests.plan.fixtures import FIXTURES
+from tests.plan.test_cost import BOARD
+from tests.strategies import nets
+from tests.strategies import test_ordinary as ordinary
+from tests.strategies.chains import board
+from tests.strategies.patch.test_patch import two_layers
+from tests.strategies.test_mnist import herringbone, mnist
+from tests.timing.toys import rows, slow, swapped
+
+METRICS: dict[str, Any] = {
+    "status": "ok",
+    "pmu_bytes": 42.5,
+    "arena_bytes": 43,
+    "sram_limit_bytes": 2048,
+    "weight_bytes": 1513,
+    "stack_bytes": 60,
+    "sram_bytes": 1620,
+    "flash_bytes": 9000,
+    "flash_limit_bytes": 32256,
+    "accuracy_float": 0.99,
+    "accuracy_int": 0.9876,
+    "accuracy_device": 0.98,
+    "images_host": 10_000,
+    "images_device": 100,
+    "mismatches_device": 0,
+    "mismatches_host": 0,
+    "cycles": 1000,
+    "latency_us": 29_800.0,
+    "energy_uj": 1790.0,
+    "layers": [
+        {"layer": "conv <a>", "macs": 250, "cycles": 875, "cycles_per_mac": 3.5},
+        {"layer": "rest", "macs": 0, "cycles": 125},
+    ],
+}
+UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)
+PROVENANCE = {"hardware": "Arduino <Uno>", "plan": "abc"}
+
+
+def write(
+    path: Path, plan: Plan, graph: Graph, hardware: Hardware, ran: bool = False, **report: Any
+) -> str:
+    """The page of a plan; with ``ran`` that of a run, with ``METRICS``."""
+    costs = cost(roomy(plan), graph, hardware)
+    found = verdict.check(plan, graph, hardware) | report
+    known = (METRICS, PROVENANCE) if ran else ()
+    page.write(path, graph, plan, hardware, costs, found, *known)
+    return path.read_text()
+
+
+def made(kind: str) -> tuple[Plan, Graph, Hardware]:
+    """A plan of one of ``KINDS``."""
+    if kind == "slots":
+        return herringbone("slots"), mnist().graph(), UNO
+    if kind == "too large":
+        return Ordinary().plan(mnist().graph(), UNO), mnist().graph(), UNO
+    if kind == "swap":
+        graph = rows(8, 3)
+        hardware = slow(first_failure_cycles=10.0, read_ma=1.0, write_ma=1.0)
+        return swapped(graph, 2), graph, hardware
+    if kind == "patch":
+        graph = two_layers(16)
+        plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, ordinary.BOARD)
+        return plan, graph, ordinary.BOARD
+    if kind == "partial":
+        graph = nets.fig1_block()
+        plan = Partial(channels=1).plan(graph, ordinary.BOARD)
+        return plan, graph, ordinary.BOARD
+    plan, graph = FIXTURES[kind](np.random.default_rng(0))
+    return plan, graph, replace(BOARD, core="generic", streams_input=False)
+
+
+KINDS = ("slots", "too large", "swap", "partial", "patch", "row_ring", "rows_anywhere")

@@ -1,0 +1,162 @@
+"""What stands on top, and the bars and tables below: verdict, figures, memories, words, peak."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.metrics import METRICS as ALL_METRICS
+from pipeline.plan.cost import cost
+from pipeline.report import headline, palette, peak
+from pipeline.report.memories import bars, planned
+from pipeline.report.results import groups
+from pipeline.report.words import WORDS, energy, number, si, time, valued
+from tests.plan.fixtures import herringbone, residual
+from tests.plan.test_cost import BOARD
+from tests.report.pages import METRICS, made
+
+SRAM_WEIGHTS = replace(BOARD, weights_in="sram")
+UNFIT = {
+    "status": "infeasible", "resource": "SRAM", "needed_bytes": 2337, "available_bytes": 2048,
+    "advice": "try fewer channels",
+}  # fmt: skip
+
+
+def test_the_verdict_says_by_how_much() -> None:
+    found = headline.verdict(UNFIT, {})
+    assert (found.word, found.kind, found.advice) == (
+        "Does not fit", "infeasible", "Try fewer channels",
+    )  # fmt: skip
+    assert found.said == "SRAM needs 2,337 of 2,048 B: 289 B too many"
+    fits = headline.verdict({**UNFIT, "status": "ok", "needed_bytes": 2000}, {})
+    assert fits.said == "SRAM needs 2,000 of 2,048 B: 48 B are left"
+    assert headline.verdict(UNFIT, METRICS).said == "SRAM needs 1,620 of 2,048 B: 428 B are left"
+    wrong = headline.verdict({}, {"status": "failed", "error": "3 images differ"})
+    assert (wrong.word, wrong.said) == ("Wrong", "3 images differ")
+    assert "computer" in headline.verdict({"status": "ok"}, {}).said
+
+
+def titles(metrics: dict[str, Any], **schedule: Any) -> dict[str, headline.Figure]:
+    known = {"weight_bytes": 10.0, "macs": 5, "macs_executed": 7} | schedule
+    return {each.title: each for each in headline.figures(known, metrics, BOARD)}
+
+
+def test_the_large_figures_of_a_plan_and_of_a_run() -> None:
+    plan = titles({})
+    assert list(plan) == ["Peak memory", "Weights and biases", "Work"]
+    assert plan["Work"].beside == "2 of them again"
+    ran = titles(METRICS)
+    assert list(ran) == ["Peak memory", "Accuracy", "Latency", "Energy"]
+    assert ran["Accuracy"].beside == "float 99.00 % → integer 98.76 % → device 98.00 %"
+    assert "0 differ" in ran["Accuracy"].how and "cycle by cycle" in ran["Latency"].how
+
+
+def test_random_weights_have_no_accuracy_but_are_compared() -> None:
+    found = titles(METRICS | {"random_weights": True})
+    assert "Accuracy" not in found and found["Same outputs"].value == "100 of 100"
+    assert "Accuracy" not in groups({**METRICS, "random_weights": True})
+
+
+def test_a_modelled_time_says_so() -> None:
+    band = {"latency_low_us": 20_000.0, "latency_high_us": 40_000.0}
+    found = titles(METRICS | band)["Latency"]
+    assert found.beside == "20 ms to 40 ms" and "not validated" in found.how
+    assert "within 5 %" in titles(METRICS | band | {"latency_error_pct": 5.0})["Latency"].how
+    swap = {"makespan_us": 4e6, "frames": 2, "overhead_pct": 3.5}
+    assert titles({}, **swap)["Time"].value == "2 s"
+    only = titles({"status": "ok", "instructions": 1234})
+    assert only["Instructions"].value == "1,234"
+
+
+def test_bars_add_up_to_what_was_measured() -> None:
+    sram, flash = bars(METRICS, SRAM_WEIGHTS)
+    assert sram.used_bytes == 1620 and sram.free_bytes == 428
+    assert dict(sram.parts) == {"weights": 1513, "tensor": 43, "statics": 4, "stack": 60}
+    assert flash.parts == (("code", 9000),)
+    apart = bars(METRICS, BOARD)[1]
+    assert dict(apart.parts) == {"code": 9000 - 1513, "weights": 1513}
+    over = bars({**METRICS, "weight_bytes": 3000, "sram_bytes": None}, SRAM_WEIGHTS)[0]
+    assert over.scale_bytes == over.used_bytes > over.limit_bytes and not over.free_bytes
+
+
+def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
+    metrics = {
+        "sram_limit_bytes": 2048, "sram_bytes": 224, "stack_bytes": 200, "arena_bytes": 16_512,
+        "arena_in_sram": False, "outside": {"sdram": (16_512, 8_388_608)},
+    }  # fmt: skip
+    chip, sdram = bars(metrics, BOARD)
+    assert (chip.title, chip.used_bytes) == ("SRAM", 224)
+    assert (sdram.title, sdram.used_bytes, sdram.limit_bytes) == ("sdram", 16_512, 8_388_608)
+
+
+def test_a_computer_has_no_bars_and_no_limit() -> None:
+    native = {**METRICS, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
+    assert bars(native, BOARD) == ()
+    assert "sram_limit_bytes" not in dict(each[:2] for each in groups(native)["Memory"])
+    assert ("sram_limit_bytes", 2048, False) in groups(METRICS)["Memory"]
+
+
+def test_a_plan_has_bars_with_the_stacks_reserve() -> None:
+    plan, _, hardware = made("slots")
+    (sram,) = planned(plan, hardware)
+    assert dict(sram.parts) == {"weights": 1512.5, "tensor": 431.5, "stack": 64}
+    assert (sram.used_bytes, sram.free_bytes) == (2008, 40)
+
+
+def test_the_peak_is_explained_and_how_to_lower_it() -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    shared = 36 + 24 - result.pmu_bytes
+    assert f"x 36 B + y 24 B would take 60 B apart; {shared:g} B are shared" in peak.explain(
+        plan, result
+    )
+    assert "less of x (36 B, the largest then)" in peak.lower(plan, graph, result)
+    plan, graph = residual(np.random.default_rng(0))
+    result = cost(plan, graph, BOARD)
+    best = sorted({moment.live_bytes for moment in result.timeline})[-2]
+    said = peak.lower(plan, graph, result)
+    assert f"with {number(best)} B" in said
+    assert f"At most {number(result.pmu_bytes - best)} B are to be gained" in said
+
+
+def test_every_metric_has_words() -> None:
+    assert set(ALL_METRICS) == set(WORDS)
+    assert len({words for words, _ in WORDS.values()}) == len(WORDS)
+    assert not any("_" in word for words in WORDS.values() for word in words)
+
+
+def test_numbers_read_well() -> None:
+    assert number(94928) == "94,928" and number(434.5) == "434.5"
+    assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
+    assert time(29_800.0) == "29.8 ms" and time(9.2e7) == "92 s" and time(3.0) == "3 µs"
+    assert energy(1790.0) == "1.79 mJ" and energy(3.4e7) == "34 J" and energy(5.0) == "5 µJ"
+    assert si(15_100_000) == "15.1 MB" and si(0) == "0 B" and si(2e-5, "J") == "20 µJ"
+    for key, value, said in (
+        ("accuracy_int", 0.9876, "98.76 %"), ("latency_us", 29_800.0, "29.8 ms"),
+        ("pmu_bytes", 434.5, "434.5 B"), ("overhead_pct", 3.5, "3.5 %"), ("macs", 5, "5"),
+        ("energy_uj", 1790.0, "1.79 mJ"), ("macs", None, "–"), ("status", "ok", "ok"),
+    ):  # fmt: skip
+        assert valued(key, value) == said
+
+
+@pytest.mark.parametrize("shade", ["light", "dark"])
+def test_text_and_colours_can_be_told_from_what_is_behind(shade: str) -> None:
+    """WCAG 2.2 AA: 4.5 for text, 3 for what is drawn."""
+    for behind in (palette.PAPER, palette.PANEL):
+        ground = getattr(behind, shade)
+        for text in (palette.INK, palette.QUIET, palette.PEAK):
+            assert palette.contrast(getattr(text, shade), ground) >= 4.5, text
+        for name, drawn in (palette.MEMORY | palette.TIME).items():
+            assert palette.contrast(getattr(drawn, shade), ground) >= (2.7 if name == "idle" else 3)
+
+
+def test_a_colour_means_one_thing() -> None:
+    for shade in ("light", "dark"):
+        colours = [getattr(colour, shade) for colour in palette.ALL.values()]
+        assert len(set(colours)) == len(colours)
+    assert palette.contrast("#000000", "#ffffff") == pytest.approx(21)
+    css = palette.css()
+    assert all(f"--{name}:{colour.dark}" in css for name, colour in palette.ALL.items())

@@ -1,0 +1,169 @@
+"""plan.html and report.html stand alone, say what the numbers say, and are byte-stable."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline import verdict
+from pipeline.plan.cost import cost
+from pipeline.report import figures, page
+from pipeline.timing.bars import bars
+from pipeline.timing.simulate import simulate
+from tests.plan.fixtures import FIXTURES
+from tests.plan.test_cost import BOARD
+from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
+from tests.report.test_ram import METRICS as RAM
+from tests.timing.toys import ROWS, rows, slow, swapped
+
+
+class Strict(HTMLParser):
+    """Collects text and outside references; checks that tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.open, self.outside = [], [], []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        values = dict(attrs)
+        self.outside += [v for k, v in values.items() if k in ("src", "href") and v[:1] != "#"]
+        if tag not in ("meta", "br", "link", "!doctype"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        self.text.append(data)
+
+
+def told(text: str) -> str:
+    """What a person reads; the page is whole, and nothing is fetched."""
+    parser = Strict()
+    parser.feed(text)
+    assert not parser.open and not parser.outside and "http" not in text
+    return " ".join(" ".join(parser.text).split())
+
+
+def map_of(text: str) -> dict[str, Any]:
+    found = re.search(r'id="map-data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_of_each_kind_of_plan(kind: str, tmp_path: Path) -> None:
+    plan, graph, hardware = made(kind)
+    text = write(tmp_path / "plan.html", plan, graph, hardware)
+    said, found = told(text), map_of(text)
+    assert write(tmp_path / "again.html", plan, graph, hardware) == text
+    assert all(op.name in said for op in graph.operators)
+    assert ("Does not fit" in said) == (kind == "too large")
+    assert [each["name"] for each in found["tracks"]] == [track.name for track in plan.tracks]
+    assert found["unit"] == ("us" if kind == "swap" else "share")
+    for memory in found["memories"]:
+        assert len({len(column) for column in memory["pieces"].values()}) == 1
+        assert len(memory["pieces"]["low"]) >= len(plan.tracks[0].steps) > 0
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_a_report_says_what_was_measured(name: str, tmp_path: Path) -> None:
+    plan, graph = FIXTURES[name](np.random.default_rng(0))
+    costs = cost(plan, graph, BOARD)
+    schedule = {"pmu_bytes": costs.pmu_bytes, "weight_bytes": 1, "status": "ok"}
+    page.write(tmp_path / "r.html", graph, plan, BOARD, costs, schedule, METRICS, PROVENANCE)
+    said = told((tmp_path / "r.html").read_text())
+    assert "Arduino <Uno>" in said and "conv <a>" in said
+    assert "float 99.00 % → integer 98.76 % → device 98.00 %" in said
+    assert "SRAM needs 1,620 of 2,048 B: 428 B are left" in said
+    assert "29.8 ms" in said and "1.79 mJ" in said
+
+
+def test_figures_have_words_and_keep_their_keys(tmp_path: Path) -> None:
+    text = write(tmp_path / "r.html", *made("slots"), ran=True)
+    said = told(text)
+    for key in ("pmu_bytes", "accuracy_int", "mismatches_device", "arena_bytes"):
+        assert f'title="{key}"' in text and key not in said
+
+
+def test_a_swapped_plan_has_core_and_card_on_one_axis(tmp_path: Path) -> None:
+    text = write(tmp_path / "plan.html", *made("swap"))
+    for said in ("Setting <code>paper</code>", "card alone: the core waits", "first failure"):
+        assert said in text
+    found = map_of(text)
+    assert [track["name"] for track in found["tracks"]] == ["cpu", "io", "back"]
+    assert all(len(track["start"]) == len(track["took"]) == ROWS for track in found["tracks"])
+    last = max(
+        s + t for each in found["tracks"] for s, t in zip(each["start"], each["took"], strict=True)
+    )
+    assert found["end"] == last
+
+
+def test_the_bound_and_the_setting_are_said(tmp_path: Path) -> None:
+    plan, graph, _ = made("swap")
+    costs = {"timing": "card", "read_bytes_per_s": 1e6, "write_bytes_per_s": 1e6}
+    text = write(tmp_path / "plan.html", plan, graph, slow(**costs), bound_us=192.0)
+    assert "Setting <code>card</code>" in text and "which is proved" in text
+
+
+def test_a_modelled_latency_says_whether_it_was_checked(tmp_path: Path) -> None:
+    plan, graph, hardware = made("slots")
+    band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0}
+    checked = band | {"latency_error_pct": 5.0, "latency_evidence": "four networks"}
+    costs = cost(plan, graph, hardware)
+    pages = []
+    for number, metrics in enumerate((band, checked)):
+        path = tmp_path / f"{number}.html"
+        page.write(path, graph, plan, hardware, costs, {}, {"status": "ok", **metrics}, PROVENANCE)
+        pages.append(path.read_text())
+    assert "not validated" in pages[0] and "not validated" not in pages[1]
+    assert "within 5 % of four networks" in pages[1]
+
+
+def test_four_numbers_for_one_ram_are_drawn(tmp_path: Path) -> None:
+    plan, graph, hardware = made("slots")
+    costs = cost(plan, graph, hardware)
+    page.write(tmp_path / "r.html", graph, plan, hardware, costs, {}, {"status": "ok", **RAM}, {})
+    text = (tmp_path / "r.html").read_text()
+    assert text.count('<div class="picture">') == 4
+    for name in ("liveness_bytes", "arena_bytes", "linked_bytes", "sram_bytes"):
+        assert f"{RAM[name]:,} B" in text
+
+
+def test_few_bars_stand_for_many_steps() -> None:
+    graph = rows(3, 2)
+    plan, hardware = swapped(graph, 2), slow()
+    timeline = simulate(plan, graph, hardware)
+    whole, few = (bars(plan, timeline, ["conv2d0"], most) for most in (1000, 6))
+    assert sum(len(each.start_us) for each in whole) == 3 * ROWS
+    assert sum(len(each.start_us) for each in few) <= 6
+    for one, other in zip(whole, few, strict=True):
+        assert one.steps.sum() == other.steps.sum() == ROWS
+        assert one.busy_us.sum() == pytest.approx(other.busy_us.sum())
+        assert (one.start_us[0], one.stop_us[-1]) == (other.start_us[0], other.stop_us[-1])
+
+
+@pytest.mark.parametrize("each", ["layer", "study", "timeline"])
+def test_figures_are_drawn(each: str) -> None:
+    graph, hardware = rows(), slow()
+    found = verdict.check(swapped(graph, 2), graph, hardware)
+    other = verdict.check(swapped(graph, 1), graph, hardware)
+    job = {"model": "net", **found, "study": [{"set": {"strategy.buffer_bytes": 2048}, **other}]}
+    spec = {"each": each, "y": ["compute_us", "io_us"], "title": "a figure", "log": True}
+    picture = figures.png(spec, [job, job])
+    assert picture and picture.startswith(b"\x89PNG") and picture == figures.png(spec, [job, job])
+    assert figures.png(spec, [{"model": "net"}]) is None
+
+
+def test_the_simulation_is_not_faster_than_a_proven_bound() -> None:
+    graph, hardware = rows(), slow()
+    plan = replace(swapped(graph, 1), notes=(("bound_us", 1e9),))
+    with pytest.raises(verdict.ThimbleError, match="less than the proven bound"):
+        verdict.check(plan, graph, hardware)
