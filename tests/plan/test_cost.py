@@ -16,8 +16,6 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
-    Compute,
-    Move,
     Plan,
     PlanError,
     Signal,
