@@ -99,8 +99,8 @@ class _Walk:
             memory.write(cells, owner, begin, stop)
 
     def in_place(self, event: Event, step: Compute, begin: float, stop: float) -> None:
-        """Each element is written, or read for the last time, when its unit is computed, which reads
-        in its first half and writes in the second."""
+        """Each element is written, or read for the last time, when its unit is computed: a unit
+        reads in its first half and writes in the second."""
         box = step.out.box(self.plan.buffer[step.out.buffer].shape, event.env)
         units = unit_times(tuple(high - low for low, high in box), step.unit, step.order)
         each = (stop - begin) / (int(units.max()) + 1)
