@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,7 @@ class Program:
         kind: str = "",
         order: Sequence[OrderLine] = (),
         any_strides: bool = False,
+        most: Mapping[str, int] = MappingProxyType({}),
         **shared: Any,
     ) -> None:
         """A statement that runs a kernel; calls that differ in addresses and ranges share one.
@@ -168,6 +170,7 @@ class Program:
             kind: a word for its name, where one owner has several.
             order: of the pixels, where it is not row by row.
             any_strides: calls whose views differ in strides, but for the last axis, share one, too.
+            most: as ``shared``, but what is the most of all calls is right for each of them.
         """
         if any_strides:
             ranges = {**ranges, **strides(views)}
@@ -181,11 +184,14 @@ class Program:
             for n, v in views.items()
         ]  # fmt: skip
         shared = {**shared, "ordered": bool(order)}
-        key = repr((owner, template, kind, about, looks, sorted(shared.items(), key=str)))
+        key = repr(
+            (owner, template, kind, about, looks, sorted(shared.items(), key=str), list(most))
+        )
         if key not in self.kernels:
             name = self.names.fresh(owner, kind)
             self.kernels[key] = Kernel(name, template, comment(about), dict(shared))
         kernel = self.kernels[key]
+        kernel.shared |= {name: max(n, kernel.shared.get(name, n)) for name, n in most.items()}
         lines = self.orders.add(order) if order else None
         kernel.calls.append(Use(views, ranges, apart, lines))
         self.headers.add("nn_int8.h")

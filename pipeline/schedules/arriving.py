@@ -77,7 +77,7 @@ class Arriving:
         pooled = self._row(here, self.start)
         image = self._row(Lin(0, (("row", height), ("part", 1))), self.image)
         unit = (1, 1, self.start.shape[2])
-        add = draft.add(self.pool, sums, pooled, {self.image.name: image}, "part")
+        add = draft.add(self.pool, sums, pooled, {self.image.name: image})
         finish = draft.finish(self.pool, part(sums, pooled), part(start, pooled), unit)
         clear = draft.clear(self.pool, part(sums, pooled))
         return [Loop("row", self.start.shape[0], (clear, Loop("part", height, (add,)), finish))]

@@ -58,12 +58,12 @@ class Channels:
         op, shape = each.op, draft.graph.tensors[each.op.output].shape
         if each.rule == "accumulate":
             acc = draft.buffer(f"{op.output}.sums")
-            return draft.add(op, acc, all_of(shape), self._added(op, draft), self.var)
+            return draft.add(op, acc, all_of(shape), self._added(op, draft))
         if op.output in self.whole:
             out = draft.buffer(op.output)
         else:
             out = draft.hold(op.output, (*shape[:-1], self.at_once), "ring", within=self.var)
-        return draft.compute(op, out, self._some(shape), within=self.var)
+        return draft.compute(op, out, self._some(shape))
 
     def _added(self, op: Operator, draft: Draft) -> dict[str, Box]:
         """The channels of the input, and the weights that end with them; those of a group are
@@ -89,6 +89,6 @@ class ChannelByChannel:
         shape = draft.graph.tensors[self.op.output].shape
         ring = draft.hold(self.op.output, (*shape[:-1], 1), "ring", within=var)
         channel = (*all_of(shape[:-1]), Range(Lin(0, ((var, 1),)), 1))
-        made = draft.compute(self.op, ring, channel, within=var)
+        made = draft.compute(self.op, ring, channel)
         out = draft.hold(self.op.output, over=draft.home[source])
         return [Loop(var, shape[-1], (made, draft.move(ring, out, channel)))]

@@ -81,8 +81,8 @@ class Draft:
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
         overlaps: what may lie over what it is made of.
-        apart: pairs of those that do not after all, since placement put them apart: kernels are
-            chosen as for any that do not overlap.
+        apart: pairs of those that do not after all, since placement put them apart.
+        slowed: whose kernel would be another if it overlapped nothing.
         frames: that are in flight together.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
@@ -100,6 +100,7 @@ class Draft:
     memories: list[Memory] = field(default_factory=list)
     overlaps: list[MayOverlap] = field(default_factory=list)
     apart: frozenset[tuple[Key, Key]] = frozenset()
+    slowed: set[Key] = field(default_factory=set)
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -190,17 +191,12 @@ class Draft:
         out: Buffer,
         made: Box | None = None,
         *,
-        within: str = "",
         over: Collection[str] = (),
     ) -> Compute:
-        """``op`` makes the box ``made`` (all) of its output in ``out``.
-
-        Args:
-            within: the innermost loop's variable, where there is one.
-            over: tensors whose cells the output takes.
-        """
+        """``op`` makes the box ``made`` (all) of its output in ``out``; ``over``: tensors whose
+        cells that takes."""
         step = self._unnamed(op, out, made or all_of(out.shape))
-        return self._with_kernel(op, step, within, frozenset(over))
+        return self._with_kernel(op, step, frozenset(over))
 
     def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> int | None:
         """By how many nibbles at most the output of such a step may begin above ``over``, which
@@ -208,6 +204,11 @@ class Draft:
         form = self._form(self._unnamed(op, out, made), frozenset())
         gaps = (kernel.overlap(form, over) for kernel in offers(form, self.hardware))
         return max((gap for gap in gaps if gap is not None), default=None)
+
+    def slows(self, step: Compute) -> bool:
+        """Whether another kernel would run ``step`` if it overlapped nothing."""
+        kernel = self._kernel(self._form(step, frozenset()))
+        return kernel is not None and kernel.name != step.kernel
 
     def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
         read = needs(op, self.graph.tensors, made)
@@ -218,13 +219,11 @@ class Draft:
         buffers = {name: self.buffer(name) for name in self._named(step)}
         return Form.of(step, buffers, self.graph, overlaps)
 
-    def add(
-        self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box], within: str
-    ) -> Compute:
+    def add(self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box]) -> Compute:
         """Contributions of ``read`` to the sums ``made``."""
         ins = [part(self.buffer(self.home[name]), box) for name, box in read.items()]
         step = Compute(op.name, part(acc, made), tuple(ins), partial=True)
-        return self._with_kernel(op, step, within, frozenset())
+        return self._with_kernel(op, step, frozenset())
 
     def clear(self, op: Operator, acc: Slice) -> Clear:
         return Clear(op.name, acc)
@@ -237,9 +236,7 @@ class Draft:
     def move(self, source: Buffer, target: Buffer, box: Box) -> Move:
         return Move(part(source, box), part(target, box))
 
-    def _with_kernel(
-        self, op: Operator, step: Compute, within: str, overlaps: frozenset[str]
-    ) -> Compute:
+    def _with_kernel(self, op: Operator, step: Compute, overlaps: frozenset[str]) -> Compute:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
         form = self._form(step, overlaps)
@@ -248,7 +245,7 @@ class Draft:
             return replace(step, unit=natural_unit(form))
         step = replace(step, kernel=kernel.name, unit=kernel.unit(form))
         if needed := kernel.scratch_bytes(form):
-            step = replace(step, scratch=(self._scratch(op.output, needed, within),))
+            step = replace(step, scratch=(self._scratch(op.output, needed),))
         return step
 
     def _kernel(self, form: Form) -> Kernel | None:
@@ -263,11 +260,13 @@ class Draft:
     def _named(self, step: Compute) -> set[str]:
         return {step.out.buffer, *(piece.buffer for piece in step.ins)}
 
-    def _scratch(self, tensor: str, size: int, within: str) -> str:
+    def _scratch(self, tensor: str, size: int) -> str:
+        """At one place for all steps that make some of ``tensor``."""
         memory, name = self.hardware.activation_memory, f"{tensor}.scratch"
-        place = packed((size,), 8)
-        buffer = Buffer(name, "", memory, (size,), 8, place, "scratch")
-        self.held[name] = Held(buffer, within)
+        known = self.held[name].buffer.shape[0] if name in self.held else 0
+        shape = (max(size, known),)
+        buffer = Buffer(name, "", memory, shape, 8, packed(shape, 8), "scratch")
+        self.held[name] = Held(buffer)
         return name
 
 

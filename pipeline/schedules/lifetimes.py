@@ -2,7 +2,7 @@
 
 Steps are numbered through, those of a loop once; a loop begins and ends with a number of its own.
 What is needed within a pass alone lives as in a program without the loop; all else that a loop
-touches lives through all of it.
+touches lives through all of it. Scratch is destroyed by each step that has it: it lives as often.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def lifetimes(
     resident: Iterable[Key],
     last: Iterable[Key],
 ) -> dict[Key, Life]:
-    """Of each held buffer, or row of one, that a step names.
+    """Of each held buffer, or row of one, that a step names; of scratch for each step that has it,
+    by the step's number.
 
     Args:
         resident: what is there before the first step, number 1.
@@ -46,21 +47,22 @@ def _walk(steps: Iterable[Step], now: int, held: Mapping[str, Held], found: dict
     for step in steps:
         now += 1
         if not isinstance(step, Loop):
-            for key in _keys(step, held):
+            for key in _keys(step, now, held):
                 _merge(found, key, Life(now, now))
             continue
         inside: dict[Key, Life] = {}
         begin, now = now, _walk(step.body, now, held, inside) + 1
         passes = variables(step)
         for key, life in inside.items():
-            _merge(found, key, life if held[key[0]].within in passes else Life(begin, now))
+            once = held[key[0]].within in passes or held[key[0]].buffer.role == "scratch"
+            _merge(found, key, life if once else Life(begin, now))
     return now
 
 
-def _keys(step: Statement, held: Mapping[str, Held]) -> Iterator[Key]:
+def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
     """What the step touches of what is held."""
     if isinstance(step, Compute):
-        yield from ((name, 0) for name in step.scratch)
+        yield from ((name, now) for name in step.scratch)
     for piece in touched(step):
         each = held.get(piece.buffer)
         if each is None:

@@ -15,7 +15,7 @@ from pipeline.placement.constants import constants
 from pipeline.placement.place import EFFORT, Placed, load, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import lifetimes
+from pipeline.schedules.lifetimes import Life, lifetimes
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -153,7 +153,8 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: st
 
 
 def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
-    """What may share cells and does not."""
+    """What may share cells, has a slower kernel for it, and does not; with it all of the same
+    tensor, so that one kernel makes all of its rows."""
 
     def taken(key: Key) -> range:
         held, first = laid.draft.held[key[0]], laid.addresses[key]
@@ -163,12 +164,10 @@ def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
         first += 0 if isinstance(held.buffer.map, Rows) else key[1] * size
         return range(first, first + size)
 
-    pairs = ((taken(each.over), taken(each.under), each) for each in laid.draft.overlaps)
-    return frozenset(
-        (each.over, each.under)
-        for over, under, each in pairs
-        if over.stop <= under.start or under.stop <= over.start
-    )
+    pairs = [each for each in laid.draft.overlaps if each.over in laid.draft.slowed]
+    both = [(taken(each.over), taken(each.under), each.over[0]) for each in pairs]
+    names = {n for a, b, n in both if a.stop <= b.start or b.stop <= a.start}
+    return frozenset((each.over, each.under) for each in pairs if each.over[0] in names)
 
 
 class _Needs(NamedTuple):
@@ -201,6 +200,12 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
         align = alignment(each.buffer, draft.hardware)
         apart = each.rows and isinstance(each.buffer.map, Rows | Blocks)
         size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
+        if each.buffer.role == "scratch":
+            at[each.keys[0]] = len(parts), 0
+            parts.append(_often(round_up(size, align), each.buffer.name, lives))
+            offsets.append([0] * len(parts[-1]))
+            aligns.append(align)
+            continue
         for number, key in enumerate(each.keys):
             if key not in lives:
                 continue  # a row that nothing needs
@@ -228,6 +233,17 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
         if lives[under].last == lives[over].first
     ]
     return _Needs(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
+
+
+def _often(size: int, name: str, lives: Mapping[Key, Life]) -> list[Block]:
+    """Scratch: at each step that has it, one block for those in a row."""
+    found: list[Block] = []
+    for life in sorted(life for key, life in lives.items() if key[0] == name):
+        if found and life.first <= found[-1].last + 1:
+            found[-1] = found[-1]._replace(last=life.last)
+        else:
+            found.append(Block(size, *life))
+    return found
 
 
 def _over(below: list[Block], block: Block) -> list[Block]:

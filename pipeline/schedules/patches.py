@@ -35,7 +35,7 @@ class Patches:
             else:
                 sizes = (*self.held(draft.graph, name), draft.graph.tensors[name].shape[2])
                 out = draft.hold(name, sizes, "tile", within=COLUMN)
-            body.append(draft.compute(op, out, self.tiles[name], within=COLUMN))
+            body.append(draft.compute(op, out, self.tiles[name]))
         rows, columns = self.grid
         return [Loop(ROW, rows, (Loop(COLUMN, columns, tuple(body)),))]
 

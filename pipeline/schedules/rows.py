@@ -92,7 +92,7 @@ class Rows:
         if step.kind == "open":
             return draft.clear(op, whole(acc))
         if step.kind == "add":
-            return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row), "")
+            return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row))
         out = draft.hold(op.output, over=acc.name)
         return draft.finish(op, whole(acc), whole(out))
 
@@ -107,7 +107,7 @@ def _made(draft: Draft, op: Operator, row: int) -> Step:
     out = draft.buffer(draft.home[op.output])
     image = len(out.shape) == 3
     box = (Range(row, 1), *all_of(out.shape[1:])) if image else all_of(out.shape)
-    over = set[str]()
+    over, made = set[str](), (out.name, row if draft.held[out.name].rows else 0)
     for name, read in needs(op, draft.graph.tensors, box).items():
         source = draft.held.get(draft.home[name])
         gap = draft.gap(op, out, box, name) if source else None
@@ -115,12 +115,14 @@ def _made(draft: Draft, op: Operator, row: int) -> Step:
         if source is None or gap is None or not isinstance(first, int):
             continue
         under = source.keys[first : first + read[0].size] if source.rows else source.keys
-        made = out.name, row if draft.held[out.name].rows else 0
         may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
         draft.overlaps += may
         if may:
             over.add(name)
-    return draft.compute(op, out, box, over=over)
+    step = draft.compute(op, out, box, over=over)
+    if draft.slows(step):
+        draft.slowed.add(made)
+    return step
 
 
 def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:

@@ -188,7 +188,7 @@ def _step(act: Act, draft: Draft) -> Step:
             step = draft.compute(op, buffer, box)
         case "add":
             assert act.some is not None
-            step = draft.add(op, buffer, box, added(op, tensors, box, act.some), "")
+            step = draft.add(op, buffer, box, added(op, tensors, box, act.some))
         case "clear":
             step = draft.clear(op, part(buffer, box))
         case _:

@@ -213,6 +213,17 @@ def separable(height: int) -> Graph:
     return net.graph()
 
 
+@pytest.mark.parametrize("scratch", [False, True])
+def test_all_rows_of_an_operator_have_one_function(scratch: bool) -> None:
+    """At the image's edges and inside, in place and apart."""
+    graph, hardware = separable(24), plain("cortex_m")
+    found = laid(graph, hardware=hardware, scratch=scratch)
+    source = generate(graph, found.plan("rows"), hardware, {})["model.c"]
+    functions = re.findall(r"^static .*NN_KERNEL void (\w+)\(", source, re.MULTILINE)
+    assert len(functions) == len(graph.operators)
+    assert "nn_steps(&nn_tape[0]" in source
+
+
 @pytest.mark.ci
 @needs_avr
 @pytest.mark.parametrize("streamed", [False, True])

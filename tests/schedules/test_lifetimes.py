@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from pipeline.plan.steps import touched
 from pipeline.plan.unrolled import unroll
-from pipeline.plan.vocabulary import Buffer, Loop, Move, Rows, Step, packed, whole
+from pipeline.plan.vocabulary import Buffer, Compute, Loop, Move, Rows, Step, packed, whole
 from pipeline.schedules.draft import Held
 from pipeline.schedules.lifetimes import Life, lifetimes
 
@@ -121,3 +122,17 @@ def test_each_row_has_a_life_of_its_own() -> None:
     lives = lifetimes(steps, held, [], [])
     assert lives["r", 0] == Life(1, 1)
     assert lives["r", 1] == lives["r", 2] == Life(2, 3)
+
+
+def test_scratch_is_there_for_each_step_that_has_it() -> None:
+    """Between them, and from pass to pass, nothing of it is."""
+    piece = whole(buffer("a"))
+    moves = Move(piece, whole(buffer("b")))
+    with_scratch = Compute("op", whole(buffer("b")), (piece,), scratch=("s",))
+    steps = (with_scratch, moves, with_scratch, Loop("n", 3, (moves, with_scratch)))
+    held = {name: Held(buffer(name)) for name in "ab"}
+    held["s"] = Held(replace(buffer("s"), tensor="", role="scratch"))
+    lives = lifetimes(steps, held, [], [])
+    assert {key: life for key, life in lives.items() if key[0] == "s"} == {
+        ("s", now): Life(now, now) for now in (1, 3, 6)
+    }

@@ -142,3 +142,18 @@ def overlap(plan: Plan, step: Compute) -> bool:
         if buffer.role == "activation"
     )
     return any(written & cells for cells in read)
+
+
+def test_scratch_takes_room_only_while_a_row_is_made() -> None:
+    """All of an operator's rows have it at one address; between them others' rows lie there."""
+    net = Net((16, 8, 8), np.random.default_rng(0))
+    for _ in range(5):
+        net.depthwise()
+        net.conv(8, (1, 1))
+    graph = net.graph()
+    bare, found = laid(graph, hardware=core()), laid(graph, hardware=core(), scratch=True)
+    plan = found.plan("rows")
+    verify(plan, graph)
+    held = [buffer.shape[0] for buffer in plan.buffers if buffer.role == "scratch"]
+    assert len(held) == 10
+    assert found.cells / 2 <= bare.cells / 2 + 2 * max(held) < bare.cells / 2 + sum(held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.ending import Ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Span
+from pipeline.codegen.int8.values import Span, whole
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.int8.weights import Weights
 from pipeline.codegen.int8.window import WindowAxis
@@ -47,6 +47,7 @@ def call(
         sizes = range(LARGEST_BLOCK // 4, LARGEST_BLOCK + 1)
         divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
         most, even = (divisors[-1], True) if divisors else (most, False)
+    block = {"block": max(most, 1)}
     job.program.call(
         job.op.name,
         "int8/channels",
@@ -80,6 +81,6 @@ def call(
         maximum=maximum,
         opened=opened,
         ending=ending,
-        block=max(most, 1),
         even=even,
+        **({"most": block} if outs.covers(whole(job.target.shape[2])) else block),
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from pipeline.codegen.int8.order import Line, lines
-from pipeline.codegen.int8.values import Span, Value, atom
+from pipeline.codegen.int8.values import Span, Value, atom, whole
 from pipeline.codegen.int8.views import View, view
 from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
@@ -38,6 +38,14 @@ class Job:
     def box(self) -> tuple[Span, ...]:
         """The output elements."""
         return self.program.box(self.step.out)
+
+    @property
+    def windowed(self) -> tuple[Span, Span]:
+        """The rows and columns that code which finds a window's taps is for: steps that make some
+        rows each have it in common."""
+        rows, columns, _ = self.box
+        some = not self.partial and rows.start.known and rows.extent.known
+        return whole(self.target.shape[0]) if some else rows, columns
 
     def slice(self, tensor: str) -> Slice | None:
         """The part of ``tensor`` that the step names."""

@@ -57,7 +57,7 @@ class Kernel:
     name: str
     template: str
     about: str
-    shared: Mapping[str, Any]
+    shared: dict[str, Any]
     calls: list[Use] = field(default_factory=list)
 
     @cached_property

@@ -25,7 +25,7 @@ def compute(job: Job) -> None:
     inside, channels, outs = ranges(job, op, depth)
     view = job.view("in", piece, ring_axes=2)
     rows, columns = window.window_axes(
-        job.box, inside, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
+        job.windowed, inside, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
     )
     words = f"{about(job, op)}{', partial' if job.partial else ''}"
     if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
@@ -50,6 +50,8 @@ def compute(job: Job) -> None:
     cut = job.partial and op.groups > 1 and not (full and given.covers(whole(source.shape[2])))
     if cut and pixel:
         raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
+    done = {"pixel": outs.most if pixel else 0}
+    together = {"most": done} if outs.covers(whole(count)) else done
     job.program.call(
         op.name,
         "int8/conv2d",
@@ -82,7 +84,7 @@ def compute(job: Job) -> None:
         zero=source.zero_point,
         weights=read.array,
         ending=None if job.partial else ending(job.program, op),
-        pixel=outs.most if pixel else 0,
+        **together,
     )
 
 

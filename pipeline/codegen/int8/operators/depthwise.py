@@ -28,7 +28,7 @@ def compute(job: Job) -> None:
     box = job.program.box(job.given(op.parameters[0]))
     read = weights.weights(job, op, box, axes=(3, 1, 2, 0))
     kernel = (kernel_h, kernel_w)
-    axes = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
+    axes = window.window_axes(job.windowed, inside, kernel, op.stride, op.padding, op.dilation)
     channels.call(
         job,
         f"{conv2d.about(job, op)}{', partial' if job.partial else ''}",

@@ -19,7 +19,7 @@ def compute(job: Job) -> None:
     )
     outs = job.box[2].within(given[2]) if job.partial else job.box[2]
     view = job.view("in", job.given(source.name), ring_axes=2)
-    axes = window.window_axes(job.box, inside, op.kernel, op.stride, op.padding)
+    axes = window.window_axes(job.windowed, inside, op.kernel, op.stride, op.padding)
     averages = isinstance(op, AveragePool2d)
     end = None if job.partial else ending(job.program, op)
     # what is counted are stored integers, zero points included
