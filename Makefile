@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
+  arduino-core-avr \
   $(if $(PYTHON),,python3-venv)
 # For boards with a Cortex-M, and all tests; what they recommend (C++, displays) would be 3 GB.
 ARM_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm

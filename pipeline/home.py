@@ -25,6 +25,10 @@ STAGES = (
 )
 
 
+PACKAGE = "package"
+"""The stage after all others, of runs that are to make one: it needs a plan."""
+
+
 def home() -> Path:
     """The absolute folder of the shared cache, the locks, the checkpoints and the tracking."""
     return Path(os.environ.get("THIMBLE_HOME") or ROOT / DEFAULT).absolute()

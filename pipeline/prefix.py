@@ -20,7 +20,7 @@ LONGEST = 24
 """Compilers tell names apart by 31 characters at least (C99, 5.2.4.1), and longer is a mistake."""
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*", re.ASCII)
-_INCLUDE = re.compile(r'(?<=^#include ")[^"]+', re.MULTILINE)
+_FILE = re.compile(r"\bmodel\.[ch]\b")
 _ARENA = re.compile(r"^#define (\w+)_ARENA_BYTES \d+", re.MULTILINE)
 
 
@@ -86,7 +86,7 @@ class Prefix:
 
         def renamed(text: str) -> str:
             text = _WORD.sub(lambda found: given[found[0]], text)
-            return _INCLUDE.sub(lambda found: self.file(found[0]), text)
+            return _FILE.sub(lambda found: self.file(found[0]), text)
 
         return {self.file(name): renamed(text) for name, text in files.items()}
 

@@ -11,8 +11,9 @@ import yaml
 
 from pipeline import config
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT, STAGES
+from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import closure
+from pipeline.runner.options import CODE_GROUPS
 from tests import structure
 from tests.structure import package
 
@@ -31,6 +32,7 @@ ALLOWED = {
     "datasets": set(),
     "models": set(),
     "importers": {"graph", "models"},
+    "packages": {"codegen", "graph", "plan", "targets"},
     "passes": {"graph"},
     "quantize": {
         "datasets",
@@ -45,7 +47,7 @@ ALLOWED = {
     "training": {"datasets", "graph", "models", "quantize"},
     "pruning": {"graph", "models", "quantize", "training"},
     "tracking": set(),
-    "runner": {"importers", "report", "timing", "tracking"},
+    "runner": {"importers", "packages", "report", "timing", "tracking"},
 }
 """Packages of pipeline/ and the others that each may import; modules beside them are for all."""
 
@@ -155,15 +157,24 @@ def test_every_option_names_a_class_that_exists() -> None:
     for name in sources("conf/*.yaml"):
         node = yaml.safe_load((ROOT / name).read_text()) or {}
         group = name.split("/")[1]
-        if group in ("model", "data", "train", "prune", "quantize", "strategy"):
+        if group in CODE_GROUPS:
             assert (ROOT / closure.target_file(config.own_target(node))).is_file(), name
-        if group in ("model", "data", "train", "prune", "quantize", "strategy", "hardware"):
+        if group in (
+            "model",
+            "data",
+            "train",
+            "prune",
+            "quantize",
+            "strategy",
+            "hardware",
+            "package",
+        ):
             assert node["name"] == name.split("/")[-1].removesuffix(".yaml")
 
 
 def test_every_stage_has_a_program_and_a_place_in_dvc_yaml() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    assert tuple(stages) == STAGES
+    assert tuple(stages) == (*STAGES, PACKAGE)
     for name, stage in stages.items():
         assert stage["cmd"] == f"python -m stages.{name}"
         assert f"stages/{name}.py" in stage["deps"]

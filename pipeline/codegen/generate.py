@@ -144,6 +144,7 @@ def _header(
         provenance=made_of,
         id=f"0x{sha256(repr(made_of).encode()).hexdigest()[:8]}",
         labels=options.labels_in_c(graph.tensors[graph.output]),
+        label_bytes=options.label_bytes(graph.tensors[graph.output]),
         stack=options.stack,
         input=image,
         input_bytes=arrival.input_bytes(image),

@@ -39,20 +39,27 @@ class Options:
         return Prefix(self.prefix)
 
     def labels_in_c(self, output: Tensor) -> list[str]:
-        """String literals.
+        """String literals; none where there are too many outputs to be numbered.
 
         Raises:
             ThimbleError: for more or fewer labels than outputs, or what is no line of text.
         """
+        return [_literal(label) for label in self._named(output)]
+
+    def label_bytes(self, output: Tensor) -> int:
+        """Of the longest, with the 0 that ends it; 0 without labels."""
+        return max((len(label.encode()) + 1 for label in self._named(output)), default=0)
+
+    def _named(self, output: Tensor) -> tuple[str, ...]:
         if not self.labels and output.size > MOST_NUMBERED:
-            return []
+            return ()
         labels = self.labels or tuple(map(str, range(output.size)))
         if len(labels) != output.size:
             raise ThimbleError(
                 f"codegen.labels has {len(labels)} names, the network {output.size} outputs "
                 f"({output.name}): give one for each, or none"
             )
-        return [_literal(label) for label in labels]
+        return labels
 
 
 def _literal(label: str) -> str:

@@ -1,4 +1,4 @@
-"""Jinja2 over ``firmware/kernels``: the templates, and the few filters that make C readable."""
+"""Jinja2 over ``firmware/kernels`` and ``packages``: templates, and filters for C one can read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import jinja2
 
 from pipeline.codegen.names import comment
 
-KERNELS = Path(__file__).resolve().parents[2] / "firmware" / "kernels"
+FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
+KERNELS = FIRMWARE / "kernels"
 WIDTH = 100
 
 
@@ -58,7 +59,7 @@ def asm(block: str) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(KERNELS),
+        loader=jinja2.FileSystemLoader((KERNELS, FIRMWARE / "packages")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import home
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
+from pipeline.packages import boards
 from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import PATHS
@@ -31,6 +32,7 @@ def check(config: Mapping[str, Any]) -> None:
             raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
     _images(config["target"])
     Prefix(config["codegen"]["prefix"])
+    _packages(config)
     for group, keys in PATHS.items():
         for key in keys:
             if path := config[group].get(key):
@@ -39,6 +41,20 @@ def check(config: Mapping[str, Any]) -> None:
     _prunes(config)
     _trains(config)
     needs.check(config)
+
+
+def _packages(config: Mapping[str, Any]) -> None:
+    name, until = (str(getattr(v, "name", v)) for v in (config["package"]["name"], config["until"]))
+    if name == "none":
+        return
+    boards.check(name, config["hardware"]["name"], config["hardware"]["core"])
+    if home.STAGES.index(until) < home.STAGES.index("schedule"):
+        raise ThimbleError(
+            f"package={name}: it is made of a plan, and until={until} ends before there is one; "
+            "until=schedule is the least"
+        )
+    if (wanted := config["package"]["weights_in"]) not in ("flash", "sram"):
+        raise ThimbleError(f"package.weights_in={wanted}: use flash or sram")
 
 
 def _images(target: Mapping[str, Any]) -> None:

@@ -49,15 +49,17 @@ def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Need, str, str]]:
     enters = STAGES.index(config["model"].get("enters") or STAGES[0])
     if config["train"]["_target_"] == PAPER and enters <= STAGES.index("train") <= last:
         yield ("gcc", "gcc libc6-dev", "compiles the loops of train=paper"), "", "train=quick"
-    if last < STAGES.index("build"):
+    packaged = _word(config["package"]["name"]) != "none"
+    if last < STAGES.index("build") and not packaged:
         return
+    less = "until=generate" if last >= STAGES.index("build") else "package=none"
     tool = hardware["toolchain"]
     purpose = f"builds for {hardware['title']}"
     header = HEADERS.get(hardware["core"], "")
-    yield (tool["compiler"], tool["package"], purpose), header, "until=generate"
+    yield (tool["compiler"], tool["package"], purpose), header, less
     for key in ("objdump",) if hardware["core"] == "host" else ("objcopy", "objdump"):
-        yield (tool.get(key, key), tool["package"], purpose), "", "until=generate"
-    yield HOST, "string.h", "until=generate"
+        yield (tool.get(key, key), tool["package"], purpose), "", less
+    yield HOST, "string.h", less
     if last < STAGES.index("simulate") or target != "simulate":
         return
     simulator = hardware["simulator"]

@@ -9,11 +9,11 @@ from typing import Any
 from pipeline.artifacts import read_json
 from pipeline.metrics import METRICS
 
-SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json")
+SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings")
+BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings", "package")
 """What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")

@@ -20,6 +20,7 @@ from pipeline.runner.structured import structured
 Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
+PackageName = Enum("PackageName", "none arduino platformio cmake")
 TargetName = Enum("TargetName", "simulate host flash")
 Hardware = structured(hardware.Hardware)
 
@@ -54,6 +55,17 @@ class Codegen:
 
 
 @dataclass
+class Package:
+    """``weights_in``: where the package has its weights, whatever the run's are; ``library``: what
+    it is called; ``version``: of it."""
+
+    name: PackageName = MISSING
+    weights_in: str = "flash"
+    library: str = "${model.name}"
+    version: str = "1.0.0"
+
+
+@dataclass
 class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
     published table that an experiment is compared with: {name, metric, paper}; ``study`` other
@@ -68,6 +80,7 @@ class Config:
     strategy: dict[str, Any] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
     codegen: Codegen = field(default_factory=Codegen)
+    package: Package = field(default_factory=Package)
     seed: int = 1
     threads: int = 2
     passes: list[str] = MISSING

@@ -69,6 +69,9 @@ class Screen:
             self.console.print(Text(f"  {verb}: {flasher['command']}"), soft_wrap=True)
         for line in published(result):
             self.console.print(line)
+        if package := result.get("package"):
+            file = shown(Path(result["run_dir"]) / package["file"])
+            self.console.print(f"  {'zip':<10} {file}")
         pages = [Path(result["run_dir"]) / name for name in ("report.html", "plan.html")]
         if page := next((page for page in pages if page.is_file()), None):
             self.console.print(f"  {page.stem:<10} {shown(page)}")
@@ -144,6 +147,8 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append(("cycles/MAC", text))
     if "makespan_us" in result:
         found += swapped(result)
+    if package := result.get("package"):
+        found.append(("package", f"{package['kind']}: {package['note']}"))
     if result.get("energy_uj"):
         found.append(("energy", f"{result['energy_uj'] / 1000:.2f} mJ an inference (modelled)"))
     return found

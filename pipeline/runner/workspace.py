@@ -139,10 +139,13 @@ def _clear(folder: Path) -> None:
 
 def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
     """The stages of a run, in order. A network that brings its weights is not trained: its config
-    says at which stage it ``enters``; before that there is only the data."""
+    says at which stage it ``enters``; before that there is only the data. A package is made at the
+    end, whatever the last stage was."""
     last = home.STAGES.index(config["until"])
     entry = home.STAGES.index(config["model"].get("enters", home.STAGES[0]))
-    return tuple(s for n, s in enumerate(home.STAGES) if n <= last and (n == 0 or n >= entry))
+    found = tuple(s for n, s in enumerate(home.STAGES) if n <= last and (n == 0 or n >= entry))
+    chosen = config.get("package", {}).get("name", "none")
+    return (*found, home.PACKAGE) if chosen != "none" else found
 
 
 def pipeline_text(folder: Path) -> str:

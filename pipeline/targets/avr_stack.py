@@ -76,14 +76,15 @@ class State:
         return replace(state, y_high=value) if register == Y_HIGH else state
 
 
-def bound(flash: bytes, labels: Mapping[int, str]) -> Bound:
-    """The bound of the program in ``flash`` (from address 0), named by ``labels`` (by address).
+def bound(flash: bytes, labels: Mapping[int, str], entry: int = 0) -> Bound:
+    """The bound of the program in ``flash`` (from address 0), named by ``labels`` (by address), or
+    of the function at ``entry``, from its return address on.
 
     Raises:
         ThimbleError: for recursion, a computed jump, interrupts, or a stack pointer set to what
             is not known.
     """
-    return _Walk(flash, labels).function(0)
+    return _Walk(flash, labels).function(entry)
 
 
 class _Walk:

@@ -55,6 +55,7 @@ typedef int8_t nn_input_t;
 #define NN_OUTPUT_SCALE 0.00390625
 #define NN_OUTPUT_ZERO (-128)
 #define NN_LABELS "0", "1", "2" /* const char *const labels[] = {NN_LABELS}; */
+#define NN_LABEL_BYTES 2 /* the longest, with its end */
 typedef int8_t nn_output_t;
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */

@@ -55,6 +55,7 @@ typedef int8_t nn_input_t;
 #define NN_OUTPUT_SCALE 1.0
 #define NN_OUTPUT_ZERO 0
 #define NN_LABELS "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31" /* const char *const labels[] = {NN_LABELS}; */
+#define NN_LABEL_BYTES 3 /* the longest, with its end */
 typedef int8_t nn_output_t;
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in RAM. */

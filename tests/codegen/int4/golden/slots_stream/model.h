@@ -56,6 +56,7 @@ typedef uint8_t nn_input_t;
 #define NN_OUTPUT_SCALE 1.0
 #define NN_OUTPUT_ZERO 0
 #define NN_LABELS "0", "1" /* const char *const labels[] = {NN_LABELS}; */
+#define NN_LABEL_BYTES 2 /* the longest, with its end */
 typedef int16_t nn_output_t __attribute__((may_alias));
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in RAM, sent over the line. */

@@ -1,0 +1,67 @@
+"""An Arduino library: a zip for the menu Sketch, Include Library, with two examples."""
+
+from __future__ import annotations
+
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.packages.library import Library
+from pipeline.packages.package import Package
+
+LEVEL = "-Os"
+"""As the core compiles."""
+CORE_BYTES = 9
+"""Of RAM: the Arduino AVR core's clock."""
+SERIAL_BYTES = 180
+"""Of RAM: Serial with its buffers, and what print needs of the stack."""
+
+
+def package(library: Library) -> Package:
+    """
+    Raises:
+        ThimbleError: where not even the smallest sketch has room.
+    """
+    missing = CORE_BYTES - library.memory.left_bytes
+    if missing > 0:
+        raise ThimbleError(
+            f"package=arduino: {library.memory.sram_bytes:,} of "
+            f"{library.memory.sram_limit_bytes:,} B: no room for any sketch, {missing} B are "
+            "missing; try package.weights_in=flash or a smaller model"
+        )
+    examples = ["Smallest", *(["SerialClassifier"] if has_serial(library) else [])]
+    texts = {f"{name}.ino": _said(f"{name}.ino", library) for name in examples}
+    named = library.named(texts)
+    files = {"library.properties": _said("library.properties", library)}
+    for name, text in named.items():
+        if name.endswith(".ino"):
+            files[f"examples/{name.removesuffix('.ino')}/{name}"] = text
+        else:
+            files[f"{'src' if name.endswith(('.c', '.h')) else 'extras'}/{name}"] = text
+    if has_serial(library):
+        files["extras/send.py"] = _said("send.py", library)
+    return Package(library.name, files)
+
+
+def has_serial(library: Library) -> bool:
+    return library.memory.left_bytes >= CORE_BYTES + SERIAL_BYTES
+
+
+def note(library: Library, in_flash: Library | None) -> str:
+    """What is left for a sketch, or what is not.
+
+    Args:
+        in_flash: the same with its weights there, where that is another one.
+    """
+    memory = library.memory
+    if has_serial(library):
+        return f"{memory.said}; leaves {memory.left_bytes:,} B for a sketch"
+    said = (
+        f"{memory.sram_bytes:,} of {memory.sram_limit_bytes:,} B: no room for Serial (about "
+        f"{SERIAL_BYTES} B, {CORE_BYTES + SERIAL_BYTES - memory.left_bytes} are missing)"
+    )
+    if in_flash is not None and in_flash.memory.left_bytes > memory.left_bytes:
+        said += f"; package.weights_in=flash leaves {in_flash.memory.left_bytes:,} B"
+    return said
+
+
+def _said(name: str, library: Library) -> str:
+    return render(f"arduino/{name}.j2", library=library)

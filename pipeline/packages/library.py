@@ -1,0 +1,106 @@
+"""A network as a library: its C, what it takes of its board, and what the templates ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pipeline.codegen import generate
+from pipeline.codegen.arrival import input_bytes
+from pipeline.codegen.options import Options
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.packages import memory
+from pipeline.packages.memory import Memory
+from pipeline.plan.vocabulary import Plan
+
+NOT_C = ("steps.json",)
+"""What a run's simulator asks for, and nobody else."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """
+    Attributes:
+        name: of the library and its folder.
+        files: the C and what belongs to it, text by default name.
+        input_bytes: of one frame as it is fed.
+        labels: whether the header has labels.
+        nibbles: whether a byte of the input holds 4 bits.
+    """
+
+    name: str
+    version: str
+    about: str
+    hardware: Hardware
+    options: Options
+    memory: Memory
+    files: Mapping[str, str]
+    input_bytes: int
+    labels: bool
+    nibbles: bool
+
+    @property
+    def header(self) -> str:
+        return self.options.names.header
+
+    @property
+    def source(self) -> str:
+        return self.options.names.source
+
+    @property
+    def baud(self) -> int:
+        return self.hardware.baud
+
+    @property
+    def board(self) -> str:
+        return self.hardware.title
+
+    def named(self, files: Mapping[str, str]) -> dict[str, str]:
+        """The library's files, and ``files`` with them, with its prefix."""
+        return self.options.names.files({**self.files, **files})
+
+
+def library(
+    graph: Graph,
+    plan: Plan,
+    hardware: Hardware,
+    provenance: Mapping[str, str],
+    options: Options,
+    name: str,
+    version: str,
+    level: str,
+) -> Library:
+    """Generated, compiled to see what it takes, and generated again to say so in its header.
+
+    Args:
+        plan: of ``graph``, proved.
+        level: of optimization, of whoever will compile it.
+
+    Raises:
+        ThimbleError: for a name or a version that no package can have, and what ``generate`` and
+            ``memory.measure`` raise.
+    """
+    if not re.fullmatch(r"\d+(\.\d+){2}", version):
+        raise ThimbleError(f"package.version={version}: give three numbers, such as 1.0.0")
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    if not plain or not plain[0].isalpha():
+        raise ThimbleError(f"package.library={name}: a library's name begins with a letter")
+    found = memory.measure(generate(graph, plan, hardware, provenance, options), hardware, level)
+    known = replace(options, stack=found.stack if found.stack.bytes else None)
+    files = generate(graph, plan, hardware, provenance, known)
+    image, output = graph.tensors[graph.input], graph.tensors[graph.output]
+    return Library(
+        plain,
+        version,
+        f"A network ({graph.name}) for {hardware.title}",
+        hardware,
+        known,
+        found,
+        {file: text for file, text in files.items() if file not in NOT_C},
+        input_bytes(image),
+        bool(known.labels_in_c(output)),
+        image.dtype.bits < 8,
+    )

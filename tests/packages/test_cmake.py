@@ -1,0 +1,76 @@
+"""The package for CMake is configured, built and run: natively, and in QEMU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.packages import cmake
+from pipeline.packages.library import Library
+from pipeline.targets.machines import machine
+from tests.codegen.int8.configurations import network
+from tests.packages.conftest import made
+from tests.strategies.chains import mnist
+from tests.targets.conftest import needs_avr
+from tests.targets.cortex_m import board_named, needs_arm
+from tests.tiers import quick
+
+needs_cmake = pytest.mark.skipif(
+    shutil.which("cmake") is None, reason="cmake is not installed: sudo apt-get install cmake"
+)
+
+
+def built(found: Library, folder: Path, *options: str) -> Path:
+    cmake.package(found).write(folder)
+    for command in (
+        ["cmake", "-S", "digits", "-B", "build", *options],
+        ["cmake", "--build", "build"],
+    ):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "build" / "libdigits.a").is_file()
+    return folder / "build" / "example"
+
+
+def expected(graph: Graph) -> list[int]:
+    """Of the image that the example makes."""
+    tensor = graph.tensors[graph.input]
+    image = (7 * np.arange(tensor.size) % 256).astype(np.uint8).view(tensor.dtype.stored)
+    given = image.astype(np.int64).reshape(1, *tensor.shape)
+    return [int(n) for n in graph.outputs(given).reshape(-1)]
+
+
+@needs_cmake
+@pytest.mark.parametrize("graph", [network(), mnist().graph()], ids=["bytes", "nibbles"])
+def test_native_example(graph: Graph, tmp_path: Path) -> None:
+    program = built(made(board_named("host"), "-O2", graph, prefix="kws"), tmp_path)
+    said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert [int(line) for line in said.split()] == expected(graph)
+
+
+@needs_cmake
+@needs_arm
+@pytest.mark.parametrize("board", quick(1, ["nucleo_l4r5zi", "nucleo_g0b1re", "nucleo_f767zi"]))
+def test_example_in_qemu(board: str, tmp_path: Path) -> None:
+    graph, hardware = network(), board_named(board)
+    toolchain = "-DCMAKE_TOOLCHAIN_FILE=cmake/toolchain.cmake"
+    program = built(made(hardware, "-O2", graph), tmp_path, toolchain)
+    command = ["qemu-system-arm", "-M", machine(hardware).name, "-nographic", "-semihosting"]
+    done = subprocess.run(
+        [*command, "-kernel", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done
+    assert [int(line) for line in (done.stdout + done.stderr).split()] == expected(graph)
+
+
+@needs_cmake
+@needs_avr
+def test_library_for_an_avr(in_flash: Library, tmp_path: Path) -> None:
+    """No example: there is no line to say anything on."""
+    toolchain = "-DCMAKE_TOOLCHAIN_FILE=cmake/toolchain.cmake"
+    assert not built(in_flash, tmp_path, toolchain).exists()

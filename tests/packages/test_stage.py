@@ -1,0 +1,91 @@
+"""Stage package as the runner calls it: a process in a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+
+from pipeline import board
+from pipeline.config import instantiate
+from pipeline.home import ROOT
+from pipeline.plan import proof, serialize
+from pipeline.runner import schema
+from pipeline.runner.job import resolved
+from tests.strategies.chains import mnist
+from tests.targets.conftest import needs_avr
+
+
+def workspace(folder: Path, *words: str) -> dict[str, Any]:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = resolved(compose("config", overrides=list(words)))
+    (folder / "params.yaml").write_text(yaml.safe_dump(config))
+    graph = mnist().graph()
+    graph.save(folder)
+    plan = instantiate(config["strategy"]).plan(graph, board.hardware(config["hardware"]))
+    serialize.save(plan, folder / "plan.json")
+    proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
+    return config
+
+
+def stage(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "stages" / "package.py")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_run_without_one_leaves_an_empty_folder(tmp_path: Path) -> None:
+    """`dvc repro` in the project comes by."""
+    workspace(tmp_path)
+    done = stage(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "package").iterdir())
+    assert json.loads((tmp_path / "package.json").read_text()) == {}
+
+
+@needs_avr
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "B for a sketch"),
+        (("package.weights_in=sram",), "package.weights_in=flash leaves 1,5"),
+    ],
+    ids=["flash", "sram"],
+)
+def test_weights_are_where_the_package_says(
+    more: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    """The run has them in SRAM; equal inputs give equal bytes."""
+    words = ("package=arduino", "package.library=two digits", "codegen.prefix=kws", *more)
+    config = workspace(tmp_path, *words)
+    assert config["hardware"]["weights_in"] == "sram"
+    first = b""
+    for _ in range(2):
+        done = stage(tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / "package.json").read_text())["package"]
+        assert found["kind"] == "arduino" and said in found["note"]
+        written = tmp_path / found["file"]
+        assert first in (b"", written.read_bytes())
+        first = written.read_bytes()
+    with zipfile.ZipFile(written) as archive:
+        source = archive.read("two_digits/src/kws.c").decode()
+    assert ("static uint8_t kws_weights_conv1" in source) == bool(more)
+
+
+@needs_avr
+def test_an_altered_plan_is_one_line(tmp_path: Path) -> None:
+    workspace(tmp_path, "package=arduino", "hardware.weights_in=flash")
+    (tmp_path / "plan.json").write_text("{")
+    done = stage(tmp_path)
+    assert done.returncode == 1 and "plan.json is damaged" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
