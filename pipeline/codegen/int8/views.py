@@ -144,7 +144,7 @@ class View:
         """
         if self.torn:
             return self.load(f"nn_element({pixel}, {total(base, number)}, {self.bytes})")
-        return f"{pixel}[{minus(product(number, stride), start)}]"
+        return f"{pixel}[{product(minus(number, start), stride)}]"
 
     def entry(self, indices: Sequence[str], starts: Sequence[str]) -> str:
         """C of what the table says of a row or a pixel."""

@@ -7,7 +7,6 @@ from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
 from pipeline.codegen.int8.values import Span, whole
-from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 
 
@@ -23,8 +22,6 @@ def compute(job: Job) -> None:
     if job.partial and not given.covers(whole(source.shape[2])):
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     view = job.view("in", job.given(source.name), ring_axes=2)
-    if (view.strides[2] != 1 and not view.torn) and op.groups > 1 and multiplier > 1:
-        raise ThimbleError(f"{op.name}: code for this core reads channels side by side")
     box = job.program.box(job.given(op.parameters[0]))
     read = weights.weights(job, op, box, axes=(3, 1, 2, 0))
     kernel = (kernel_h, kernel_w)
