@@ -43,7 +43,8 @@ class Kernel(ABC):
     def overlap(self, form: Form, tensor: str) -> int | None:
         """Whether the output may lie over ``tensor``, which dies: None: apart. Otherwise it begins
         no more than so many nibbles after that, which may be fewer than none."""
-        return 0 if tensor in form.op.overwritable(form.graph.tensors) else None
+        alike = form.parts[tensor].pixels == form.out.pixels
+        return 0 if alike and tensor in form.op.overwritable(form.graph.tensors) else None
 
 
 def natural_unit(form: Form) -> tuple[int, ...]:

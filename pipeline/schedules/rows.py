@@ -6,7 +6,8 @@ reads all that a pixel needs before it writes that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline.graph.graph import Graph
@@ -63,10 +64,12 @@ class Rows:
     Attributes:
         order: every row that is needed, once.
         whole: tensors that lie in one piece, such as the network's output.
+        pixels: of a block, by the tensors whose rows lie in blocks.
     """
 
     order: tuple[RowStep | Arrive, ...]
     whole: frozenset[str] = frozenset()
+    pixels: Mapping[str, int] = field(default_factory=dict)
 
     def steps(self, draft: Draft) -> list[Step]:
         made = [step for step in self.order if isinstance(step, RowStep)]
@@ -75,7 +78,7 @@ class Rows:
             if op.output in summed:
                 draft.sums(op.output, bits=32)
             elif rows_of(draft.graph, op.output) > 1:
-                draft.hold_rows(op.output, op.output in self.whole)
+                draft.hold_rows(op.output, op.output in self.whole, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
         return [self._step(draft, step) for step in self.order]

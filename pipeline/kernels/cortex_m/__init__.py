@@ -8,6 +8,7 @@ from functools import cache
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
+from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
@@ -19,7 +20,10 @@ RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
 cycles they take for one of the first: the mean of simulated networks, and of ten layers."""
 
-KERNELS = (Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum)
+KERNELS = (
+    *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
+    *(RowDepthwise,),
+)
 
 
 def has_dsp(hardware: Hardware) -> bool:

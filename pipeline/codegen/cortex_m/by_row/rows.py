@@ -1,0 +1,86 @@
+"""Pointers to rows, as row kernels take them, and whether the output may lie where it does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.values import Value, whole
+from pipeline.codegen.int8.views import View
+from pipeline.codegen.program import ARENA
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.by_row.base import RowKernel
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout, row_places
+from pipeline.plan.vocabulary import Slice
+
+
+def out_row(job: Job) -> View:
+    """The one that the step makes."""
+    return _row(job, "out", job.step.out, _made(job))
+
+
+def input_rows(job: Job) -> list[View]:
+    """Those under a convolution's kernel, ``row0`` and so on; one that is outside of the image is a
+    row of zero points."""
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source = job.tensor(op.inputs[0])
+    top = _made(job) * op.stride[0] - op.padding[0]
+    found = []
+    for ky in range(job.tensor(op.parameters[0]).shape[1]):
+        name, row = f"row{ky}", top + ky * op.dilation[0]
+        inside = 0 <= row < source.shape[0]
+        found.append(
+            _row(job, name, job.given(source.name), row) if inside else _outside(job, name)
+        )
+    return found
+
+
+def layouts(job: Job, kernel: RowKernel) -> tuple[RowLayout, RowLayout]:
+    """Of the input's rows and the output's.
+
+    Raises:
+        ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.
+    """
+    form = form_of(job)
+    if job.overlaps:
+        turns, out = kernel.turns(form), out_row(job).offset.const
+        for view in input_rows(job):
+            apart = out - view.offset.const
+            meets = -len(turns.written) < apart < len(turns.read)
+            if view.constant or not meets or not turns.forbids(apart):
+                continue
+            raise ThimbleError(
+                f"{job.op.name}: the plan has {kernel.name} write its output {apart} B after an "
+                "input row, which it would overwrite before it is read"
+            )
+    return kernel.known(form)
+
+
+def _made(job: Job) -> int:
+    """The number of the row."""
+    assert job.box[0].start.known, "loops around row kernels are unrolled"
+    return job.box[0].start.const
+
+
+def _row(job: Job, name: str, piece: Slice, row: int) -> View:
+    buffer = job.program.buffer(piece)
+    tensor = job.tensor(buffer.tensor)
+    box = (whole(1), *map(whole, buffer.shape[1:]))
+    place = Value(row_places(buffer)[row])
+    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed)
+
+
+def _outside(job: Job, name: str) -> View:
+    tensor = job.tensor(job.op.inputs[0])
+    size, zero = int(np.prod(tensor.shape[1:])), tensor.zero_point
+    table = job.program.constants.add(
+        "outside", f"{size}_{zero & 255}", f"{tensor.dtype}_t", np.full(size, zero),
+        f"a row outside of an image: {size} times the zero point {zero}", align=4,
+    )  # fmt: skip
+    box = (whole(1), *map(whole, tensor.shape[1:]))
+    return View(
+        name, table.name, Value(), (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed, constant=True
+    )

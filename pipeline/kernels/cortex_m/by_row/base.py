@@ -1,0 +1,88 @@
+"""What kernels for a row have in common: rows in, a row out, and what may lie over what."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.form import Form
+
+
+@dataclass(frozen=True)
+class Turns:
+    """When a kernel reads and writes, counted in what it reads before it writes.
+
+    Attributes:
+        read: of each byte of an input row the last turn that reads it, -1: none does.
+        written: of each byte of the output row the turn that writes it.
+    """
+
+    read: IntArray
+    written: IntArray
+
+    @property
+    def latest(self) -> int:
+        """Where the output may begin, counted from an input row's beginning, at the latest, if it
+        ends before all that is still to be read."""
+        return int((self._unread(np.minimum, len(self.read)) - self._places).min()) - 1
+
+    @property
+    def earliest(self) -> int:
+        """The same, if it begins after all that is still to be read."""
+        return int((self._unread(np.maximum, -1) - self._places).max()) + 1
+
+    @property
+    def exactly(self) -> bool:
+        """Whether both may begin at the same byte."""
+        both = min(len(self.read), len(self.written))
+        return bool((self.read[:both] <= self.written[:both]).all())
+
+    def forbids(self, apart: int) -> bool:
+        """Whether the output may not begin so many bytes after an input row does."""
+        return self.latest < apart < self.earliest and not (apart == 0 and self.exactly)
+
+    @property
+    def _places(self) -> IntArray:
+        return np.arange(len(self.written))
+
+    def _unread(self, end: np.ufunc, none: int) -> IntArray:
+        """For each byte of the output the first or last one of the input that is still to be read
+        when it is written; ``none``: where there is none."""
+        later = np.full(max(self.read.max(), self.written.max()) + 2, none)
+        read = np.flatnonzero(self.read >= 0)
+        end.at(later, self.read[read], read)
+        after = np.flip(end.accumulate(np.flip(later[1:])))
+        return np.asarray(after[self.written])
+
+
+class RowKernel(Fast):
+    """Makes one row of its output, all of it, from rows of its one activation."""
+
+    def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
+        """How the input's rows lie and how the output's does; None where that is not known."""
+        name, out = form.op.inputs[0], form.out.extents
+        if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial:
+            return None
+        if not form.covers(form.op.output, slice(1, 3)):
+            return None
+        source, target = RowLayout.of(form, name), RowLayout.of(form, form.op.output)
+        return (source, target) if source and target else None
+
+    def known(self, form: Form) -> tuple[RowLayout, RowLayout]:
+        """``rows`` of a form that it takes."""
+        found = self.rows(form)
+        assert found is not None
+        return found
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """The row: what a part of it needs and another part overwrites is kept in registers."""
+        return form.out.extents
+
+    @abstractmethod
+    def turns(self, form: Form) -> Turns:
+        """Of a form that it takes."""
