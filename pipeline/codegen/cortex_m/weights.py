@@ -61,18 +61,28 @@ def can_pack(weights: IntArray, sums: IntArray) -> bool:
 
 def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
     """Bytes of the stream: for each group of channels, each word of the window, its even and then
-    its odd elements: for each pair of channels two halves, the second channel's byte above.
+    its odd elements: see ``paired``.
 
     Args:
-        weights: (channels, elements); places: see ``order``; groups: see ``pairs``.
+        places: see ``order``.
+    """
+    return paired(weights, places[:, [[0, 2], [1, 3]]].reshape(-1, 2), groups, packed)
+
+
+def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
+    """Bytes of the stream: for each group of channels, each two elements of the window: for each
+    pair of channels two halves, the second channel's byte above.
+
+    Args:
+        weights: (channels, elements); groups: see ``pairs``.
+        places: (words, 2), which elements of a window; -1: none.
         packed: halves are 256 * second + first, as numbers.
     """
     padded = np.concatenate([weights, np.zeros((len(weights), 1), weights.dtype)], axis=1)
-    chosen = padded[groups][:, :, places].astype(np.int64)  # (groups, step, words, 4)
-    halves = np.stack([chosen[..., [0, 2]], chosen[..., [1, 3]]], axis=3)
-    first, second = halves[:, ::2], halves[:, 1::2]  # (groups, pairs, words, even or odd, 2)
+    halves = padded[groups][:, :, places].astype(np.int64)  # (groups, step, words, 2)
+    first, second = halves[:, ::2], halves[:, 1::2]  # (groups, pairs, words, 2)
     value = 256 * second + (first if packed else first & 255)
-    value = value.transpose(0, 2, 3, 1, 4)
+    value = value.transpose(0, 2, 1, 3)
     both = np.stack([value & 255, value >> 8 & 255], axis=-1)
     return np.where(both > 127, both - 256, both).reshape(-1)
 

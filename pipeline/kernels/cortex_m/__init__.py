@@ -8,6 +8,7 @@ from functools import cache
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
+from pipeline.kernels.cortex_m.by_row.convolution import RowImage, RowPointwise, RowSpatial
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
@@ -22,7 +23,7 @@ cycles they take for one of the first: the mean of simulated networks, and of te
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(RowDepthwise,),
+    *(RowDepthwise, RowImage, RowPointwise, RowSpatial),
 )
 
 

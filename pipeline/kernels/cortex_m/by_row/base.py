@@ -66,7 +66,7 @@ class RowKernel(Fast):
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
         """How the input's rows lie and how the output's does; None where that is not known."""
         name, out = form.op.inputs[0], form.out.extents
-        if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial:
+        if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial or form.overlaps:
             return None
         if not form.covers(form.op.output, slice(1, 3)):
             return None

@@ -1,0 +1,282 @@
+"""Convolutions of a row: windows of up to four pixels are widened, then all channels are made of
+them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
+from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.conv2d import about
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.by_row.convolution import (
+    RowConvolution,
+    RowImage,
+    RowPointwise,
+    RowSpatial,
+)
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once
+
+MOST_GROUPS = {"pointwise": 8, "conv2d": 3, "image": 6}
+"""In the code of the innermost loop: with what is around it a kilobyte of instruction cache holds
+no more."""
+
+KERNELS: dict[str, type[RowConvolution]] = {
+    "pointwise": RowPointwise, "conv2d": RowSpatial, "image": RowImage,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dot:
+    """What the windows and the weights of all pixels have in common.
+
+    Attributes:
+        groups: of ``taps`` words, a word for two elements of a window.
+        packed: see ``weights.can_pack``; ``uneven``: the output's channels are odd in number.
+    """
+
+    groups: int
+    taps: int
+    stride: int
+    unroll: int
+    packed: bool
+    uneven: bool
+
+    @property
+    def pair_bytes(self) -> int:
+        """Of two output channels' weights."""
+        return 4 * self.groups * self.taps
+
+
+@dataclass(frozen=True)
+class Run:
+    """Parts whose code is the same, one after the other.
+
+    Attributes:
+        source: how the input's rows lie, where pixels are read one by one from there.
+    """
+
+    members: tuple[Part, ...]
+    target: RowLayout
+    pairs: int
+    source: RowLayout | None = None
+    stride: int = 1
+
+    @property
+    def first(self) -> int:
+        return self.members[0].first
+
+    @property
+    def pixels(self) -> int:
+        return self.members[0].pixels
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
+
+    @property
+    def sums(self) -> list[str]:
+        each = [(p, pair) for pair in range(self.pairs) for p in range(self.pixels)]
+        return [f"{kind}{p}_{pair}" for p, pair in each for kind in "bs"]
+
+    def columns(self, dot: Dot) -> int:
+        """Words of a window group, of all pixels."""
+        return (self.pixels - 1) * dot.stride + dot.taps if dot.taps > 1 else self.pixels
+
+    @property
+    def to(self) -> int:
+        return self.target.at(self.first)
+
+    @property
+    def shift(self) -> int:
+        return self.target.at(self.members[1].first) - self.to if self.count > 1 else 0
+
+    # --- of pointwise ones
+
+    @property
+    def of(self) -> RowLayout:
+        assert self.source is not None
+        return self.source
+
+    @property
+    def back(self) -> int:
+        """How many pixels before the first one the word of it begins: one must not end behind the
+        row's."""
+        plane = self.of.plane and self.stride == 1
+        return max(0, self.first + BLOCK - self.of.columns) if plane else 0
+
+    @property
+    def word(self) -> int | None:
+        """The first pixel's number in a word that holds all of them; None: there is none."""
+        whole = self.of.columns >= BLOCK if self.of.plane else self.first < self.of.full
+        return self.back if self.stride == 1 and whole else None
+
+    @property
+    def words(self) -> int:
+        """From the word that holds the first two pixels, of stride 2, to that of the next two."""
+        last = self.members[-1].first * self.stride + 2 * BLOCK
+        whole = self.stride == 2 and self.pixels == BLOCK and last <= self.of.full
+        return self.of.at(BLOCK) - self.of.at(0) if whole else 0
+
+    @property
+    def begins(self) -> int:
+        return self.of.at(self.first * self.stride) - self.back
+
+    @property
+    def move(self) -> int:
+        if self.count == 1:
+            return 0
+        first, second = (self.of.at(part.first * self.stride) for part in self.members[:2])
+        return second - first
+
+    @property
+    def apart(self) -> int:
+        return self.of.apart(self.first * self.stride)
+
+    @property
+    def bytes(self) -> list[int]:
+        """Where the pixels are, from ``begins`` on."""
+        columns = range(self.first, self.first + self.pixels)
+        return [self.of.at(c * self.stride) - self.begins for c in columns]
+
+
+def runs(
+    parts: list[Part], target: RowLayout, dot: Dot, source: RowLayout | None = None, stride: int = 1
+) -> list[Run]:
+    def one(part: Part) -> Run:
+        at_once = pairs_at_once(part.pixels, target.channels, dot.pair_bytes)
+        return Run((part,), target, at_once, source, stride)
+
+    def like(part: Part) -> tuple[object, ...]:
+        run = one(part)
+        found = (run.pixels, target.apart(part.first))
+        if source is None:
+            return found
+        return *found, run.word, bool(run.words), run.apart, tuple(run.bytes)
+
+    return [
+        Run(tuple(same), target, one(part).pairs, source, stride)
+        for part, same in ((each[0], each) for each in (list(g) for _, g in groupby(parts, like)))
+    ]
+
+
+def pointwise(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, target = layouts(job, RowPointwise())
+    deep = -(-source.channels // 2)
+    dot, shared = _shared(job, "pointwise", in_blocks((1, 1), source.channels), deep, 1)
+    parts = list(RowPointwise().parts(form_of(job)))
+    _call(job, "pointwise", shared, parts=runs(parts, target, dot, source, op.stride[1]))
+
+
+def spatial(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, target = layouts(job, RowSpatial())
+    tensor, (_, rows, columns, _) = job.tensor(op.inputs[0]), job.tensor(op.parameters[0]).shape
+    deep, stride = -(-source.channels // 2), op.stride[1]
+    places = in_blocks((rows, columns), source.channels)
+    dot, shared = _shared(job, "conv2d", places, rows * deep, columns)
+    parts = list(RowSpatial().parts(form_of(job)))
+    (part,) = runs(parts, target, dot)
+    block = source.at(BLOCK) - source.at(0) if source.columns > BLOCK else 0
+    _call(
+        job, "conv2d", shared,
+        part=part, kernel_h=rows, pairs=deep, pad=op.padding[2], block=block,
+        move=block * stride,
+        outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
+    )  # fmt: skip
+
+
+def image(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, target = layouts(job, RowImage())
+    _, rows, columns, depth = job.tensor(op.parameters[0]).shape
+    size = rows * columns * depth
+    words = -(-size // 4)
+    dot, shared = _shared(job, "image", in_words(size), 2 * words, 1)
+    stride, pad = op.stride[1], op.padding[2]
+    last = (target.columns - 1) * stride - pad + columns
+    _call(
+        job, "image", shared,
+        parts=runs(list(RowImage().parts(form_of(job))), target, dot),
+        kernel_h=rows, kernel_w=columns, row=columns * depth, words=words, stride=stride, pad=pad,
+        edges=pad > 0 or last > source.columns, zero=job.tensor(op.inputs[0]).zero_point,
+    )  # fmt: skip
+
+
+def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:
+    """(pairs, 2): which elements of a window are side by side, two channels of a tap; -1: none."""
+    at = np.arange(kernel[0] * kernel[1] * channels).reshape(*kernel, channels)
+    if channels % 2:
+        at = np.concatenate([at, np.full((*kernel, 1), -1)], axis=2)
+    return at.reshape(*kernel, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
+
+
+def in_words(elements: int) -> IntArray:
+    """The same of a window whose bytes are widened as they come."""
+    filled = np.full(-(-elements // 4) * 4, -1)
+    filled[:elements] = np.arange(elements)
+    return filled.reshape(-1, 2, 2).transpose(0, 2, 1).reshape(-1, 2)
+
+
+def _shared(
+    job: Job, word: str, places: IntArray, groups: int, taps: int
+) -> tuple[Dot, dict[str, Any]]:
+    """What all of them hand to their templates."""
+    op, finish = job.op, end(job)
+    assert isinstance(op, Conv2d)
+    name = op.parameters[0]
+    flat = job.program.graph.constants[name]
+    flat = flat.reshape(len(flat), -1)
+    pairs = weights.pairs(len(flat), 2)
+    packed = weights.can_pack(flat, finish.reach)
+    unroll = weights.unrolled(groups, MOST_GROUPS[word])
+    dot = Dot(groups, taps, op.stride[1], unroll, packed, len(flat) % 2 > 0)
+    constants, tensor = job.program.constants, job.tensor(op.inputs[0])
+    return dot, {
+        "dot": dot,
+        "weights": constants.add(
+            op.name, "row_weights", "int8_t", weights.paired(flat, places, pairs, packed),
+            f"{op.name}: two channels by two elements", job.in_flash(name), 4,
+        ),
+        "table": constants.add(
+            op.name, "row_ends", "int32_t", finish.rows(pairs, packed),
+            f"{op.name}: for two channels what sums begin with, and how they end",
+        ),
+        "end": finish,
+        "widen": "s8" if tensor.dtype.signed else "u8",
+        "type": f"{tensor.dtype}_t",
+        "out_type": f"{job.target.dtype}_t",
+    }  # fmt: skip
+
+
+def _call(job: Job, word: str, shared: dict[str, Any], **more: Any) -> None:
+    given, target = KERNELS[word]().known(form_of(job))
+    rows = {row.name: row for row in input_rows(job)}
+    op = job.op
+    assert isinstance(op, Conv2d)
+    job.program.call(
+        op.name,
+        f"cortex_m/by_row/{word}",
+        about(job, op),
+        {"out": out_row(job), **rows, "scratch": step.scratch(job)},
+        {},
+        job.apart,
+        "row",
+        given=given,
+        target=target,
+        **shared,
+        **more,
+    )

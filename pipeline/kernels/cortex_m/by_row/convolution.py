@@ -1,0 +1,190 @@
+"""Convolutions of a row: windows of up to four pixels are widened, then all channels are made of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
+from pipeline.kernels.cortex_m.fast import convolution, pairs, words
+from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, positions
+
+MOST_LINE = 256
+"""Bytes of a window that are copied to the stack."""
+
+
+class RowConvolution(RowKernel):
+    """Of one group, two output channels or more."""
+
+    costs: ClassVar[Counts] = {
+        "word of a pair of channels": 1.0,
+        "word of a pixel and a pair": 1.0,
+        "pair of channels": 1.0,
+        "output": 1.0,
+        "word of windows": 1.0,
+        "call": 1.0,
+    }
+
+    def can(self, form: Form) -> bool:
+        op, found = form.op, self.rows(form)
+        if not isinstance(op, Conv2d) or op.groups > 1 or found is None:
+            return False
+        source, target = found
+        return (
+            target.channels > 1
+            and (target.blocked or target.pixels == 1)
+            and self.fits(op, positions(form), source, target)
+            and quick_end(op, form.graph) is not None
+        )
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        raise NotImplementedError
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        """In the order in which they are made."""
+        raise NotImplementedError
+
+    def window(self, form: Form) -> tuple[int, int]:
+        """Words of a pixel's window, and of the windows of the largest part."""
+        raise NotImplementedError
+
+    def scratch_bytes(self, form: Form) -> int:
+        return 4 * self.window(form)[1]
+
+    def counts(self, form: Form) -> Counts:
+        window, widest = self.window(form)
+        every, channels = self.parts(form), form.target.shape[2]
+        groups = [
+            -(-channels // (2 * pairs_at_once(part.pixels, channels, 4 * window))) for part in every
+        ]
+        share = widest / max(part.pixels for part in every)
+        two = -(-channels // 2)
+        return {
+            "word of a pair of channels": len(every) * two * window,
+            "word of a pixel and a pair": form.target.shape[1] * two * window,
+            "pair of channels": sum(groups),
+            "output": form.target.shape[1] * channels,
+            "word of windows": share * form.target.shape[1],
+            "call": 1,
+        }
+
+    def turns(self, form: Form) -> Turns:
+        """Part by part; what the part before has widened is not read again."""
+        op, (source, target) = convolution(form), self.known(form)
+        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
+        columns = positions(form)[1]
+        for turn, part in enumerate(self.parts(form)):
+            first = part.first * op.stride[1] - op.padding[2]
+            stop = first + (part.pixels - 1) * op.stride[1] + columns
+            low = self.begins(form, part, first)
+            for column in range(max(0, low), min(stop, source.columns)):
+                read[source.places(column)] = turn
+            for column in range(part.first, part.stop):
+                written[target.places(column)] = turn
+        return Turns(read, written)
+
+    def begins(self, form: Form, part: Part, first: int) -> int:
+        """The first column that is read for a part whose windows begin at ``first``."""
+        return first
+
+
+class RowPointwise(RowConvolution):
+    """From the last pixels to the first where the output has more channels, so that it may lie over
+    its input."""
+
+    word = "row_pointwise"
+    takes = (
+        "1x1 convolutions of one group, strides 1 and 2 along rows, that make one row, two or more "
+        "channels, from rows in blocks"
+    )
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        plain = (kernel, op.padding[2:]) == ((1, 1), (0, 0)) and op.padding[0] == 0
+        return plain and op.stride[1] in (1, 2) and source.blocked
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        source, target = self.known(form)
+        found = parts(target, source, convolution(form).stride[1])
+        return found[::-1] if target.bytes > source.bytes else found
+
+    def window(self, form: Form) -> tuple[int, int]:
+        each = pairs(form.source.shape[2])
+        return each, each * max(part.pixels for part in self.parts(form))
+
+
+class RowSpatial(RowConvolution):
+    """Neighbouring windows share what is widened: a column is widened once for four pixels."""
+
+    word = "row_conv2d"
+    takes = (
+        "convolutions of one group, 3 columns wide, strides 1 and 2 along rows, that make one row, "
+        f"two or more channels, from rows in blocks of {BLOCK} pixels, all whole"
+    )
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        stride, pad = op.stride[1], op.padding[2]
+        return (
+            kernel[1] == 3
+            and op.dilation[1] == 1
+            and stride in (1, 2)
+            and pad in (0, 1)
+            and (stride, pad) != (1, 0)
+            and source.pixels == BLOCK
+            and target.columns % BLOCK == 0
+            and source.columns == stride * target.columns
+        )
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        return [Part(first, BLOCK) for first in range(0, form.target.shape[1], BLOCK)]
+
+    def window(self, form: Form) -> tuple[int, int]:
+        rows, columns = positions(form)
+        deep = pairs(form.source.shape[2])
+        wide = (BLOCK - 1) * convolution(form).stride[1] + columns
+        return rows * columns * deep, rows * wide * deep
+
+    def begins(self, form: Form, part: Part, first: int) -> int:
+        """The column left of a block is kept."""
+        return first + convolution(form).padding[2] * (part.first > 0)
+
+
+class RowImage(RowConvolution):
+    """Few channels, side by side: windows are copied to a line of bytes first."""
+
+    word = "row_image"
+    takes = (
+        f"convolutions of one group, windows of up to {MOST_LINE} elements, that make one row, two "
+        "or more channels, from rows with channels last"
+    )
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        return (
+            source.pixels == 1
+            and op.dilation[1] == 1
+            and kernel[0] * kernel[1] * source.channels <= MOST_LINE
+            and kernel != (1, 1)
+        )
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        return parts(self.known(form)[1])
+
+    def window(self, form: Form) -> tuple[int, int]:
+        rows, columns = positions(form)
+        each = 2 * words(rows * columns * form.source.shape[2])
+        return each, each * max(part.pixels for part in self.parts(form))
