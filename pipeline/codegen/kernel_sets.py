@@ -16,7 +16,11 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.plan.steps import touched
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Lin, Move
+from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move, Slice
+
+CORTEX_M = "cortex_m."
+BY_ROW = f"{CORTEX_M}row_"
+"""Of those whose rows are pointers that are known; as those of rows in blocks are."""
 
 Working = Compute | Clear | Finish | Move
 
@@ -26,7 +30,10 @@ INT4 = "int4."
 
 def counts(program: Program, step: Working) -> bool:
     """Whether what runs the step can count with the loops around it."""
-    return not _kernel(program, step).startswith(INT4)
+    kernel = _kernel(program, step)
+    if kernel.startswith(CORTEX_M) and any(_in_blocks(program, piece) for piece in touched(step)):
+        return False
+    return not kernel.startswith((INT4, BY_ROW))
 
 
 def write(program: Program, step: Working) -> None:
@@ -70,3 +77,7 @@ def _kernel(program: Program, step: Working) -> str:
     nibbles = any(program.buffer(piece).bits < 8 for piece in touched(step))
     avr = program.hardware.core == "avr" and isinstance(step, Move)
     return f"{INT4}move" if nibbles or avr else "int8.copy"
+
+
+def _in_blocks(program: Program, piece: Slice) -> bool:
+    return isinstance(program.buffer(piece).map, Blocks)

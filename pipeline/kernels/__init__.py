@@ -1,10 +1,11 @@
 """What C there is, as planners see it: which kernel computes which form of an operator, and what it
 needs for that. The C itself is ``codegen``'s."""
 
-from pipeline.kernels.choose import choose, named, offers, scratch_bytes
+from pipeline.kernels.choose import block_pixels, choose, named, offers, scratch_bytes
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel, natural_unit
 
 __all__ = [
-    "Form", "Kernel", "Part", "choose", "named", "natural_unit", "offers", "scratch_bytes",
+    "Form", "Kernel", "Part", "block_pixels", "choose", "named", "natural_unit", "offers",
+    "scratch_bytes",
 ]  # fmt: skip

@@ -66,3 +66,8 @@ def named(name: str, form: Form, hardware: Hardware) -> Kernel:
 def scratch_bytes(form: Form, hardware: Hardware) -> int:
     """Of the fastest kernel; 0 where there is none."""
     return next((kernel.scratch_bytes(form) for kernel in offers(form, hardware)), 0)
+
+
+def block_pixels(hardware: Hardware, columns: int) -> int:
+    """Of a block of rows in blocks, as suits the board's kernels; 0: it has none for that."""
+    return cortex_m.best_pixels(columns) if cortex_m.has_dsp(hardware) else 0

@@ -185,6 +185,15 @@ class Form:
             and self.in_packed_rows(tensor)
         )
 
+    def alike_blocks(self) -> bool:
+        """Whether it takes one row of each tensor, all in blocks of as many pixels."""
+        extents, pixels = self.out.extents, self.out.pixels
+        return pixels > 0 and all(
+            (part.extents, part.pixels) == ((1, *extents[1:]), pixels)
+            and self.covers(name, slice(1, 3))
+            for name, part in self.parts.items()
+        )
+
     def evenly_spaced(self, tensor: str) -> bool:
         """Whether all of an image's rows follow each other as pixels do, and the channels that are
         taken of a pixel lie side by side."""

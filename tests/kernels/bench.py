@@ -142,6 +142,55 @@ LAYERS = [
             ((20, 17, 8), 24, (1, 1), 2, 16),
         )
     ),
+    *(
+        Layer("cortex_m.row_depthwise", shape, kind="depthwise", window=(3, 3), stride=stride)
+        for shape, stride in (
+            ((6, 48, 8), (1, 1)), ((6, 24, 32), (1, 1)), ((6, 12, 64), (1, 1)),
+            ((6, 6, 128), (1, 1)), ((6, 5, 64), (1, 1)), ((3, 3, 256), (1, 1)),
+            ((6, 14, 32), (1, 1)), ((6, 7, 64), (1, 1)), ((6, 10, 48), (1, 1)),
+            ((6, 48, 16), (2, 2)), ((6, 24, 32), (2, 2)), ((6, 12, 64), (2, 2)),
+            ((6, 6, 128), (2, 2)), ((6, 14, 64), (2, 2)),
+        )
+    ),
+    *(
+        Layer("cortex_m.row_pointwise", shape, channels, stride=stride)
+        for shape, channels, stride in (
+            ((3, 48, 8), 16, (1, 1)), ((3, 24, 16), 32, (1, 1)), ((3, 12, 64), 64, (1, 1)),
+            ((3, 6, 128), 128, (1, 1)), ((3, 5, 64), 64, (1, 1)), ((3, 3, 256), 256, (1, 1)),
+            ((3, 7, 96), 32, (1, 1)), ((3, 14, 32), 96, (1, 1)), ((3, 10, 32), 48, (1, 1)),
+            ((4, 32, 16), 32, (2, 2)), ((4, 16, 32), 64, (2, 2)),
+        )
+    ),
+    *(
+        Layer("cortex_m.row_conv2d", shape, channels, window=(3, 3), stride=stride)
+        for shape, channels, stride in (
+            ((4, 32, 16), 16, (1, 1)), ((4, 16, 32), 32, (1, 1)), ((4, 8, 64), 64, (1, 1)),
+            ((4, 8, 24), 8, (1, 1)), ((4, 32, 16), 32, (2, 2)), ((4, 16, 32), 64, (2, 2)),
+        )
+    ),
+    *(
+        Layer("cortex_m.row_image", shape, channels, window=window, stride=stride)
+        for shape, channels, window, stride in (
+            ((20, 10, 1), 64, (10, 4), (2, 2)), ((4, 32, 3), 16, (3, 3), (1, 1)),
+            ((6, 96, 3), 8, (3, 3), (2, 2)), ((6, 96, 3), 32, (3, 3), (2, 2)),
+            ((4, 28, 1), 6, (5, 5), (1, 1)), ((6, 10, 1), 45, (3, 3), (1, 1)),
+        )
+    ),
+    *(
+        Layer("cortex_m.row_added", shape, kind="rescaled_mean")
+        for shape in ((4, 5, 64), (8, 8, 64), (3, 3, 256), (4, 14, 32), (7, 7, 160))
+    ),
+    *(
+        Layer(f"cortex_m.row_{word}", shape, channels, kind, window, twice=True)
+        for word, shape, channels, kind, window in (
+            ("depthwise", (6, 12, 64), 0, "depthwise", (3, 3)),
+            ("depthwise", (6, 5, 64), 0, "depthwise", (3, 3)),
+            ("pointwise", (3, 12, 64), 64, "conv", (1, 1)),
+            ("pointwise", (3, 48, 8), 16, "conv", (1, 1)),
+            ("conv2d", (4, 16, 32), 32, "conv", (3, 3)),
+            ("image", (6, 32, 3), 16, "conv", (3, 3)),
+        )
+    ),
 ]  # fmt: skip
 
 

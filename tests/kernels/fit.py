@@ -29,7 +29,7 @@ def measured() -> dict[str, Measured]:
         layer = Layer.of(row)
         graph = layer.graph()
         plan = layer.plan(graph, core())
-        form = Form.of(step_of(plan), plan.buffer, graph)
+        form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
         kernel = named(layer.kernel, form, core())
         fast = isinstance(kernel, Fast)
         owner, counts = (kernel.name, kernel.counts(form)) if fast else counted(form)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, named
+from pipeline.kernels.cortex_m import best_pixels
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -27,6 +29,7 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.by_row.support import by_rows, kernels
 from tests.graphs import Net
 
 STEP = 512
@@ -46,6 +49,7 @@ class Layer:
             the size.
         at_once: channels of the output in a pass; 0: all.
         adding: channels of the input that a pass adds to sums of ``bits``; 0: none.
+        twice: sums are rounded twice, as TFLite's own are.
     """
 
     kernel: str
@@ -58,6 +62,7 @@ class Layer:
     at_once: int = 0
     adding: int = 0
     bits: int = 32
+    twice: bool = False
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Layer:
@@ -68,11 +73,21 @@ class Layer:
         usual = asdict(Layer("", ()))
         return {n: v for n, v in asdict(self).items() if v != usual[n]}
 
+    @property
+    def by_row(self) -> bool:
+        """Whether the kernel makes, or adds, one row: in blocks, unless it is of an image."""
+        return self.kernel.startswith("cortex_m.row_")
+
     def graph(self) -> Graph:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
+        if self.by_row:
+            net.lookup()
         sides = [(k - 1) // 2 if self.same else 0 for k in self.window]
         padding = (sides[0], sides[0], sides[1], sides[1])
-        options = {"stride": self.stride, "padding": padding}
+        options: dict[str, object] = {"stride": self.stride, "padding": padding}
+        if self.twice:
+            channels = self.channels or self.shape[-1]
+            options["requant"] = FixedPoint.of(np.linspace(0.5, 2, channels) / 1000)
         match self.kind:
             case "conv":
                 net.conv(self.channels, self.window, **options)  # type: ignore[arg-type]
@@ -93,14 +108,22 @@ class Layer:
                 net.rearrange((columns, rows, channels), (1, 0, 2))
             case _:
                 getattr(net, self.kind)()
+        if self.by_row:
+            net.lookup()
         return net.graph()
 
     def plan(self, graph: Graph, hardware: Hardware, runs: bool = True) -> Plan:
+        if self.by_row:
+            return plan_of_rows(self.kernel, graph, hardware, runs=runs)
         return plan_by(
             self.kernel, graph, hardware, self.at_once, self.adding, self.bits, runs=runs
         )
 
     def passes(self) -> int:
+        if self.by_row:
+            graph = self.graph()
+            rows = graph.tensors[graph.operators[1].output].shape[0]
+            return rows if rows > 1 else self.shape[0]
         if self.adding:
             return self.shape[-1] // self.adding
         return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
@@ -158,6 +181,22 @@ def plan_by(
     return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
 
 
+def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> Plan:
+    """The middle one of three operators runs row by row, its tensors in blocks; ``runs``: or all
+    but that."""
+    first, op, _ = graph.operators
+    image = kernel == "cortex_m.row_image"
+    names = [op.output] if image else [first.output, op.output]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    plan = by_rows(graph, hardware, pixels)
+    assert kernel in kernels(plan).values(), f"{kernel} does not take it"
+    if runs:
+        return plan
+    track = plan.tracks[0]
+    others = (step for step in track.steps if getattr(step, "kernel", "") != kernel)
+    return replace(plan, tracks=(replace(track, steps=tuple(others)),))
+
+
 def _top(buffers: Mapping[str, Buffer], memory: str) -> int:
     """The first nibble at a word above all."""
     ends = [b.extent[1] for b in buffers.values() if b.memory == memory and b.role != "constant"]
@@ -169,12 +208,16 @@ def _some(buffer: Buffer, channels: int) -> Slice:
     return Slice(buffer.name, (*zeros, Lin(0, (("c", channels),))), (*rest, channels))
 
 
-def step_of(plan: Plan) -> Compute:
-    """The one that is measured."""
+def step_of(plan: Plan, kernel: str = "") -> Compute:
+    """The one that is measured: the last, or of rows by ``kernel`` the one in the middle."""
+    steps = plan.tracks[0].steps
     found = [
         step.body[0] if isinstance(step, Loop) else step
-        for step in plan.tracks[0].steps
+        for step in steps
         if isinstance(step, Loop | Compute)
     ]
+    if kernel.startswith("cortex_m.row_"):
+        found = [step for step in found if isinstance(step, Compute) and step.kernel == kernel]
+        found = found[: len(found) // 2 + 1]
     assert isinstance(found[-1], Compute)
     return found[-1]

@@ -38,7 +38,7 @@ def layer_of(row: dict[str, Any]) -> Layer:
 def modelled(layer: Layer) -> tuple[Kernel, Form]:
     graph = layer.graph()
     plan = layer.plan(graph, core())
-    form = Form.of(step_of(plan), plan.buffer, graph)
+    form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
     return named(layer.kernel, form, core()), form
 
 

@@ -8,8 +8,10 @@ from functools import cache
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
+from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.convolution import RowImage, RowPointwise, RowSpatial
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
+from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
@@ -21,9 +23,11 @@ RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
 cycles they take for one of the first: the mean of simulated networks, and of ten layers."""
 
+__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels"]
+
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(RowDepthwise, RowImage, RowPointwise, RowSpatial),
+    *(RowAdded, RowDepthwise, RowImage, RowPointwise, RowSpatial),
 )
 
 

@@ -37,6 +37,7 @@ class Sum(Fast):
             and (
                 (form.covers(op.output) and all(map(form.in_one_piece, form.parts)))
                 or all(map(form.whole_rows, form.parts))
+                or form.alike_blocks()
             )
             and all(
                 has_side(tensors[name], requant, op.left_shift)

@@ -18,7 +18,7 @@ from pipeline.plan.vocabulary import Slice
 
 def out_row(job: Job) -> View:
     """The one that the step makes."""
-    return _row(job, "out", job.step.out, _made(job))
+    return row_view(job, "out", job.step.out, _made(job))
 
 
 def input_rows(job: Job) -> list[View]:
@@ -33,7 +33,7 @@ def input_rows(job: Job) -> list[View]:
         name, row = f"row{ky}", top + ky * op.dilation[0]
         inside = 0 <= row < source.shape[0]
         found.append(
-            _row(job, name, job.given(source.name), row) if inside else _outside(job, name)
+            row_view(job, name, job.given(source.name), row) if inside else _outside(job, name)
         )
     return found
 
@@ -65,7 +65,8 @@ def _made(job: Job) -> int:
     return job.box[0].start.const
 
 
-def _row(job: Job, name: str, piece: Slice, row: int) -> View:
+def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
+    """Row ``row`` of the tensor that ``piece`` is of."""
     buffer = job.program.buffer(piece)
     tensor = job.tensor(buffer.tensor)
     box = (whole(1), *map(whole, buffer.shape[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipeline.codegen.cortex_m.by_row import added as row_added
 from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
 from pipeline.codegen.cortex_m.operators import (
@@ -23,6 +24,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.dense": dense.compute,
     "cortex_m.depthwise": depthwise.compute,
     "cortex_m.pool": pool.compute,
+    "cortex_m.row_added": row_added.compute,
     "cortex_m.row_conv2d": row_convolution.spatial,
     "cortex_m.row_depthwise": row_depthwise.compute,
     "cortex_m.row_image": row_convolution.image,

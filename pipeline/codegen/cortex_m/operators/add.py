@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.cortex_m.by_row.rows import out_row, row_view
 from pipeline.codegen.cortex_m.ending import QuickText
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.values import Value
@@ -13,6 +15,8 @@ from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.add import end_of
 
 HALF = 1 << 30
+
+WORDS = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,12 @@ def side(tensor: Tensor, requant: FixedPoint, left_shift: int) -> Side:
 def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Add)
-    views = [job.view(f"{side_}_in", job.given(name), job.box)
-             for side_, name in zip(("left", "right"), op.operands, strict=True)]  # fmt: skip
+    names = [(f"{word}_in", job.given(name)) for word, name in zip(WORDS, op.operands, strict=True)]
+    if form_of(job).alike_blocks():
+        row = job.box[0].start.const
+        views, out = [row_view(job, name, piece, row) for name, piece in names], out_row(job)
+    else:
+        views, out = [job.view(name, piece, job.box) for name, piece in names], job.out()
     pairs = zip(op.operands, op.operand_requants, strict=True)
     sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
     found = end_of(op, job.program.graph)
@@ -72,12 +80,12 @@ def compute(job: Job) -> None:
         op.name,
         "cortex_m/sum",
         f"{op.name}: sum of {shape} and {shape}",
-        {"left_in": views[0], "right_in": views[1], "out": job.out()},
+        {"left_in": views[0], "right_in": views[1], "out": out},
         {"count": count, "words": count // 4 * 4},
         job.apart,
         rest=not (count.known and count.const % 4 == 0),
         any_words=count.high > 3,
-        sides=dict(zip(("left", "right"), sides, strict=True)),
+        sides=dict(zip(WORDS, sides, strict=True)),
         multiplier=multiplier,
         end_offset=offset,
         shift=shift,

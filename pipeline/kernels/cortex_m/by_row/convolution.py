@@ -24,15 +24,6 @@ MOST_LINE = 256
 class RowConvolution(RowKernel):
     """Of one group, two output channels or more."""
 
-    costs: ClassVar[Counts] = {
-        "word of a pair of channels": 1.0,
-        "word of a pixel and a pair": 1.0,
-        "pair of channels": 1.0,
-        "output": 1.0,
-        "word of windows": 1.0,
-        "call": 1.0,
-    }
-
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
         if not isinstance(op, Conv2d) or op.groups > 1 or found is None:
@@ -69,14 +60,16 @@ class RowConvolution(RowKernel):
         ]
         share = widest / max(part.pixels for part in every)
         two = -(-channels // 2)
-        return {
+        found = {
             "word of a pair of channels": len(every) * two * window,
             "word of a pixel and a pair": form.target.shape[1] * two * window,
             "pair of channels": sum(groups),
             "output": form.target.shape[1] * channels,
             "word of windows": share * form.target.shape[1],
             "call": 1,
+            **self.endings(form),
         }
+        return {word: number for word, number in found.items() if word in self.costs}
 
     def turns(self, form: Form) -> Turns:
         """Part by part; what the part before has widened is not read again."""
@@ -108,6 +101,15 @@ class RowPointwise(RowConvolution):
         "channels, from rows in blocks"
     )
 
+    costs: ClassVar[Counts] = {
+        "word of a pair of channels": 0.731,
+        "word of a pixel and a pair": 4.11,
+        "pair of channels": 78.6,
+        "word of windows": 5.22,
+        "clip": 2.77,
+        "shift": 0.988,
+    }
+
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
     ) -> bool:
@@ -132,6 +134,14 @@ class RowSpatial(RowConvolution):
         "convolutions of one group, 3 columns wide, strides 1 and 2 along rows, that make one row, "
         f"two or more channels, from rows in blocks of {BLOCK} pixels, all whole"
     )
+
+    costs: ClassVar[Counts] = {
+        "word of a pixel and a pair": 4.21,
+        "output": 10.2,
+        "word of windows": 5.62,
+        "clip": 2.35,
+        "shift": 0.396,
+    }
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -170,6 +180,15 @@ class RowImage(RowConvolution):
         f"convolutions of one group, windows of up to {MOST_LINE} elements, that make one row, two "
         "or more channels, from rows with channels last"
     )
+
+    costs: ClassVar[Counts] = {
+        "word of a pixel and a pair": 4.79,
+        "output": 6.51,
+        "word of windows": 9.96,
+        "call": 2090.0,
+        "clip": 2.06,
+        "shift": 1.18,
+    }
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout

@@ -34,6 +34,12 @@ class RowLayout:
             return cls(shape[1], shape[2], part.pixels)
         return cls(shape[1], shape[2], 1) if form.in_packed_rows(tensor) else None
 
+    @classmethod
+    def in_buffer(cls, buffer: Buffer) -> RowLayout:
+        """Of rows that a kernel takes."""
+        pixels = buffer.map.pixels if isinstance(buffer.map, Blocks) else 1
+        return cls(buffer.shape[1], buffer.shape[2], min(pixels, buffer.shape[1]))
+
     @property
     def bytes(self) -> int:
         return self.columns * self.channels

@@ -1,4 +1,4 @@
-"""Layers that are made row by row, from rows in blocks into rows in blocks."""
+"""Networks that are made row by row, their rows in blocks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
+from pipeline.search.layouts import in_blocks
 from pipeline.search.rows import on_demand
 
 
-def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int]) -> Plan:
-    """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks."""
-    order = on_demand(graph, needed(graph), [graph.input], graph.output)
-    regions = [rows.Resident(graph.input), rows.Rows(order, frozenset([graph.output]), pixels)]
+def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:
+    """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks: those that
+    are faster so."""
+    operators, whole = needed(graph), frozenset([graph.output])
+    order = on_demand(graph, operators, [graph.input], graph.output)
+    if pixels is None:
+        pixels = in_blocks(graph, operators, hardware, whole)
+    regions = [rows.Resident(graph.input), rows.Rows(order, whole, pixels)]
     return lay(regions, graph, hardware).plan("rows")
 
 

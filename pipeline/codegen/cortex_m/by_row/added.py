@@ -1,0 +1,39 @@
+"""Averages over all of an image, which take its rows one by one as they are made."""
+
+from __future__ import annotations
+
+from pipeline.codegen.cortex_m.by_row.rows import row_view
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.pool2d import about
+from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+
+
+def compute(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, AveragePool2d)
+    piece = job.given(op.inputs[0])
+    rows = job.program.box(piece)[0]
+    assert rows.start.known, "loops around row kernels are unrolled"
+    source = job.tensor(op.inputs[0])
+    view = row_view(job, "row0", piece, rows.start.const)
+    given = RowLayout.in_buffer(job.program.buffer(piece))
+    blocks, left = divmod(given.columns, min(given.pixels, given.columns))
+    full, rest = divmod(min(given.pixels, given.columns), BLOCK)
+    job.program.call(
+        op.name,
+        "cortex_m/by_row/added",
+        f"{about(job, op)}, partial",
+        {"out": job.out(), "row0": view},
+        {},
+        True,
+        "row",
+        type=f"{source.dtype}_t",
+        widen="s8" if source.dtype.signed else "u8",
+        given=given,
+        blocks=blocks,
+        words=full,
+        rest=rest,
+        left=left,
+        zero=given.columns * source.zero_point,
+    )

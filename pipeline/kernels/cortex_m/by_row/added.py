@@ -1,0 +1,50 @@
+"""Averages over all of an image, which take its rows one by one as they are made."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts
+
+
+class RowAdded(Fast):
+    """Adds a row to a sum of 32 bits for each channel."""
+
+    word = "row_added"
+    takes = "averages of a whole image in blocks, without padding, that add one row to exact sums"
+    costs: ClassVar[Counts] = {
+        "word": 4.66,
+        "byte": 1.84,
+        "channel": 10.5,
+    }
+
+    def can(self, form: Form) -> bool:
+        op = form.op
+        if not isinstance(op, AveragePool2d) or not form.partial or form.overlaps:
+            return False
+        source, shape = RowLayout.of(form, op.inputs[0]), form.source.shape
+        return (
+            source is not None
+            and source.blocked
+            and not any(op.padding)
+            and op.kernel == shape[:2]
+            and form.given.extents == (1, *shape[1:])
+            and form.out.bits == 32
+            and form.out.step == 1
+            and form.covers(op.output)
+            and form.in_one_piece(op.output)
+        )
+
+    def counts(self, form: Form) -> Counts:
+        source = RowLayout.of(form, form.op.inputs[0])
+        assert source is not None
+        words, left = divmod(source.columns, BLOCK)
+        return {
+            "word": words * source.channels,
+            "byte": left * source.channels,
+            "channel": source.channels,
+        }

@@ -1,0 +1,80 @@
+"""How the rows of each tensor lie, channels last or in blocks of pixels: as its kernels take less
+time with.
+
+A tensor is turned over where that saves cycles of the operator that makes it and of those that read
+it, until none is left that does: from all in blocks on, since that is best for most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, Part, block_pixels, offers
+from pipeline.plan.vocabulary import packed
+from pipeline.schedules.bounds import Range, all_of, needs
+from pipeline.schedules.rows import rows_of
+from pipeline.search.rows import adds_rows
+
+Layout = Mapping[str, int]
+"""Pixels of a block, by the tensors whose rows lie in blocks."""
+
+
+def in_blocks(
+    graph: Graph, operators: Sequence[Operator], hardware: Hardware, whole: frozenset[str]
+) -> dict[str, int]:
+    """Of what ``operators`` make row by row, but of ``whole``, which lie in one piece."""
+    images = [op.output for op in operators if rows_of(graph, op.output) > 1]
+    wide = {name: graph.tensors[name].shape[1] for name in images if name not in whole}
+    free = {name: block_pixels(hardware, columns) for name, columns in wide.items()}
+    chosen = {name: pixels for name, pixels in free.items() if pixels}
+    known: dict[tuple[object, ...], float] = {}
+
+    def cycles(op: Operator, layout: Layout) -> float:
+        key = op.name, *(layout.get(name, 0) for name in (*op.inputs, op.output))
+        if key not in known:
+            known[key] = cycles_of_rows(op, graph, hardware, layout)
+        return known[key]
+
+    def turned(name: str) -> dict[str, int]:
+        return {**chosen, name: 0 if chosen[name] else free[name]}
+
+    def saves(name: str) -> bool:
+        touched, other = [op for op in operators if name in (*op.inputs, op.output)], turned(name)
+        return sum(cycles(op, other) for op in touched) < sum(cycles(op, chosen) for op in touched)
+
+    while better := next(filter(saves, chosen), None):
+        chosen = turned(better)
+    return {name: pixels for name, pixels in chosen.items() if pixels}
+
+
+def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
+    """Of all rows of ``op``'s output, or of all that are added to it."""
+    form = form_of_a_row(op, graph, layout)
+    able = offers(form, hardware)
+    rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
+    return rows * able[0].cycles(form) if able else inf
+
+
+def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
+    """A row in the middle of ``op``'s output, or what a row adds to that."""
+
+    def part(tensor: str, rows: int) -> Part:
+        shape, bits = graph.tensors[tensor].shape, graph.tensors[tensor].dtype.bits
+        if len(shape) < 3:
+            return Part.packed(shape, bits)
+        if pixels := layout.get(tensor, 0):
+            return Part((rows, *shape[1:]), (), bits, "blocks", pixels=min(pixels, shape[1]))
+        return Part((rows, *shape[1:]), packed(shape, bits).strides[1:], bits, "rows")
+
+    out = graph.tensors[op.output].shape
+    if adds_rows(op, graph):
+        parts = {op.inputs[0]: part(op.inputs[0], 1), op.output: Part.packed(out, 32)}
+        return Form(op, graph, parts, partial=True)
+    box = (Range(out[0] // 2, 1), *all_of(out[1:])) if len(out) == 3 else all_of(out)
+    read = needs(op, graph.tensors, box)
+    parts = {name: part(name, read[name][0].size) for name in op.inputs}
+    return Form(op, graph, {**parts, op.output: part(op.output, 1)})

@@ -1,0 +1,119 @@
+"""Random layers that row kernels make, and networks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.kernels.cortex_m import best_pixels
+from tests.graphs import Net
+
+Case = tuple[Graph, dict[str, int], str]
+"""A layer between two others, the pixels of its tensors' blocks, and the kernel for it."""
+
+
+def _case(
+    rng: np.random.Generator, shape: tuple[int, int, int], kernel: str, make: Callable[[Net], str]
+) -> Case:
+    """The layer reads what an average of one pixel makes, and such a one reads it: others decide
+    nothing about how rows lie. Sometimes its output has channels last."""
+    net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
+    given = net.mean((1, 1))
+    made = make(net)
+    net.mean((1, 1))
+    graph = net.graph()
+    names = [made] if kernel == "row_image" else [given, made]
+    names = names[: len(names) - int(rng.random() < 0.2)]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    return graph, pixels, f"cortex_m.{kernel}"
+
+
+def _sides(rng: np.random.Generator, most: int) -> tuple[int, int, int]:
+    rows, columns, channels = (int(n) for n in rng.integers((3, 1, 1), (6, most, 9)))
+    return rows, columns, channels
+
+
+def depthwise(rng: np.random.Generator) -> Case:
+    rows, columns, channels = _sides(rng, 20)
+    left, right = (int(n) for n in rng.integers(0, 2, 2))
+    down, across = (int(n) for n in rng.integers(1, 3, 2))
+    padding = (1, int(rng.integers(0, 2)), left, right)
+    shape = (rows, max(columns, 3 - left - right), channels)
+    return _case(
+        rng, shape, "row_depthwise",
+        lambda net: net.depthwise((3, 3), stride=(down, across), padding=padding),
+    )  # fmt: skip
+
+
+def pointwise(rng: np.random.Generator) -> Case:
+    stride = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+    channels = int(rng.integers(2, 14))
+    return _case(
+        rng, _sides(rng, 20), "row_pointwise",
+        lambda net: net.conv(channels, (1, 1), stride=stride),
+    )  # fmt: skip
+
+
+def spatial(rng: np.random.Generator) -> Case:
+    rows, _, channels = _sides(rng, 9)
+    stride, left = ((1, 1), (2, 0), (2, 1))[int(rng.integers(3))]
+    columns = 4 * stride * int(rng.integers(1, 5))
+    padding = (1, 1, left, 1 if stride == 1 else 1 - left)
+    count, high = int(rng.integers(2, 14)), int(rng.integers(1, 4))
+    return _case(
+        rng, (rows, columns, channels), "row_conv2d",
+        lambda net: net.conv(count, (high, 3), stride=(stride, stride), padding=padding),
+    )  # fmt: skip
+
+
+def image(rng: np.random.Generator) -> Case:
+    rows, columns, channels = _sides(rng, 20)
+    kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
+    stride, count = (int(rng.integers(1, 3)), int(rng.integers(1, 4))), int(rng.integers(2, 14))
+    padding = (0, 1, int(rng.integers(0, 2)), 2)
+    return _case(
+        rng, (rows + 2, columns + 4, channels), "row_image",
+        lambda net: net.conv(count, kernel, stride=stride, padding=padding),
+    )  # fmt: skip
+
+
+def added(rng: np.random.Generator) -> Case:
+    return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
+
+
+KINDS = {each.__name__: each for each in (depthwise, pointwise, spatial, image, added)}
+
+
+def network(seed: int) -> Graph:
+    """All kinds, one after the other, and a sum."""
+    rng = np.random.default_rng(seed)
+    columns, stride = int(rng.integers(5, 30)), int(rng.integers(1, 3))
+    net = Net((9, columns, 3), rng, name="rows")
+    net.conv(int(rng.integers(3, 9)), (3, 3), stride=(1, stride))
+    net.depthwise((3, 3))
+    start = net.conv(8, (1, 1))
+    net.conv(20, (1, 1))
+    net.depthwise((3, 3))
+    net.plus(net.conv(8, (1, 1)), start)
+    net.depthwise((3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
+    net.conv(7, (1, 1))
+    net.rescaled_mean()
+    net.dense(5)
+    return net.graph()
+
+
+def image_network(seed: int) -> Graph:
+    """A residual one, as wide as blocks are."""
+    rng = np.random.default_rng(seed)
+    net = Net((8, 16, 3), rng, name="residual")
+    start = net.conv(6, (3, 3))
+    net.plus(net.conv(6, (3, 3), net.conv(6, (3, 3))), start)
+    short = net.conv(9, (1, 1), stride=(2, 2))
+    padding = (0, 1, 0, 1) if seed % 2 else (1, 0, 1, 0)
+    body = net.conv(9, (3, 3), start, stride=(2, 2), padding=padding)
+    net.plus(body, short)
+    net.rescaled_mean()
+    net.dense(5)
+    return net.graph()

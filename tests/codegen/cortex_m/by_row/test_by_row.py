@@ -1,0 +1,122 @@
+"""Kernels for a row, in blocks: their portable twin, and their assembly on simulated cores, give
+the graph's outputs; the twin, with ASan and UBSan, touches nothing that it was not granted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.kernels.cortex_m import best_pixels
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute
+from tests.codegen.cortex_m.by_row.layers import KINDS, image_network, network
+from tests.codegen.cortex_m.by_row.support import by_rows, kernels
+from tests.codegen.cortex_m.support import core, twin
+from tests.codegen.int8.support import Native, frames
+from tests.graphs import Net
+from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
+
+
+def check(kind: str, seed: int, folder: Path) -> bool:
+    """Whether the kernel was used: some requantizations it leaves to others."""
+    graph, pixels, kernel = KINDS[kind](np.random.default_rng(seed))
+    plan = by_rows(graph, core(), pixels)
+    verify(plan, graph)
+    native = twin(folder / f"{seed}", graph, plan)
+    given = frames(graph, 3, seed)
+    assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
+    return kernels(plan)[graph.operators[1].name] == kernel
+
+
+@pytest.mark.parametrize("seeds", quick(1, [range(2), range(2, 20)]), ids=["few", "more"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
+    used = sum(check(kind, seed, tmp_path) for seed in seeds)
+    assert used >= len(seeds) // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", range(100, 400, 100))
+def test_many_random_layers(kind: str, first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 100):
+        check(kind, seed, tmp_path)
+
+
+def on_board(graph: Graph, board: str, folder: Path) -> set[str]:
+    """The kernels that were used."""
+    hardware = board_named(board)
+    plan = by_rows(graph, hardware)
+    verify(plan, graph)
+    given = frames(graph, 3)
+    size = built(folder, graph, hardware, plan)
+    runs = simulated(folder, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    return set(kernels(plan).values())
+
+
+@needs_arm
+@pytest.mark.parametrize("board", quick(1, ["nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi"]))
+@pytest.mark.parametrize("seed", quick(1, range(4)))
+def test_simulated(board: str, seed: int, tmp_path: Path) -> None:
+    used = on_board(network(seed), board, tmp_path / "chain")
+    used |= on_board(image_network(seed), board, tmp_path / "residual")
+    words = ("added", "conv2d", "depthwise", "image", "pointwise")
+    assert {f"cortex_m.row_{word}" for word in words} <= used
+
+
+@needs_arm
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["nucleo_f446re", "nucleo_f767zi"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_layers_simulated(board: str, kind: str, tmp_path: Path) -> None:
+    for seed in range(100, 150):
+        graph, pixels, _ = KINDS[kind](np.random.default_rng(seed))
+        hardware = board_named(board)
+        plan, given = by_rows(graph, hardware, pixels), frames(graph, 3)
+        folder = tmp_path / f"{seed}"
+        size = built(folder, graph, hardware, plan)
+        runs = simulated(folder, graph, hardware, size, given)
+        assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (kind, seed)
+
+
+@pytest.mark.parametrize("columns", quick(2, [5, 14, 3, 6, 7, 8]))
+def test_best_widths(columns: int, tmp_path: Path) -> None:
+    """Those of networks that 4 does not divide."""
+    net = Net((5, columns, 2), np.random.default_rng(columns), name="widths")
+    net.conv(8, (3, 3))
+    net.depthwise((3, 3))
+    net.conv(6, (1, 1))
+    net.rescaled_mean()
+    graph = net.graph()
+    plan = by_rows(graph, core())
+    assert set(kernels(plan).values()) == {
+        *("cortex_m.row_image", "cortex_m.row_depthwise", "cortex_m.row_pointwise"),
+        "cortex_m.row_added",
+    }
+    given = frames(graph, 3)
+    assert np.array_equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
+
+
+def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:
+    graph, small = network(0), core("cortex-m0plus")
+    plan = by_rows(graph, small)
+    assert all(kernel.startswith("int8.") for kernel in kernels(plan).values())
+    pixels = {op.output: best_pixels(graph.tensors[op.output].shape[1])
+              for op in graph.operators if len(graph.tensors[op.output].shape) == 3}  # fmt: skip
+    plan = by_rows(graph, small, pixels)
+    verify(plan, graph)
+    files, given = generate(graph, plan, small, {}), frames(graph, 3)
+    native = Native(tmp_path, graph, plan, files=files)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+def test_a_sum_of_rows_in_blocks_is_fast() -> None:
+    plan = by_rows(image_network(0), core())
+    sums = [s for s in plan.tracks[0].steps if isinstance(s, Compute) and s.op.startswith("add")]
+    assert sums and all(step.kernel == "cortex_m.sum" for step in sums)
