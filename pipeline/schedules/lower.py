@@ -161,7 +161,7 @@ def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
         if not held.rows:
             return range(first, first + nibbles(held.buffer))
         size = row_nibbles(held.buffer)
-        first += 0 if isinstance(held.buffer.map, Rows) else key[1] * size
+        first += 0 if isinstance(held.buffer.map, Rows | Blocks) else key[1] * size
         return range(first, first + size)
 
     pairs = [each for each in laid.draft.overlaps if each.over in laid.draft.slowed]
