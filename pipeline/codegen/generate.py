@@ -33,6 +33,7 @@ HEADERS = {
     "nn_dsp.h": "cortex_m/nn_dsp.h",
     "nn_int8.h": "int8/nn_int8.h",
     "nn_memory.h": "frame/nn_memory.h",
+    "nn_ordered.h": "cortex_m/nn_ordered.h",
 }
 """Where those that a program may include are."""
 

@@ -21,6 +21,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
         *cortex_m.kernels(hardware.cpu),
+        *cortex_m.ordered(hardware.cpu),
         Portable(word(form.op), portable),
         Window(4 * portable),
     )

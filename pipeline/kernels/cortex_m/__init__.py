@@ -16,6 +16,7 @@ from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Rows, Single, Strips
 
@@ -39,3 +40,9 @@ def has_dsp(hardware: Hardware) -> bool:
 def kernels(cpu: str) -> tuple[Fast, ...]:
     """Those that the core has."""
     return tuple(kernel(RATES[cpu]) for kernel in KERNELS)
+
+
+@cache
+def ordered(cpu: str) -> tuple[Ordered, ...]:
+    """Those that read weights from windows."""
+    return tuple(kernel(RATES[cpu]) for kernel in (OrderedConvolution, OrderedDense))

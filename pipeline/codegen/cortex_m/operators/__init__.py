@@ -13,6 +13,7 @@ from pipeline.codegen.cortex_m.operators import (
     conv2d,
     dense,
     depthwise,
+    ordered,
     pool,
     single,
 )
@@ -23,6 +24,8 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.conv2d": conv2d.compute,
     "cortex_m.dense": dense.compute,
     "cortex_m.depthwise": depthwise.compute,
+    "cortex_m.ordered_conv2d": ordered.convolution,
+    "cortex_m.ordered_dense": ordered.dense,
     "cortex_m.pool": pool.compute,
     "cortex_m.row_added": row_added.compute,
     "cortex_m.row_conv2d": row_convolution.spatial,

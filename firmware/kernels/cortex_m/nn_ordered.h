@@ -1,0 +1,66 @@
+/* Products of bytes as they lie in memory, four at a time. `less` has the inputs' zero point, negative, in both
+ * halves. */
+#ifndef NN_ORDERED_H
+#define NN_ORDERED_H
+
+#include "nn_dsp.h"
+
+#define NN_INLINE static inline __attribute__((always_inline))
+
+/* Two rows of inputs with two of weights: x0 w0, x1 w0, x0 w1, x1 w1. */
+NN_INLINE void nn_dot_2x2(const int8_t *x0, const int8_t *x1, const int8_t *w0, const int8_t *w1, int32_t count,
+                          uint32_t less, int32_t *sum) {
+    int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
+    for (; count >= 4; count -= 4) {
+        const uint32_t left = nn_load_word(x0), right = nn_load_word(x1);
+        const uint32_t even_0 = nn_add_even_s8(less, left), odd_0 = nn_add_odd_s8(less, left);
+        const uint32_t even_1 = nn_add_even_s8(less, right), odd_1 = nn_add_odd_s8(less, right);
+        uint32_t word = nn_load_word(w0), even = nn_even_s8(word), odd = nn_odd_s8(word);
+        a = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, a));
+        b = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, b));
+        word = nn_load_word(w1);
+        even = nn_even_s8(word);
+        odd = nn_odd_s8(word);
+        c = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, c));
+        d = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, d));
+        x0 += 4;
+        x1 += 4;
+        w0 += 4;
+        w1 += 4;
+    }
+    for (; count > 0; count--) {
+        const int32_t left = *x0++ + nn_low(less), right = *x1++ + nn_low(less);
+        a += left * *w0;
+        b += right * *w0++;
+        c += left * *w1;
+        d += right * *w1++;
+    }
+    sum[0] = a;
+    sum[1] = b;
+    sum[2] = c;
+    sum[3] = d;
+}
+
+/* One row of inputs with two of weights. */
+NN_INLINE void nn_dot_1x2(const int8_t *x, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less,
+                          int32_t *sum) {
+    int32_t a = sum[0], b = sum[1];
+    for (; count >= 4; count -= 4) {
+        const uint32_t given = nn_load_word(x), first = nn_load_word(w0), second = nn_load_word(w1);
+        const uint32_t even = nn_add_even_s8(less, given), odd = nn_add_odd_s8(less, given);
+        a = nn_add_pair(odd, nn_odd_s8(first), nn_add_pair(even, nn_even_s8(first), a));
+        b = nn_add_pair(odd, nn_odd_s8(second), nn_add_pair(even, nn_even_s8(second), b));
+        x += 4;
+        w0 += 4;
+        w1 += 4;
+    }
+    for (; count > 0; count--) {
+        const int32_t given = *x++ + nn_low(less);
+        a += given * *w0++;
+        b += given * *w1++;
+    }
+    sum[0] = a;
+    sum[1] = b;
+}
+
+#endif
