@@ -21,10 +21,12 @@ def main() -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware = board.hardware(cfg["hardware"])
     reports = {
-        name: artifacts.read_json(Path(f"{name}.json")) for name in ("schedule", "size", "device")
+        name: artifacts.read_json(Path(f"{name}.json"))
+        for name in ("schedule", "size", "device", "passes")
     }
     data = artifacts.read_npz(Path("data/dataset.npz"))
     outputs = artifacts.read_npz(Path("outputs.npz"))
+    passes = reports.pop("passes")
     found = metrics(
         graph, plan, hardware, **reports, outputs=outputs,
         images=test_frames(graph, data, cfg["target"]), labels=data["test_labels"],
@@ -39,8 +41,9 @@ def main() -> None:
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, reports["size"])
     page.write(
-        Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin
-    )
+        Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin,
+        passes,
+    )  # fmt: skip
     artifacts.write_json(Path("metrics.json"), found)
 
 

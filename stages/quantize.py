@@ -1,11 +1,12 @@
-"""Stage quantize: pruned.npz, or the user's file -> graph.json, graph.npz, and float_labels.npz,
-what the float network says of the test images."""
+"""Stage quantize: pruned.npz, or the user's file -> graph.json, graph.npz, passes.json, what
+each lossless pass left of it, and float_labels.npz, what the float network says of the test
+images."""
 
 from pathlib import Path
 from typing import Any
 
 from pipeline import config, passes
-from pipeline.artifacts import Arrays, read_npz, write_npz
+from pipeline.artifacts import Arrays, read_npz, write_json, write_npz
 from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
@@ -20,14 +21,17 @@ def main() -> None:
     model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
     weights: Arrays = {}
     if isinstance(model, Imported):
-        method, before, graph = imported(cfg, model, data)
+        method, before, made = imported(cfg, model, data)
     else:
         weights, before = read_npz(Path("pruned.npz")), model
         method = config.instantiate(cfg["quantize"])
-        graph = method.graph(cfg["model"]["name"], model, weights, data)
-    graph = passes.applied(graph, cfg["passes"])
+        made = method.graph(cfg["model"]["name"], model, weights, data)
+    sizes = []
+    for name, graph in passes.one_by_one(made, cfg["passes"]):
+        sizes.append({"pass": name, **passes.size(graph)})
     check(graph, data)
     graph.save(Path())
+    write_json(Path("passes.json"), sizes)
     images, found = data["test_images"], {}
     if before is not None and len(images) and "random_weights" not in weights:
         found["labels"] = method.float_labels(before, weights, images, graph.macs)

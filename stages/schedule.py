@@ -29,7 +29,8 @@ def main() -> None:
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
     costs = cost(roomy(plan), graph, hardware, found)
-    page.write(Path("plan.html"), graph, plan, hardware, costs, report)
+    passes = artifacts.read_json(Path("passes.json"))
+    page.write(Path("plan.html"), graph, plan, hardware, costs, report, passes=passes)
     artifacts.write_json(Path("schedule.json"), report)
 
 

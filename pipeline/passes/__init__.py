@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -24,8 +24,28 @@ def applied(graph: Graph, names: Sequence[str]) -> Graph:
     Raises:
         ThimbleError: for a name that is none of ``known()``.
     """
+    *_, (_, last) = one_by_one(graph, names)
+    return last
+
+
+def one_by_one(graph: Graph, names: Sequence[str]) -> Iterator[tuple[str, Graph]]:
+    """``graph`` itself, called "", and what each of the passes ``names`` makes of the one before.
+
+    Raises:
+        ThimbleError: for a name that is none of ``known()``.
+    """
+    yield "", graph
     for name in names:
         if name not in known():
             raise ThimbleError(f"passes: there is no pass {name}; have {', '.join(known())}")
         graph = importlib.import_module(f"{__name__}.{name}").apply(graph)
-    return graph
+        yield name, graph
+
+
+def size(graph: Graph) -> dict[str, float]:
+    """What passes make smaller: bytes of weights, multiply–accumulates, operators."""
+    return {
+        "weight_bytes": graph.weight_bytes,
+        "macs": graph.macs,
+        "operators": len(graph.operators),
+    }

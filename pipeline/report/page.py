@@ -7,7 +7,7 @@ made of it has run.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.report import headline, memories, network, palette, peak, ram, results, words
 from pipeline.report.memory_map.clock import by_work, simulated
 from pipeline.report.memory_map.picture import picture
+from pipeline.report.savings import savings
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import swaps
@@ -48,12 +49,14 @@ def write(
     schedule: Mapping[str, Any],
     metrics: Mapping[str, Any] | None = None,
     provenance: Mapping[str, str] | None = None,
+    passes: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """
     Args:
         schedule: the content of schedule.json.
         metrics: of metrics.json, of a run; what is missing is left out.
         provenance: name -> value: hashes, versions, the config's choices.
+        passes: the content of passes.json.
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
@@ -83,9 +86,11 @@ def write(
             peak=peak.explain(plan, cost),
             lower=peak.lower(plan, graph, cost),
             layers=layers,
+            savings=savings(passes),
             largest_share=max((row.share for row in layers), default=0.0) or 1.0,
             groups=results.groups(ran or schedule),
             ram=four,
+            ram_kinds=ram.COUNTED,
             ram_scale=ram.scale(four, ran.get("sram_limit_bytes") or 0),
             states=STATES,
             longest_us=max(

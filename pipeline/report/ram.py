@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-ARENA, GAPS, WEIGHTS, STATICS, STACK = "live", "gaps", "weights", "statics", "stack"
+ARENA, GAPS, WEIGHTS, STATICS, STACK = "tensor", "gaps", "weights", "statics", "stack"
 COUNTED = {
     ARENA: "tensors and scratch",
-    GAPS: "gaps between them",
     WEIGHTS: "weights in RAM",
     STATICS: "other statics",
     STACK: "stack",
+    GAPS: "gaps between them",
 }
-"""The kinds of bytes, as the legend calls them."""
+"""The kinds of bytes, as the legend calls them; but for gaps they are of ``palette.MEMORY``."""
 
 
 @dataclass(frozen=True)

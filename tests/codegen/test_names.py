@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from pipeline import board, verdict
-from pipeline.artifacts import write_npz
+from pipeline.artifacts import write_json, write_npz
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.graph import Graph
 from pipeline.home import ROOT
@@ -94,11 +94,13 @@ def test_whole_commands(tmp_path: Path, core: str) -> None:
         **resolved,
         "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
         "study": [],
+        "codegen": {"prefix": "nn", "labels": []},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     graph(signed=core != "avr").save(tmp_path)
     (tmp_path / "data").mkdir()
     write_npz(tmp_path / "data" / "dataset.npz", {})
+    write_json(tmp_path / "passes.json", [])
     for name in ("schedule", "generate", "build"):
         stage(name, tmp_path)
     assert (tmp_path / "build" / "host").is_file()
@@ -106,6 +108,7 @@ def test_whole_commands(tmp_path: Path, core: str) -> None:
         text = (tmp_path / "generated" / file).read_text()
         assert text.isascii() and "49 " not in text
         outside = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        outside = outside.replace('#error "NN_MODEL_H: two networks', "")  # the header's own
         assert "evil" not in outside.replace("_evil", "") and "#error" not in outside
     found = Tags((tmp_path / "plan.html").read_text())
     assert found.tags.count("script") == 2 and "img" not in found.tags
