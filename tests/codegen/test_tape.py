@@ -24,7 +24,7 @@ from pipeline.targets.harness import harness_sources
 from tests.codegen.support import Native, agrees, frames, write
 from tests.graphs import Net, random_graph
 from tests.schedules.test_rows import laid
-from tests.strategies.chains import board
+from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -213,6 +213,23 @@ def separable(height: int) -> Graph:
     return net.graph()
 
 
+@pytest.mark.parametrize("core", ["host", "avr"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_rows_of_nibbles(
+    streamed: bool, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of pixels and their number are what differs."""
+    forced(monkeypatch)
+    hardware = replace(plain(core), streams_input=streamed)
+    check(nibbles(), tmp_path, hardware, streamed, (1, 9, None) if streamed else (None,))
+    assert "(&nn_lines[" in (tmp_path / "model.c").read_text()
+
+
+def nibbles() -> Graph:
+    chain = Chain((14, 7, 1)).conv("a", 4).conv("b", 5)
+    return chain.maximum("pool", kernel=(2, 1), stride=(2, 1)).conv("c", 3, dtype="int8").graph()
+
+
 @pytest.mark.parametrize("scratch", [False, True])
 def test_all_rows_of_an_operator_have_one_function(scratch: bool) -> None:
     """At the image's edges and inside, in place and apart; sums are opened and ended besides."""
@@ -227,10 +244,13 @@ def test_all_rows_of_an_operator_have_one_function(scratch: bool) -> None:
 @pytest.mark.ci
 @needs_avr
 @pytest.mark.parametrize("streamed", [False, True])
-def test_an_avr_runs_it(streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["bytes", "nibbles"])
+def test_an_avr_runs_it(
+    kind: str, streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its tables are in flash, its switch is no computed jump: the stack has a bound."""
     forced(monkeypatch)
-    graph = separable(8)
+    graph = separable(8) if kind == "bytes" else nibbles()
     hardware = load_hardware(weights_in="flash", streams_input=streamed, baud=1200)
     plan = laid(graph, streamed).plan("rows")
     sources = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}

@@ -1,0 +1,91 @@
+"""``python -m tests.codegen.bench_tape``: networks row by row, from a tape and by straight calls.
+
+Rows on demand on a simulated Cortex-M4 without flash waits. A step's instructions are those that
+the tape takes more than straight calls do; cycles are beside those of whole layers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline import passes
+from pipeline.codegen import generate, tape
+from pipeline.graph.graph import Graph
+from pipeline.importers.tflite import TFLite
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.bench import PASSES, without_waits
+from tests.importers.test_tflite import MODELS
+from tests.importers.tflite_reference import frames
+from tests.schedules.test_rows import laid
+from tests.targets.cortex_m import board_named, built, outputs, simulated
+
+NETWORKS = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant")
+BOARD = without_waits(board_named("nucleo_l4r5zi"))
+
+
+@dataclass(frozen=True)
+class Run:
+    flash_bytes: int
+    instructions: int
+    cycles: int
+
+    @classmethod
+    def of(cls, graph: Graph, plan: Plan) -> Run:
+        given = frames(graph, 2)
+        with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
+            size = built(Path(folder), graph, BOARD, plan)
+            found = simulated(Path(folder), graph, BOARD, size, given)
+        if not np.array_equal(outputs(graph, found), graph.outputs(given)):
+            sys.exit(f"{graph.name}, {plan.strategy}: outputs differ from the graph's")
+        assert found.instructions is not None and found.modelled_cycles is not None
+        cycles = found.modelled_cycles["median"]
+        return cls(size.flash_bytes, int(np.median(found.instructions)), cycles)
+
+
+@contextmanager
+def straight() -> Iterator[None]:
+    """Programs have no tape."""
+    kept, tape.LEAST_GAIN_BYTES = tape.LEAST_GAIN_BYTES, 1 << 30
+    yield
+    tape.LEAST_GAIN_BYTES = kept
+
+
+def row(graph: Graph) -> str:
+    found = laid(graph, hardware=BOARD, scratch=True)
+    plan = found.plan("rows")
+    source = generate(graph, plan, BOARD, {})["model.c"]
+    functions = len(re.findall(r"^static .*NN_KERNEL void \w+\(", source, re.MULTILINE))
+    kind, entries = re.findall(r"const uint(\d+)_t nn_tape\[(\d+)\]", source)[0]
+    steps, taped, whole = len(found.body), Run.of(graph, plan), Ordinary().plan(graph, BOARD)
+    with straight():
+        called = Run.of(graph, plan)
+    return (
+        f"{len(graph.operators):>9} {functions:>9} {steps:>6} {int(entries) * int(kind) // 8:>7,} "
+        f"{called.flash_bytes - taped.flash_bytes:>8,} "
+        f"{(taped.instructions - called.instructions) / steps:>9.1f} "
+        f"{taped.cycles / Run.of(graph, whole).cycles:>7.3f}"
+    )
+
+
+def main() -> int:
+    if not MODELS.is_dir():
+        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
+        return 0
+    print(f"{'row by row':24} operators functions  steps  tape B  saves B  a step's   cycles")
+    for model in NETWORKS:
+        graph = TFLite(path=str(MODELS / f"{model}.tflite")).graph()
+        print(f"{model:24} {row(passes.applied(graph, PASSES['all passes']))}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
