@@ -10,6 +10,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
 from pipeline.report import page
+from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
 from stages._main import run
 
@@ -30,7 +31,8 @@ def main() -> None:
     proof.save(Path("proof.json"), found, plan, graph)
     costs = cost(roomy(plan), graph, hardware, found)
     passes = artifacts.read_json(Path("passes.json"))
-    page.write(Path("plan.html"), graph, plan, hardware, costs, report, passes=passes)
+    drawn = page.write(Path("plan.html"), graph, plan, hardware, costs, report, passes=passes)
+    report["thumbnail"] = thumbnail(drawn)
     artifacts.write_json(Path("schedule.json"), report)
 
 

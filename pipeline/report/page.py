@@ -6,13 +6,10 @@ made of it has run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from pipeline.artifacts import write_text
 from pipeline.graph.graph import Graph
@@ -20,15 +17,15 @@ from pipeline.hardware import Hardware
 from pipeline.plan.cost import Cost
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Plan
-from pipeline.report import headline, memories, network, palette, peak, ram, results, words
+from pipeline.report import headline, memories, network, peak, ram, results
 from pipeline.report.memory_map.clock import by_work, simulated
 from pipeline.report.memory_map.picture import picture
 from pipeline.report.savings import savings
+from pipeline.report.template import embedded, environment
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import swaps
 
-ASSETS = Path(__file__).parent / "assets"
 MOST_LINES = 2000
 """Of pseudo-code."""
 
@@ -50,8 +47,9 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     provenance: Mapping[str, str] | None = None,
     passes: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """
+) -> dict[str, Any]:
+    """Returns what its memory map shows (``memory_map.picture``).
+
     Args:
         schedule: the content of schedule.json.
         metrics: of metrics.json, of a run; what is missing is left out.
@@ -103,30 +101,4 @@ def write(
         )
     )
     write_text(path, page)
-
-
-def environment() -> jinja2.Environment:
-    """Of all pages: filters that write numbers, the palette."""
-    found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ASSETS),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    found.filters |= {
-        "number": words.number,
-        "si": words.si,
-        "time": words.time,
-        "called": words.called,
-        "counts": words.counts,
-        "valued": words.valued,
-        "part": lambda value, whole: f"{100 * value / whole:.3f}%" if whole else "0%",
-    }
-    found.globals |= {"colours": palette.css(), "kinds": palette.MEMORY, "engines": palette.TIME}
-    return found
-
-
-def embedded(content: Mapping[str, Any]) -> str:
-    """As JSON that may stand in a page."""
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    return drawn

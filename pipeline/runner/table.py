@@ -45,8 +45,8 @@ def names(jobs: Sequence[Sequence[str]]) -> list[str]:
 
 
 def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Write ``table.csv``, ``table.json`` and, if there is something to draw, ``pareto.png``
-    and ``profile.png``.
+    """Write ``table.csv``, ``table.json``, ``sweep.html`` and, if there is something to draw,
+    ``pareto.png`` and ``profile.png``.
 
     Returns those that a person may want to open.
     """
@@ -60,10 +60,15 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
         writer.writerows(rows)
         write_text(folder / "table.csv", text.getvalue())
         files = [folder / "table.csv"]
+        from pipeline.report import sweep_page  # with it comes jinja2
+
+        called = names([job["overrides"] for job in jobs])
+        files += picture(
+            folder / "sweep.html", lambda: sweep_page.html(folder, jobs, rows, called).encode()
+        )
         if sum(job["status"] == "ok" for job in jobs) > 1:
             from pipeline.report.pareto import png  # matplotlib takes a second
 
-            called = names([job["overrides"] for job in jobs])
             files += picture(folder / "pareto.png", lambda: png(jobs, called))
             files += picture(folder / "profile.png", lambda: profiles(jobs, called))
         return files

@@ -41,6 +41,7 @@ def picture(
     """
     layers = [op.name for op in graph.operators]
     pieces = lives(plan, graph, clock)
+    sizes = {memory.name: memory.bytes for memory in hardware.memories}
     return {
         "unit": clock.unit,
         "end": round(clock.end),
@@ -54,7 +55,7 @@ def picture(
         "memories": [
             {
                 "name": memory.name,
-                "bytes": memory.bytes,
+                "bytes": sizes.get(memory.name, memory.bytes),
                 **besides(plan, hardware, memory.name, metrics or {}),
                 "held": held(plan, clock, memory.name),
                 "pieces": packed(pieces[memory.name]) if memory.name in pieces else packed(None),

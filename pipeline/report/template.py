@@ -1,0 +1,41 @@
+"""What all pages share: filters that write numbers, the palette, data that a script reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pipeline.report import palette, words
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+def environment() -> jinja2.Environment:
+    """Of all pages: a name that a template asks for and does not get is an error."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "number": words.number,
+        "si": words.si,
+        "time": words.time,
+        "called": words.called,
+        "counts": words.counts,
+        "valued": words.valued,
+        "part": lambda value, whole: f"{100 * value / whole:.3f}%" if whole else "0%",
+    }
+    found.globals |= {"colours": palette.css(), "kinds": palette.MEMORY, "engines": palette.TIME}
+    return found
+
+
+def embedded(content: Mapping[str, Any]) -> str:
+    """As JSON that may stand in a page."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

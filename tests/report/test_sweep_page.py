@@ -1,0 +1,156 @@
+"""sweep.html: every job, its figures, its place on the front and its memory; tried in a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.artifacts import write_json
+from pipeline.metrics import METRICS
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
+from pipeline.report import page, sweep_page
+from pipeline.report.memory_map.thumbnail import COLUMNS, ROWS, thumbnail
+from pipeline.report.pareto import Point, front
+from pipeline.runner.table import flat, names
+from tests.report.browser import PHONE, chromium, fits_across, ink, opened
+from tests.report.pages import made
+from tests.strategies.test_mnist import mnist
+
+FIGURES = [(2023, 23.1, 0.9915), (2004, 25.3, 0.9915), (2000, 23.3, 0.99), (2100, 24.0, 0.99)]
+
+
+def small(folder: Path, kind: str) -> dict[str, Any]:
+    plan, graph, hardware = made(kind)
+    costs = cost(roomy(plan), graph, hardware)
+    schedule = {"weight_bytes": 1, "macs": 1, "macs_executed": 1}
+    return thumbnail(page.write(folder / "plan.html", graph, plan, hardware, costs, schedule))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweep")
+
+
+@pytest.fixture(scope="module")
+def jobs(folder: Path) -> list[dict[str, Any]]:
+    """Four that fit, one that does not, one that failed."""
+    found: list[dict[str, Any]] = [
+        {"status": "ok", "sram_bytes": sram, "latency_us": 1000 * ms, "accuracy_int": right}
+        for sram, ms, right in FIGURES
+    ]
+    found.append({"status": "infeasible", "resource": "SRAM", "needed_bytes": 2337,
+                  "available_bytes": 2048, "pmu_bytes": 760})  # fmt: skip
+    found.append({"status": "failed", "error": "</script> <b>broken"})
+    for number, job in enumerate(found):
+        run = folder / str(number)
+        run.mkdir()
+        job |= {"run_dir": str(run), "overrides": ["model=m", f"strategy=s{number}"]}
+        if job["status"] != "failed":
+            kind = "too large" if job["status"] == "infeasible" else "slots"
+            write_json(run / "schedule.json", {"thumbnail": small(run, kind)})
+    return found
+
+
+def written(folder: Path, jobs: list[dict[str, Any]]) -> Path:
+    called = names([job["overrides"] for job in jobs])
+    path = folder / "sweep.html"
+    path.write_text(sweep_page.html(folder, jobs, flat(jobs), called))
+    return path
+
+
+def content(path: Path) -> dict[str, Any]:
+    text = path.read_text()
+    start = text.index('id="sweep-data">') + len('id="sweep-data">')
+    return dict(json.loads(text[start : text.index("</script>", start)]))
+
+
+def test_every_job_is_there_with_what_is_known(folder: Path, jobs: list[dict[str, Any]]) -> None:
+    found = content(written(folder, jobs))
+    assert [job["name"] for job in found["jobs"]] == [f"strategy=s{n}" for n in range(6)]
+    assert found["jobs"][0]["values"] == {"sram_bytes": 2023, "latency_us": 23_100.0,
+                                          "accuracy_int": 0.9915}  # fmt: skip
+    assert found["jobs"][4]["why"] == "SRAM: 289 B too many"
+    assert found["jobs"][4]["values"] == {"pmu_bytes": 760}, "no point is invented"
+    assert found["jobs"][5] == {"name": "strategy=s5", "status": "failed", "values": {},
+                                "why": "</script> <b>broken", "page": "", "map": None}  # fmt: skip
+    assert found["jobs"][0]["page"] == "0/plan.html"
+    more = {each["key"]: each["more"] for each in found["metrics"]}
+    assert more == {"sram_bytes": False, "accuracy_int": True, "latency_us": False,
+                    "pmu_bytes": False}  # fmt: skip
+    assert "http" not in written(folder, jobs).read_text().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_metrics_that_tell_jobs_apart_come_first() -> None:
+    rows = [{"flash_bytes": 5, "macs": n, "status": "ok", "random_weights": True,
+             "accuracy_int": 0.1} for n in range(2)]  # fmt: skip
+    assert sweep_page.known(rows) == ["macs", "flash_bytes"]
+    every = [dict.fromkeys(METRICS, n) for n in range(2)]
+    assert set(sweep_page.known(every)) == set(METRICS)
+
+
+def test_a_small_map_shows_what_the_plan_holds(tmp_path: Path) -> None:
+    found = small(tmp_path, "slots")
+    assert len(found["rows"]) == ROWS and {len(row) for row in found["rows"]} == {COLUMNS}
+    assert (found["bytes"], found["weights"], found["stack"], found["limit"]) == (
+        430.5, 1512.5, 64, 2048,
+    )  # fmt: skip
+    letters = "".join(found["rows"])
+    assert {"t", "T", "a", "."} <= set(letters) <= {"t", "T", "a", "A", "."}
+    assert "t" in found["rows"][-1] and "t" in found["rows"][0]
+    assert mnist().graph().weight_bytes == found["weights"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.ci
+def test_the_page_sorts_filters_and_draws(
+    browser: Any, folder: Path, jobs: list[dict[str, Any]]
+) -> None:
+    path = written(folder, jobs)
+
+    def order(page: Any) -> list[str]:
+        cells = page.locator("#jobs tbody tr:not([hidden]) td:first-child").all_inner_texts()
+        return [cell.removeprefix("strategy=") for cell in cells]
+
+    with opened(browser, path) as page:
+        assert order(page) == ["s0", "s1", "s2", "s3", "s4", "s5"] and fits_across(page)
+        page.get_by_role("button", name="SRAM used").click()
+        assert order(page) == ["s2", "s1", "s0", "s3", "s4", "s5"], "without a figure: last"
+        page.get_by_role("button", name="SRAM used").press("Enter")
+        assert order(page) == ["s3", "s0", "s1", "s2", "s4", "s5"]
+        page.locator("#filter").fill("does not")
+        assert order(page) == ["s4"] and page.locator("#shown").inner_text() == "1 of 6"
+        assert page.locator("#maps canvas").count() == 5 and ink(page, "#maps canvas") > 2
+        page.locator("circle[data-job='2']").focus()
+        assert "strategy=s2" in page.locator("#front-said").inner_text()
+        assert page.locator("figure.chosen").get_attribute("data-job") == "2"
+        assert "SRAM: 289 B too many" in page.locator("#front").inner_text()
+    with opened(browser, path, PHONE, dark=True) as page:
+        assert fits_across(page)
+
+
+@pytest.mark.ci
+def test_the_front_is_the_one_of_the_picture(
+    browser: Any, folder: Path, jobs: list[dict[str, Any]]
+) -> None:
+    with opened(browser, written(folder, jobs)) as page:
+        for x, y, more in (
+            ("sram_bytes", "latency_us", False),
+            ("latency_us", "accuracy_int", True),
+        ):
+            page.locator("#across").select_option(x)
+            page.locator("#up").select_option(y)
+            best = page.locator("circle[fill='var(--tensor)']").evaluate_all(
+                "dots => dots.map(dot => Number(dot.dataset.job))"
+            )
+            points = [Point(n, "", job[x], job[y]) for n, job in enumerate(jobs[:4])]
+            assert set(best) == {point.number for point in front(points, more)}
