@@ -11,12 +11,9 @@
 #ifdef PORT_UART
 storage_status_t block_device_open(void) { return STORAGE_FAILED; }
 uint32_t block_device_blocks(void) { return 0; }
-storage_status_t block_device_read(uint32_t block, uint32_t count, uint8_t *to) {
-    (void)block, (void)count, (void)to;
-    return STORAGE_FAILED;
-}
-storage_status_t block_device_write(uint32_t block, uint32_t count, const uint8_t *from) {
-    (void)block, (void)count, (void)from;
+storage_status_t block_device_start(
+    storage_direction_t direction, uint32_t block, uint32_t count, const block_places_t *places) {
+    (void)direction, (void)block, (void)count, (void)places;
     return STORAGE_FAILED;
 }
 storage_status_t block_device_poll(void) { return STORAGE_FAILED; }
@@ -34,15 +31,15 @@ storage_status_t block_device_poll(void) { return STORAGE_FAILED; }
 
 static struct {
     int32_t file;
-    uint32_t blocks, block, bytes;
-    uint32_t ticks; /* still to be waited for, besides those that are counted down */
-    uint32_t sum; /* of what is written */
-    uint8_t *to;
-    const uint8_t *from;
+    uint32_t blocks, block, count; /* of the command under way; 0: there is none */
+    uint32_t ticks;                /* still to be waited for, besides those that are counted down */
+    uint32_t sum;                  /* of what is written */
+    storage_direction_t direction;
+    block_places_t places;
 } device;
 
 storage_status_t block_device_open(void) {
-    device.bytes = 0;
+    device.count = 0;
     device.file = semihosting_open("card.img", sizeof "card.img" - 1, SEMIHOSTING_TO_UPDATE);
     if (device.file < 0) {
         return STORAGE_FAILED;
@@ -62,40 +59,59 @@ static void count_down(void) {
     TICK_CONTROL = TICK_ON;
 }
 
-static uint32_t sum_of(const uint8_t *bytes, uint32_t count) {
+static uint32_t sum_of_all(void) {
     uint32_t sum = 0;
-    for (uint32_t n = 0; n < count; n++) {
-        sum = sum * 31 + bytes[n];
+    for (uint32_t block = 0; block < device.count; block++) {
+        const uint8_t *bytes = block_place(&device.places, block, device.count);
+        for (uint32_t n = 0; n < BLOCK_BYTES; n++) {
+            sum = sum * 31 + bytes[n];
+        }
     }
     return sum;
 }
 
-static storage_status_t begin(uint32_t block, uint32_t count, uint32_t command_ticks, uint32_t block_ticks) {
+storage_status_t block_device_start(
+    storage_direction_t direction, uint32_t block, uint32_t count, const block_places_t *places) {
     if (block > device.blocks || count > device.blocks - block) {
         return STORAGE_FAILED;
     }
+    device.direction = direction;
     device.block = block;
-    device.bytes = count * BLOCK_BYTES;
-    device.ticks = command_ticks + count * block_ticks + 1;
+    device.count = count;
+    device.places = *places;
+    if (direction == STORAGE_READ) {
+        for (uint32_t n = 0; n < count; n++) {
+            memset(block_place(places, n, count), POISON, BLOCK_BYTES);
+        }
+        device.ticks = CARD_READ_COMMAND_TICKS + count * CARD_READ_BLOCK_TICKS + 1;
+    } else {
+        device.sum = sum_of_all();
+        device.ticks = CARD_WRITE_COMMAND_TICKS + count * CARD_WRITE_BLOCK_TICKS + 1;
+    }
     count_down();
     return STORAGE_BUSY;
 }
 
-storage_status_t block_device_read(uint32_t block, uint32_t count, uint8_t *to) {
-    device.to = to;
-    device.from = 0;
-    memset(to, POISON, count * BLOCK_BYTES);
-    return begin(block, count, CARD_READ_COMMAND_TICKS, CARD_READ_BLOCK_TICKS);
+/* How many bytes of blocks that lie side by side at `place` did not pass. */
+static uint32_t pass(uint8_t *place, uint32_t blocks) {
+    const uint32_t bytes = blocks * BLOCK_BYTES;
+    if (device.direction == STORAGE_READ) {
+        return semihosting_read(device.file, place, bytes);
+    }
+    return semihosting_write(device.file, place, bytes);
 }
 
-storage_status_t block_device_write(uint32_t block, uint32_t count, const uint8_t *from) {
-    device.from = from;
-    device.sum = sum_of(from, count * BLOCK_BYTES);
-    return begin(block, count, CARD_WRITE_COMMAND_TICKS, CARD_WRITE_BLOCK_TICKS);
+static uint32_t pass_all(void) {
+    const uint32_t first = device.places.first ? 1 : 0, last = device.places.last ? 1 : 0;
+    uint32_t left = first ? pass(device.places.first, 1) : 0;
+    if (device.count > first + last) {
+        left += pass(device.places.memory, device.count - first - last);
+    }
+    return last ? left + pass(device.places.last, 1) : left;
 }
 
 storage_status_t block_device_poll(void) {
-    if (device.bytes == 0) {
+    if (device.count == 0) {
         return STORAGE_OK;
     }
     if (!(TICK_CONTROL & TICK_PASSED_ZERO)) {
@@ -106,14 +122,10 @@ storage_status_t block_device_poll(void) {
         return STORAGE_BUSY;
     }
     TICK_CONTROL = 0;
-    const int changed = device.from && sum_of(device.from, device.bytes) != device.sum;
-    if (changed || semihosting_seek(device.file, device.block * BLOCK_BYTES) < 0) {
-        return STORAGE_FAILED;
-    }
-    const uint32_t left = device.from ? semihosting_write(device.file, device.from, device.bytes)
-                                      : semihosting_read(device.file, device.to, device.bytes);
-    device.bytes = 0;
-    return left ? STORAGE_FAILED : STORAGE_OK;
+    const int changed = device.direction == STORAGE_WRITE && sum_of_all() != device.sum;
+    const int failed = changed || semihosting_seek(device.file, device.block * BLOCK_BYTES) < 0 || pass_all();
+    device.count = 0;
+    return failed ? STORAGE_FAILED : STORAGE_OK;
 }
 #endif
 #endif

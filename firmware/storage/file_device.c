@@ -18,10 +18,10 @@
 #define LOOKS 2
 
 static struct {
-    uint8_t *image, *stored, *to;
-    const uint8_t *from;
-    size_t bytes;
-    uint32_t blocks, looks;
+    uint8_t *image, *stored;
+    uint32_t blocks, count, looks;
+    storage_direction_t direction;
+    block_places_t places;
 } device;
 
 storage_status_t block_device_open(void) {
@@ -38,53 +38,48 @@ storage_status_t block_device_open(void) {
     }
     (void)close(file);
     device.looks = 0;
-    device.to = NULL;
-    device.from = NULL;
     return device.image ? STORAGE_OK : STORAGE_FAILED;
 }
 
 uint32_t block_device_blocks(void) { return device.blocks; }
 
-/* Whether there are such blocks. */
-static int begin(uint32_t block, uint32_t count, uint8_t *to, const uint8_t *from) {
+storage_status_t block_device_start(
+    storage_direction_t direction, uint32_t block, uint32_t count, const block_places_t *places) {
     if (block > device.blocks || count > device.blocks - block) {
-        return 0;
+        return STORAGE_FAILED;
     }
     device.stored = device.image + (size_t)block * BLOCK_BYTES;
-    device.to = to;
-    device.from = from;
-    device.bytes = (size_t)count * BLOCK_BYTES;
+    device.count = count;
+    device.direction = direction;
+    device.places = *places;
     device.looks = LOOKS;
-    return 1;
-}
-
-storage_status_t block_device_read(uint32_t block, uint32_t count, uint8_t *to) {
-    if (!begin(block, count, to, NULL)) {
-        return STORAGE_FAILED;
+    for (uint32_t n = 0; n < count; n++) {
+        uint8_t *const place = block_place(places, n, count);
+        if (direction == STORAGE_READ) {
+            memset(place, POISON, BLOCK_BYTES);
+        } else {
+            memcpy(device.stored + (size_t)n * BLOCK_BYTES, place, BLOCK_BYTES);
+        }
     }
-    memset(to, POISON, device.bytes);
-    return STORAGE_BUSY;
-}
-
-storage_status_t block_device_write(uint32_t block, uint32_t count, const uint8_t *from) {
-    if (!begin(block, count, NULL, from)) {
-        return STORAGE_FAILED;
-    }
-    memcpy(device.stored, from, device.bytes);
     return STORAGE_BUSY;
 }
 
 storage_status_t block_device_poll(void) {
-    if (device.looks && --device.looks) {
+    if (device.looks == 0) {
+        return STORAGE_OK;
+    }
+    if (--device.looks) {
         return STORAGE_BUSY;
     }
-    if (device.to) {
-        memcpy(device.to, device.stored, device.bytes);
-    } else if (device.from && memcmp(device.from, device.stored, device.bytes)) {
-        memset(device.stored, POISON, device.bytes);
+    for (uint32_t n = 0; n < device.count; n++) {
+        uint8_t *const place = block_place(&device.places, n, device.count);
+        uint8_t *const stored = device.stored + (size_t)n * BLOCK_BYTES;
+        if (device.direction == STORAGE_READ) {
+            memcpy(place, stored, BLOCK_BYTES);
+        } else if (memcmp(place, stored, BLOCK_BYTES)) {
+            memset(stored, POISON, BLOCK_BYTES);
+        }
     }
-    device.to = NULL;
-    device.from = NULL;
     return STORAGE_OK;
 }
 #endif

@@ -1,5 +1,5 @@
-/* Bytes over blocks: whole blocks go straight to where they belong, parts of one by way of a buffer; a block that
- * is written in part is read first. */
+/* Bytes over blocks: a transfer is one command. Whole blocks go straight to where they belong, the first and the
+ * last one, of which only a part is wanted, by way of buffers; before they are written they are read. */
 #include "storage.h"
 
 #include <string.h>
@@ -8,62 +8,92 @@
 
 static struct {
     uint8_t *memory;
-    uint32_t at, bytes; /* what is left */
-    uint32_t taken;     /* bytes that the command under way is about; 0: there is none */
+    uint32_t at, bytes;
     storage_direction_t direction;
-    uint8_t in_part, filled; /* one block by way of the buffer, which has its old bytes */
-    uint8_t block[BLOCK_BYTES];
+    enum { IDLE, READING_FIRST, READING_LAST, MOVING } state;
+    block_places_t places;
+    uint8_t first[BLOCK_BYTES], last[BLOCK_BYTES];
 } storage;
 
 storage_status_t storage_open(void) {
-    storage.bytes = storage.taken = 0;
+    storage.state = IDLE;
     return block_device_open();
 }
 
 uint32_t storage_blocks(void) { return block_device_blocks(); }
 
+static uint32_t first_block(void) { return storage.at / BLOCK_BYTES; }
+static uint32_t last_block(void) { return (storage.at + storage.bytes - 1) / BLOCK_BYTES; }
+
+/* Between the buffers and the caller's bytes. */
+static void copy_parts(void) {
+    const uint32_t skipped = storage.at % BLOCK_BYTES, room = BLOCK_BYTES - skipped;
+    const uint32_t begin = room < storage.bytes ? room : storage.bytes;
+    const uint32_t end = (storage.at + storage.bytes) % BLOCK_BYTES;
+    uint8_t *const tail = storage.memory + storage.bytes - end;
+    const int reads = storage.direction == STORAGE_READ;
+    if (storage.places.first) {
+        memcpy(reads ? storage.memory : storage.first + skipped, reads ? storage.first + skipped : storage.memory, begin);
+    }
+    if (storage.places.last) {
+        memcpy(reads ? tail : storage.last, reads ? storage.last : tail, end);
+    }
+}
+
+static storage_status_t read_one(uint32_t block, uint8_t *to) {
+    const block_places_t place = {to, 0, 0};
+    return block_device_start(STORAGE_READ, block, 1, &place);
+}
+
+/* The next command: of a write those that read what is written in part come first. */
 static storage_status_t next(void) {
-    const uint32_t block = storage.at / BLOCK_BYTES, skipped = storage.at % BLOCK_BYTES;
-    storage.taken = 0;
-    if (storage.bytes == 0) {
-        return STORAGE_OK;
+    const int writes = storage.direction == STORAGE_WRITE;
+    if (storage.state == IDLE && writes && storage.places.first) {
+        storage.state = READING_FIRST;
+        return read_one(first_block(), storage.first);
     }
-    storage.filled = 0;
-    storage.in_part = skipped || storage.bytes < BLOCK_BYTES;
-    if (storage.in_part) {
-        storage.taken = BLOCK_BYTES - skipped < storage.bytes ? BLOCK_BYTES - skipped : storage.bytes;
-        return block_device_read(block, 1, storage.block);
+    if (storage.state < READING_LAST && writes && storage.places.last) {
+        storage.state = READING_LAST;
+        return read_one(last_block(), storage.last);
     }
-    storage.taken = storage.bytes / BLOCK_BYTES * BLOCK_BYTES;
-    if (storage.direction == STORAGE_READ) {
-        return block_device_read(block, storage.taken / BLOCK_BYTES, storage.memory);
+    if (writes) {
+        copy_parts();
     }
-    return block_device_write(block, storage.taken / BLOCK_BYTES, storage.memory);
+    storage.state = MOVING;
+    return block_device_start(storage.direction, first_block(), last_block() - first_block() + 1, &storage.places);
 }
 
 storage_status_t storage_start(storage_direction_t direction, uint32_t at, uint8_t *memory, uint32_t bytes) {
+    if (bytes == 0) {
+        return STORAGE_OK;
+    }
+    const uint32_t skipped = at % BLOCK_BYTES, end = (at + bytes) % BLOCK_BYTES;
+    const int alone = at / BLOCK_BYTES == (at + bytes - 1) / BLOCK_BYTES;
     storage.direction = direction;
     storage.at = at;
     storage.memory = memory;
     storage.bytes = bytes;
+    storage.places.first = skipped || (alone && end) ? storage.first : 0;
+    storage.places.last = end && !alone ? storage.last : 0;
+    storage.places.memory = memory + (skipped ? BLOCK_BYTES - skipped : 0);
+    storage.state = IDLE;
     return next();
 }
 
 storage_status_t storage_poll(void) {
-    const storage_status_t status = storage.taken ? block_device_poll() : STORAGE_OK;
-    if (status != STORAGE_OK || storage.taken == 0) {
+    if (storage.state == IDLE) {
+        return STORAGE_OK;
+    }
+    const storage_status_t status = block_device_poll();
+    if (status != STORAGE_OK) {
         return status;
     }
-    uint8_t *const part = &storage.block[storage.at % BLOCK_BYTES];
-    if (storage.in_part && storage.direction == STORAGE_READ) {
-        memcpy(storage.memory, part, storage.taken);
-    } else if (storage.in_part && !storage.filled) {
-        storage.filled = 1;
-        memcpy(part, storage.memory, storage.taken);
-        return block_device_write(storage.at / BLOCK_BYTES, 1, storage.block);
+    if (storage.state != MOVING) {
+        return next();
     }
-    storage.at += storage.taken;
-    storage.memory += storage.taken;
-    storage.bytes -= storage.taken;
-    return next();
+    storage.state = IDLE;
+    if (storage.direction == STORAGE_READ) {
+        copy_parts();
+    }
+    return STORAGE_OK;
 }
