@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import ihex
+from pipeline.codegen.card.image import NAME
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import parameters, protocol, tools
@@ -61,6 +62,12 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
     """
     if not hardware.flasher:
         raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
+    if (build / NAME).exists():
+        image = shlex.quote(str((build / NAME).resolve()))
+        raise ThimbleError(
+            f"hardware {hardware.name}: there is no driver for a board's card yet: leave out "
+            f"target=flash; the image goes to a card by dd if={image} of=DEVICE bs=4M conv=fsync"
+        )
     hexfile = build / "firmware.hex"
     if not hexfile.exists():
         raise ThimbleError(

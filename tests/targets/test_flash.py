@@ -98,6 +98,14 @@ def test_no_more_than_the_board_has(build: Path) -> None:
         flash.checked(build, board_named("nucleo_f446re", sram_bytes=900_000), "PORT")
 
 
+def test_a_network_that_swaps_says_how_its_image_gets_to_a_card(build: Path) -> None:
+    (build / "card.img").write_bytes(bytes(1024))
+    with pytest.raises(ThimbleError, match="no driver for a board's card yet") as error:
+        flash.checked(build, load_hardware(), "PORT")
+    said = str(error.value)
+    assert f"dd if={build}/card.img of=DEVICE bs=4M conv=fsync" in said and "\n" not in said
+
+
 def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
     with pytest.raises(ThimbleError, match="has no flasher"):
         flash.checked(build, load_hardware(flasher=""), "/dev/null")

@@ -35,9 +35,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("whole")
 
 
-def run(home: Path, *words: str) -> tuple[int, dict[str, Any]]:
+def run(home: Path, *words: str, strategy: str = "ordinary") -> tuple[int, dict[str, Any]]:
     """Exit code and JSON of run.py."""
-    common = ("strategy=ordinary", "tracking=none", "output=json")
+    common = (f"strategy={strategy}", "tracking=none", "output=json")
     done = subprocess.run(
         [sys.executable, str(ROOT / "run.py"), *common, *words],
         cwd=home, env={**clean_environment(), "THIMBLE_HOME": str(home / "home")},
@@ -61,6 +61,20 @@ def test_a_network_runs_or_does_not_fit(model: str, board: str, home: Path) -> N
     assert result["sram_bytes"] <= hardware.sram_bytes
     if hardware.flash_timing.read_bytes:
         assert result["latency_low_us"] <= result["latency_us"] <= result["latency_high_us"]
+
+
+@pytest.mark.parametrize("model", ["mobilenet_v1", "alexnet", "vgg16"])
+def test_a_network_larger_than_the_chip_runs_from_a_card(model: str, home: Path) -> None:
+    """Where the memory protection traps at 320,000 B, statics and stack included."""
+    words = (f"model={model}", "hardware=stm32f746g_sd", "hardware.sram_bytes=320000")
+    code, result = run(
+        home, *words, "data=none", "train=random", "target.images=1", strategy="swap"
+    )
+    assert code == 0 and result["status"] == "ok", result
+    assert result["images_device"] == 1
+    assert not result["mismatches_device"] and not result["mismatches_host"]
+    assert result["weight_bytes"] > 4_000_000 and result["sram_bytes"] <= 320_000
+    assert result["stack_measured_bytes"] + result["statics_bytes"] <= result["sram_bytes"]
 
 
 @pytest.mark.skipif(not CIFAR10.is_dir(), reason="CIFAR-10 has not been fetched here")
