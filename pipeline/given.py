@@ -25,6 +25,8 @@ from pipeline.errors import ThimbleError
 MOST_BYTES = 1 << 32
 """Of all arrays that are taken from one file, and of a whole set of images."""
 MOST_MEMBERS = 10_000
+LONGEST_REASON = 200
+"""Characters: of what a damaged file's bytes are quoted."""
 COPIES = 2
 """That are held at once while arrays are taken apart."""
 
@@ -144,7 +146,7 @@ def _reading(path: Path, key: str = "") -> Iterator[None]:
     except FileNotFoundError:
         raise ThimbleError(f"{what} does not exist") from None
     except BROKEN as error:
-        said = str(error).partition("\n")[0]
+        said = str(error).partition("\n")[0][:LONGEST_REASON]
         raise ThimbleError(
             f"{what} is damaged, or holds no plain arrays ({said}): save it again, with np.savez "
             "or np.save"

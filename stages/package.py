@@ -48,7 +48,7 @@ def _library(cfg: dict[str, Any], graph: Graph, hardware: Hardware, level: str) 
     plan = _plan(cfg, graph, hardware)
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
-    about = cfg["package"]["library"], cfg["package"]["version"]
+    about = cfg["package"]["library"] or graph.name, cfg["package"]["version"]
     return library(graph, plan, hardware, provenance, options, *about, level)
 
 

@@ -17,6 +17,7 @@ from torch import nn
 from pipeline import given, home
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
+from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 
@@ -76,6 +77,12 @@ class TorchModel(Model):
                 return int(self.build().eval()(self.example())[0].numel())
         except RuntimeError as error:
             raise self._does_not_take(error) from None
+
+    def as_chain(self, network: nn.Module) -> nn.Sequential:
+        """The user's own layers, behind the pool in which pixels arrive."""
+        assert isinstance(network, Ranged)
+        low, high = self.input_range
+        return chain(self.factory, network.network, (low, high))
 
     def probe(self) -> None:
         """What cannot be quantized later is said before anything is trained."""

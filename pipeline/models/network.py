@@ -70,7 +70,10 @@ class Model(ABC):
 
     def chain(self) -> nn.Sequential:
         """``build()``, where that is a chain that the 4-bit format takes."""
-        network = self.build()
+        return self.as_chain(self.build())
+
+    def as_chain(self, network: nn.Module) -> nn.Sequential:
+        """``network``, which ``build`` made, as such a chain."""
         if is_chain(network):
             return network
         raise ThimbleError(

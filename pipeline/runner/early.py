@@ -17,8 +17,8 @@ from pipeline.runner.own import PATHS
 FILES = ("model.path", "model.state_dict")
 """Keys that name a file, never a folder."""
 
+TORCH = "pipeline.importers.torch_model.TorchModel"
 FOUR_BITS = "pipeline.quantize.int4.Int4"
-FLOAT_TRAINING = "pipeline.training.float_only.FloatOnly"
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -39,7 +39,6 @@ def check(config: Mapping[str, Any]) -> None:
                 _exists(f"{group}.{key}", str(path))
     _data(config["data"])
     _prunes(config)
-    _trains(config)
     needs.check(config)
 
 
@@ -88,19 +87,9 @@ def _prunes(config: Mapping[str, Any]) -> None:
             f"prune={prune['name']}: model={model['name']} arrives with its weights and is not "
             "pruned here; leave prune out, and prune the network before it is exported"
         )
-    if quantize["_target_"] != FOUR_BITS:
+    if quantize["_target_"] != FOUR_BITS or model["_target_"] == TORCH:
         raise ThimbleError(
             f"prune={prune['name']}: model={model['name']} goes to quantize={quantize['name']}, "
             "and only chains of layers for quantize=int4 are pruned here; leave prune out, or use "
             "model=mnist_2kb"
-        )
-
-
-def _trains(config: Mapping[str, Any]) -> None:
-    """The 4-bit format needs thresholds, which only its own trainings learn."""
-    train, quantize = config["train"], config["quantize"]
-    if quantize["_target_"] == FOUR_BITS and train["_target_"] == FLOAT_TRAINING:
-        raise ThimbleError(
-            f"train={train['name']}: its weights have no thresholds, and quantize="
-            f"{quantize['name']} needs them; use quantize=int8, or train=quick with model=mnist_2kb"
         )

@@ -57,11 +57,11 @@ class Codegen:
 @dataclass
 class Package:
     """``weights_in``: where the package has its weights, whatever the run's are; ``library``: what
-    it is called; ``version``: of it."""
+    it is called, the network if empty; ``version``: of it."""
 
     name: PackageName = MISSING
     weights_in: str = "flash"
-    library: str = "${model.name}"
+    library: str = ""
     version: str = "1.0.0"
 
 

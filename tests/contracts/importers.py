@@ -16,6 +16,7 @@ from torch import nn
 
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
+from pipeline.importers.integer import Integer
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_model import TorchModel
@@ -96,7 +97,19 @@ def with_cumsum(kind: type[Imported], content: bytes) -> Callable[[Path], Graph]
     return lambda folder: of_file(kind)(written(folder, content))
 
 
+def integers(kind: str = "dense") -> bytes:
+    file, rng = io.BytesIO(), np.random.default_rng(2)
+    weights = rng.integers(-8, 8, (3, 2, 3, 1)).astype(np.int8)
+    own = {"d.weight": weights, "d.bias": np.arange(3, dtype=np.int8), "d.shift": np.array([0, 0])}
+    shape = {"input": np.array([4, 6, 1]), "pool": np.array(2)}
+    np.savez(file, layers=np.array(["d"]), kinds=np.array([kind]), **shape, **own)
+    return file.getvalue()
+
+
 SAMPLES: dict[type[Any], Sample] = {
+    Integer: Sample(
+        of_file(Integer), integers(), with_cumsum(Integer, integers("cumsum")), "cumsum"
+    ),
     Onnx: Sample(
         of_file(Onnx),
         small_network().SerializeToString(),

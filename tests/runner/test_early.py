@@ -58,8 +58,6 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
         (("model=resnet8", "prune=magnitude"), "model=resnet8 goes to quantize=int8, and only"),
         ((*NET, "prune=magnitude"), "model=torch goes to quantize=int8, and only chains"),
-        (("train=float",), "train=float: its weights have no thresholds, and quantize=int4 needs"),
-        ((*NET, "quantize=int4", "train=float"), "use quantize=int8, or train=quick with model="),
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),

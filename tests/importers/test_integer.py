@@ -1,0 +1,121 @@
+"""Integers trained elsewhere: what is in the file is what is computed, and what it may not hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.home import ROOT
+from pipeline.importers.integer import Integer
+from pipeline.strategies.herringbone import Herringbone
+from tests.codegen.support import Native, agrees, uno
+
+RNG = np.random.default_rng(7)
+
+
+def arrays(**changes: Any) -> dict[str, Any]:
+    """Two convolutions, a maximum and a dense layer; ``None`` leaves one out."""
+    rng = np.random.default_rng(7)
+
+    def whole(low: int, high: int, *shape: int) -> np.ndarray:  # type: ignore[type-arg]
+        return rng.integers(low, high + 1, shape).astype(np.int8)
+
+    found = {
+        "input": np.array([16, 12, 1]),
+        "pool": np.array(2),
+        "layers": np.array(["a", "b", "m", "d"]),
+        "kinds": np.array(["conv", "conv", "maxpool", "dense"]),
+        "a.weight": whole(-8, 7, 3, 3, 3, 1),
+        "a.bias": whole(-128, 127, 3),
+        "a.shift": np.array([1, 5]),
+        "a.padding": np.array([1, 1, 0, 0]),
+        "b.weight": whole(-8, 7, 4, 3, 3, 3),
+        "b.bias": whole(-128, 127, 4),
+        "b.shift": np.array([0, 6]),
+        "d.weight": whole(-8, 7, 5, 3, 1, 4),
+        "d.bias": whole(-128, 127, 5),
+        "d.shift": np.array([2, 0]),
+    }
+    changed = {key.replace("__", "."): value for key, value in changes.items()}
+    return {key: value for key, value in {**found, **changed}.items() if value is not None}
+
+
+def imported(folder: Path, **changes: Any) -> Graph:
+    np.savez(folder / "net.npz", **arrays(**changes))
+    return Integer(path=str(folder / "net.npz")).graph()
+
+
+def by_hand(image: Any) -> Any:
+    """The format's own words, an image (h, w) at a time."""
+    held = arrays()
+    x = image.reshape(8, 2, 6, 2).sum((1, 3)) // 64
+    x = np.pad(x[..., None], ((1, 1), (0, 0), (0, 0)))
+    for name in "ab":
+        weight, bias, (left, right) = (held[f"{name}.{k}"] for k in ("weight", "bias", "shift"))
+        weight, rows, columns = weight.astype(int), x.shape[0] - 2, x.shape[1] - 2
+        out = np.zeros((rows, columns, len(bias)), int)
+        for r in range(rows):
+            for c in range(columns):
+                out[r, c] = (x[r : r + 3, c : c + 3] * weight).sum((1, 2, 3))
+        real = ((out << left) + bias) / 2**right
+        x = np.clip(np.round(real), 0, 15).astype(int)  # NumPy rounds halves to even
+    x = x[: x.shape[0] // 2 * 2].reshape(x.shape[0] // 2, 2, -1, 2, 4).max((1, 3))
+    weight = held["d.weight"].astype(int)
+    return ((x * weight).sum((1, 2, 3)) << 2) + held["d.bias"]
+
+
+def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
+    graph = imported(tmp_path)
+    for image in np.random.default_rng(1).integers(0, 256, (20, 16, 12)):
+        found = graph.outputs(image.reshape(1, 16, 12, 1)).reshape(-1)
+        assert found.tolist() == by_hand(image).tolist()
+    for name, values in graph.constants.items():
+        assert np.array_equal(values, arrays()[name]), "nothing is rounded"
+
+
+def test_it_goes_to_the_uno(tmp_path: Path) -> None:
+    graph = imported(tmp_path)
+    plan = Herringbone("slots").plan(graph, uno())
+    assert agrees(Native(tmp_path / "c", graph, plan, uno(), sanitize=False), 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"layers": None}, "layers is missing; the format is in docs/integer-weights.md"),
+        ({"kinds": np.array(["conv"])}, "layers has 4 names, kinds 1"),
+        ({"layers": np.array(["a", "b", "a", "d"])}, "a name of its own"),
+        ({"layers": np.array([1, 2, 3, 4])}, "layers holds int64, a list of words is wanted"),
+        ({"kinds": np.array(["conv", "conv", "lstm", "dense"])}, "m is a lstm, which is not supp"),
+        ({"pool": np.array(3)}, "pool is 3, and has to be one of"),
+        ({"input": np.array([16, 12])}, r"input is \[16, 12\]; wanted: 3 of 1…65536"),
+        ({"a__weight": np.full((3, 3, 3, 1), 8)}, r"a.weight holds 0…8, int4 is -8…7"),
+        ({"a__bias": np.array([0, 0, 200])}, r"a.bias holds 0…200, int8 is -128…127"),
+        ({"a__bias": np.zeros(2, np.int8)}, "and a bias for each output|wanted are 4 axes"),
+        ({"a__weight": np.zeros((3, 3, 3), np.int8)}, "wanted are 4 axes, outputs first"),
+        ({"b__weight": np.zeros((4, 3, 3, 2), np.int8)}, "b: weights for 2 input channels"),
+        ({"d__weight": np.zeros((5, 4, 1, 4), np.int8)}, "d: weights for"),
+        ({"a__shift": np.array([0, 16])}, r"a.shift is \[0, 16\]; wanted: 2 of 0…15"),
+        ({"a__weight": np.zeros((3, 3, 3, 1))}, "a.weight holds float64, integers are wanted"),
+    ],
+)
+def test_other_files_are_one_line(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match=said) as caught:
+        imported(tmp_path, **changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_example_of_the_docs_is_a_network(tmp_path: Path) -> None:
+    """It runs as it is printed."""
+    text = (ROOT / "docs" / "integer-weights.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    code = code.replace('"digits.npz"', repr(str(tmp_path / "digits.npz")))
+    exec(compile(code, "integer-weights.md", "exec"), {})
+    graph = Integer(path=str(tmp_path / "digits.npz")).graph()
+    assert graph.tensors[graph.output].shape == (10,) and graph.name == "digits"
