@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -64,17 +65,37 @@ class Turns:
 
 
 class RowKernel(Fast):
-    """Makes one row of its output, all of it, from rows of its one activation."""
+    """Makes one row of its output, all of it, from rows of its one activation.
+
+    Attributes:
+        in_place: it may write over them.
+    """
+
+    in_place: ClassVar[bool] = True
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
         """How the input's rows lie and how the output's does; None where that is not known."""
         name, out = form.op.inputs[0], form.out.extents
-        if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial or form.overlaps:
+        if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial:
             return None
         if not form.covers(form.op.output, slice(1, 3)):
             return None
         source, target = RowLayout.of(form, name), RowLayout.of(form, form.op.output)
         return (source, target) if source and target else None
+
+    def why_not(self, form: Form) -> str:
+        if why := super().why_not(form):
+            return why
+        if any(self.overlap(form, tensor) is None for tensor in form.overlaps):
+            return f"{self.name} does not write over {form.op.inputs[0]} as its rows lie"
+        return ""
+
+    def overlap(self, form: Form, tensor: str) -> int | None:
+        """As ``turns`` say: over any of the rows that it reads."""
+        if not self.in_place or tensor != form.op.inputs[0] or super().why_not(form):
+            return None
+        turns = self.turns(form)
+        return 2 * turns.latest if turns.latest > -len(turns.written) else None
 
     def known(self, form: Form) -> tuple[RowLayout, RowLayout]:
         """``rows`` of a form that it takes."""
