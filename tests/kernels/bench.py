@@ -181,6 +181,13 @@ LAYERS = [
         for shape in ((4, 5, 64), (8, 8, 64), (3, 3, 256), (4, 14, 32), (7, 7, 160))
     ),
     *(
+        Layer("cortex_m.row_fused", shape, channels, twice=twice)
+        for shape, channels, twice in (
+            ((3, 5, 64), 64, False), ((3, 6, 128), 128, False), ((3, 5, 64), 64, True),
+            ((3, 6, 64), 128, False), ((3, 5, 160), 96, False), ((3, 6, 24), 24, True),
+        )
+    ),
+    *(
         Layer(f"cortex_m.row_{word}", shape, channels, kind, window, twice=True)
         for word, shape, channels, kind, window in (
             ("depthwise", (6, 12, 64), 0, "depthwise", (3, 3)),

@@ -9,7 +9,12 @@ from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
-from pipeline.kernels.cortex_m.by_row.convolution import RowImage, RowPointwise, RowSpatial
+from pipeline.kernels.cortex_m.by_row.convolution import (
+    RowFused,
+    RowImage,
+    RowPointwise,
+    RowSpatial,
+)
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.conv2d import Convolution
@@ -24,7 +29,7 @@ RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
 cycles they take for one of the first: the mean of simulated networks, and of ten layers."""
 
-__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels"]
+__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "waits"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
@@ -32,14 +37,27 @@ KERNELS = (
 )
 
 
+LARGE_CACHE = 4096
+"""Bytes of a cache that holds the weights of a layer of a small network."""
+
+
 def has_dsp(hardware: Hardware) -> bool:
     return hardware.core == "cortex_m" and hardware.cpu in RATES
 
 
 @cache
-def kernels(cpu: str) -> tuple[Fast, ...]:
-    """Those that the core has."""
-    return tuple(kernel(RATES[cpu]) for kernel in KERNELS)
+def kernels(cpu: str, waits: float = 0.0) -> tuple[Fast, ...]:
+    """Those that the core has; ``waits``: see ``RowFused``."""
+    return (*(kernel(RATES[cpu]) for kernel in KERNELS), RowFused(RATES[cpu], waits))
+
+
+def waits(hardware: Hardware) -> float:
+    """Cycles that a byte of weights waits for flash, where no cache is large enough for them."""
+    flash = hardware.flash_timing
+    cached = flash.line_bytes * (flash.instruction_lines if flash.unified else flash.data_lines)
+    if hardware.weights_in != "flash" or not flash.read_bytes or cached > LARGE_CACHE:
+        return 0.0
+    return flash.wait_states / flash.read_bytes
 
 
 @cache

@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.convolution import (
     RowConvolution,
+    RowFused,
     RowImage,
     RowPointwise,
     RowSpatial,
@@ -26,12 +27,12 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once
 
-MOST_GROUPS = {"pointwise": 8, "conv2d": 3, "image": 6}
+MOST_GROUPS = {"pointwise": 8, "fused": 8, "conv2d": 3, "image": 6}
 """In the code of the innermost loop: with what is around it a kilobyte of instruction cache holds
 no more."""
 
 KERNELS: dict[str, type[RowConvolution]] = {
-    "pointwise": RowPointwise, "conv2d": RowSpatial, "image": RowImage,
+    "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "image": RowImage,
 }  # fmt: skip
 
 
@@ -177,6 +178,20 @@ def pointwise(job: Job) -> None:
     dot, shared = _shared(job, "pointwise", in_blocks((1, 1), source.channels), deep, 1)
     parts = list(RowPointwise().parts(form_of(job)))
     _call(job, "pointwise", shared, parts=runs(parts, target, dot, source, op.stride[1]))
+
+
+def fused(job: Job) -> None:
+    op = job.op
+    assert isinstance(op, Conv2d)
+    source, target = layouts(job, RowFused())
+    places = in_blocks((1, 1), source.channels)
+    dot, shared = _shared(job, "fused", places, -(-source.channels // 2), 1)
+    found = [
+        replace(run, pairs=1)
+        for part in RowFused().parts(form_of(job))
+        for run in runs([part], target, dot, source)
+    ]
+    _call(job, "fused", shared, parts=found)
 
 
 def spatial(job: Job) -> None:

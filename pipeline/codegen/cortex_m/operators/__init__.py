@@ -30,6 +30,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.row_added": row_added.compute,
     "cortex_m.row_conv2d": row_convolution.spatial,
     "cortex_m.row_depthwise": row_depthwise.compute,
+    "cortex_m.row_fused": row_convolution.fused,
     "cortex_m.row_image": row_convolution.image,
     "cortex_m.row_pointwise": row_convolution.pointwise,
     "cortex_m.rows": single.by_rows,

@@ -53,23 +53,28 @@ class RowConvolution(RowKernel):
         return 4 * self.window(form)[1]
 
     def counts(self, form: Form) -> Counts:
-        window, widest = self.window(form)
+        window, _ = self.window(form)
         every, channels = self.parts(form), form.target.shape[2]
-        groups = [
-            -(-channels // (2 * pairs_at_once(part.pixels, channels, 4 * window))) for part in every
-        ]
-        share = widest / max(part.pixels for part in every)
+        groups = [-(-channels // (2 * self.at_once(part, form))) for part in every]
         two = -(-channels // 2)
         found = {
             "word of a pair of channels": len(every) * two * window,
             "word of a pixel and a pair": form.target.shape[1] * two * window,
             "pair of channels": sum(groups),
             "output": form.target.shape[1] * channels,
-            "word of windows": share * form.target.shape[1],
+            "word of windows": self.gathered(form),
             "call": 1,
             **self.endings(form),
         }
         return {word: number for word, number in found.items() if word in self.costs}
+
+    def gathered(self, form: Form) -> float:
+        """Words of windows that a row takes."""
+        return self.window(form)[1] * form.target.shape[1] / max(p.pixels for p in self.parts(form))
+
+    def at_once(self, part: Part, form: Form) -> int:
+        """Pairs of output channels that are made together."""
+        return pairs_at_once(part.pixels, form.target.shape[2], 4 * self.window(form)[0])
 
     def turns(self, form: Form) -> Turns:
         """Part by part; what the part before has widened is not read again."""
@@ -124,6 +129,62 @@ class RowPointwise(RowConvolution):
     def window(self, form: Form) -> tuple[int, int]:
         each = pairs(form.source.shape[2])
         return each, each * max(part.pixels for part in self.parts(form))
+
+
+class RowFused(RowPointwise):
+    """Two channels of all pixels at a time, so that weights are read from flash once a row. That is
+    slower where flash has no waits, but for few channels.
+
+    Attributes:
+        waits: cycles of a byte of flash that no cache holds.
+    """
+
+    word = "row_fused"
+    takes = (
+        "1x1 convolutions of one group that make one row, two or more channels, from rows in one "
+        f"block of more than {BLOCK} pixels, on boards whose flash has waits"
+    )
+    costs: ClassVar[Counts] = {
+        "word of a pair of channels": 0.379,
+        "word of a pixel and a pair": 4.56,
+        "pair of channels": 8.38,
+        "word of windows": 20.7,
+        "shift": 0.934,
+    }
+
+    def __init__(self, rate: float = 1.0, waits: float = 0.0) -> None:
+        super().__init__(rate)
+        self.waits = waits
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        block = source.plane and source.columns > BLOCK and op.stride[1] == 1
+        return block and super().fits(op, kernel, source, target)
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        source, target = self.known(form)
+        return parts(target, source)
+
+    def gathered(self, form: Form) -> float:
+        return self.window(form)[1]
+
+    def at_once(self, part: Part, form: Form) -> int:
+        return 1
+
+    def window(self, form: Form) -> tuple[int, int]:
+        each = pairs(form.source.shape[2])
+        return each, each * form.source.shape[1]
+
+    def cycles(self, form: Form) -> float:
+        """Less the waits for weights that others read again."""
+        window, _ = self.window(form)
+        again = (len(self.parts(form)) - 1) * -(-form.target.shape[2] // 2) * 4 * window
+        return super().cycles(form) - self.waits * again
+
+    def turns(self, form: Form) -> Turns:
+        source, target = self.known(form)
+        return Turns(np.zeros(source.bytes, np.int64), np.zeros(target.bytes, np.int64))
 
 
 class RowSpatial(RowConvolution):

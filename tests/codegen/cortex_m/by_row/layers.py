@@ -89,7 +89,7 @@ KINDS = {each.__name__: each for each in (depthwise, pointwise, spatial, image, 
 def network(seed: int) -> Graph:
     """All kinds, one after the other, and a sum."""
     rng = np.random.default_rng(seed)
-    columns, stride = int(rng.integers(5, 30)), int(rng.integers(1, 3))
+    columns, stride = (6, 27, 14, 10)[seed % 4], (1, 2)[seed % 2]
     net = Net((9, columns, 3), rng, name="rows")
     net.conv(int(rng.integers(3, 9)), (3, 3), stride=(1, stride))
     net.depthwise((3, 3))

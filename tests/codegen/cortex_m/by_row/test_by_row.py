@@ -3,6 +3,7 @@ the graph's outputs; the twin, with ASan and UBSan, touches nothing that it was 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.hardware import FlashTiming
 from pipeline.kernels.cortex_m import best_pixels
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute
@@ -21,16 +23,19 @@ from tests.graphs import Net
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
+SLOW_FLASH = replace(core(), flash_timing=FlashTiming(9, 8, 32, 8, 8))
+
 
 def check(kind: str, seed: int, folder: Path) -> bool:
     """Whether the kernel was used: some requantizations it leaves to others."""
     graph, pixels, kernel = KINDS[kind](np.random.default_rng(seed))
-    plan = by_rows(graph, core(), pixels)
+    plan = by_rows(graph, SLOW_FLASH if seed % 2 else core(), pixels)
     verify(plan, graph)
     native = twin(folder / f"{seed}", graph, plan)
     given = frames(graph, 3, seed)
     assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
-    return kernels(plan)[graph.operators[1].name] == kernel
+    used = kernels(plan)[graph.operators[1].name]
+    return used == kernel or (used, kernel) == ("cortex_m.row_fused", "cortex_m.row_pointwise")
 
 
 @pytest.mark.parametrize("seeds", quick(1, [range(2), range(2, 20)]), ids=["few", "more"])
@@ -94,13 +99,15 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
     net.conv(6, (1, 1))
     net.rescaled_mean()
     graph = net.graph()
-    plan = by_rows(graph, core())
-    assert set(kernels(plan).values()) == {
-        *("cortex_m.row_image", "cortex_m.row_depthwise", "cortex_m.row_pointwise"),
-        "cortex_m.row_added",
-    }
     given = frames(graph, 3)
-    assert np.array_equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
+    words = {"image", "depthwise", "added"}
+    for number, hardware in enumerate((core(), SLOW_FLASH)):
+        plan = by_rows(graph, hardware)
+        used = {kernel.removeprefix("cortex_m.row_") for kernel in kernels(plan).values()}
+        assert used - words in ({"pointwise"}, {"fused"}) and words <= used
+        assert ("fused" in used) == (columns in (5, 6)) or not number
+        native = twin(tmp_path / f"{number}", graph, plan)
+        assert np.array_equal(native(given), graph.outputs(given))
 
 
 def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:

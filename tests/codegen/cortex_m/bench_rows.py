@@ -1,0 +1,113 @@
+"""``python -m tests.codegen.cortex_m.bench_rows``: what row by row takes on simulated cores, as a
+ratio to whole tensors one after the other; of all networks, or of those that are named.
+
+Rows are made on demand (``search.rows``), one a step, and lie in blocks where that is faster. Ends
+with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``; ``--record`` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline import passes
+from pipeline.codegen.checks import arena_bytes
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.importers.tflite import TFLite
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.bench import PLAIN, without_waits
+from tests.codegen.cortex_m.by_row.support import by_rows
+from tests.importers.test_tflite import MODELS
+from tests.importers.tflite_reference import frames
+from tests.strategies import nets
+from tests.targets.cortex_m import board_named, built, outputs, simulated
+
+RATIOS = Path(__file__).parent / "ratios.json"
+WORSE = 1.03
+
+FORMS: dict[str, Callable[[Graph, Hardware], Plan]] = {
+    "ordinary": lambda graph, hardware: Ordinary().plan(graph, hardware),
+    "rows": lambda graph, hardware: by_rows(graph, hardware, {}),
+    "rows in blocks": by_rows,
+}
+TFLITE = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
+MADE: dict[str, Callable[[], Graph]] = {
+    "res15": nets.res15,
+    "micronet_kws_l": nets.micronet_kws_l,
+    "mobilenet_v2_160": lambda: nets.mobilenet_v2(160),
+}
+"""With random weights; none is -128, as in networks that are quantized."""
+
+
+def network(name: str) -> Graph:
+    if name in TFLITE:
+        return passes.applied(TFLite(path=str(MODELS / f"{name}.tflite")).graph(), PLAIN)
+    graph = MADE[name]()
+    weights = {op.parameters[0] for op in graph.operators if op.weighted}
+    constants = {n: np.maximum(v, -127) if n in weights else v for n, v in graph.constants.items()}
+    return replace(graph, constants=constants)
+
+
+def boards(name: str) -> dict[str, Hardware]:
+    """Cores without flash waits, and the L4R5 with its own; sizes are not enforced."""
+    m4, m7 = board_named("nucleo_l4r5zi"), board_named("nucleo_f767zi")
+    found = {"M4": without_waits(m4), "L4R5": m4, "M7": without_waits(m7)}
+    return found if name in TFLITE else {"M4": found["M4"]}
+
+
+def cycles(graph: Graph, hardware: Hardware, plan: Plan) -> int:
+    """Of the median inference; every output is compared with the graph's."""
+    given = frames(graph, 1)
+    with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
+        size = built(Path(folder), graph, hardware, plan)
+        found = simulated(Path(folder), graph, hardware, size, given)
+    if not np.array_equal(outputs(graph, found), graph.outputs(given)):
+        sys.exit(f"{graph.name} on {hardware.title}: outputs differ from the graph's")
+    return int((found.modelled_cycles or {"median": 0})["median"])
+
+
+def rows(name: str) -> dict[str, float]:
+    """The ratio of each form on each board."""
+    graph, found = network(name), dict[str, float]()
+    for board, hardware in boards(name).items():
+        whole = 0
+        for form, planned in FORMS.items():
+            plan = planned(graph, hardware)
+            taken = cycles(graph, hardware, plan)
+            whole = whole or taken
+            found[f"{name}, {form}, {board}"] = round(taken / whole, 3)
+            print(f"{name:24} {form:16} {board:6} {taken / 1e6:9.3f} {taken / whole:7.3f} "
+                  f"{arena_bytes(plan):9,}", flush=True)  # fmt: skip
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    names = [name for name in arguments if name != "--record"] or [*TFLITE, *MADE]
+    if not MODELS.is_dir():
+        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
+        names = [name for name in names if name not in TFLITE]
+    recorded: dict[str, float] = json.loads(RATIOS.read_text()) if RATIOS.is_file() else {}
+    print(f"{'network':24} {'form':16} {'core':6} {'Mcycles':>9} {'ratio':>7} {'arena B':>9}")
+    worse = []
+    for name in names:
+        found = rows(name)
+        worse += [key for key, ratio in found.items() if ratio > WORSE * recorded.get(key, ratio)]
+        recorded |= found
+    if "--record" in arguments:
+        RATIOS.write_text(json.dumps(dict(sorted(recorded.items())), indent=1) + "\n")
+        return 0
+    for key in worse:
+        print(f"worse than recorded by more than 3 %: {key}")
+    return int(bool(worse))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
