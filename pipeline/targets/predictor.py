@@ -32,6 +32,9 @@ from pipeline.targets.harness import FIRMWARE
 
 COMPILER = "cc"
 FLAGS = ("-std=gnu99", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror")
+SWAPS = "storage.h"
+"""Is among the sources that need a card."""
+
 FEWEST_IMAGES = 16
 """For a thread to be worth its start."""
 
@@ -51,8 +54,14 @@ class Predictor:
             threads: how many images are computed at a time; each has memory of its own.
 
         Raises:
-            ThimbleError: there is no compiler, or the sources are not of this graph.
+            ThimbleError: there is no compiler, or the sources are not of this graph, or swap with a
+                card.
         """
+        if SWAPS in sources:
+            raise ThimbleError(
+                f"{graph.name} swaps with a card, which a library does not have: for the same "
+                "outputs take a run with hardware=host strategy=ordinary"
+            )
         self.input: Tensor = graph.tensors[graph.input]
         self.output: Tensor = graph.tensors[graph.output]
         self._lock = threading.Lock()

@@ -17,11 +17,13 @@ from pipeline.graph.graph import Graph
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
+from tests.codegen.card.support import planned
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames, host
 from tests.codegen.support import uno
 from tests.graphs import Net
 from tests.strategies.chains import mnist
+from tests.strategies.swap.nets import board, random_chain
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +105,12 @@ def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> No
     replace(graph, output=graph.operators[0].output, operators=graph.operators[:1]).save(tmp_path)
     with pytest.raises(ThimbleError, match="the generated C is not of the network small"):
         Predictor.of(tmp_path)
+
+
+def test_a_network_that_swaps_is_one_line() -> None:
+    net = random_chain(9)
+    with pytest.raises(ThimbleError, match="swaps with a card, which a library does not have"):
+        Predictor.build(net, planned(net, 1 << 12), board(1 << 14))
 
 
 def test_a_boards_nibbles(tmp_path: Path) -> None:
