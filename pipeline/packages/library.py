@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import generate
 from pipeline.codegen.arrival import input_bytes
+from pipeline.codegen.card import image as card
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -80,9 +81,14 @@ def library(
         level: of optimization, of whoever will compile it.
 
     Raises:
-        ThimbleError: for a name or a version that no package can have, and what ``generate`` and
-            ``memory.measure`` raise.
+        ThimbleError: for a name or a version that no package can have, a plan that swaps, and what
+            ``generate`` and ``memory.measure`` raise.
     """
+    if card.needed(plan):
+        raise ThimbleError(
+            f"strategy={plan.strategy}: a package has no driver for a card yet: try "
+            "strategy=partial, or until=generate for the C and the card's image"
+        )
     if not re.fullmatch(r"\d+(\.\d+){2}", version):
         raise ThimbleError(f"package.version={version}: give three numbers, such as 1.0.0")
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")

@@ -15,12 +15,18 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from pipeline import board
+from pipeline.codegen.options import Options
 from pipeline.config import instantiate
+from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
+from pipeline.packages.library import library
 from pipeline.plan import proof, serialize
 from pipeline.runner import schema
 from pipeline.runner.job import resolved
+from tests.codegen.card.support import planned
 from tests.strategies.chains import mnist
+from tests.strategies.swap.nets import board as swaps
+from tests.strategies.swap.nets import random_chain
 from tests.targets.conftest import needs_avr
 
 
@@ -89,3 +95,9 @@ def test_an_altered_plan_is_one_line(tmp_path: Path) -> None:
     done = stage(tmp_path)
     assert done.returncode == 1 and "plan.json is damaged" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_network_that_swaps_is_one_line() -> None:
+    graph = random_chain(9)
+    with pytest.raises(ThimbleError, match="no driver for a card yet: try strategy=partial"):
+        library(graph, planned(graph, 1 << 12), swaps(1 << 14), {}, Options(), "n", "1.0.0", "-Os")
