@@ -43,11 +43,15 @@ class Take:
         cell: C expression of where its first one goes, in nibbles of the arena.
         step: nibbles from one to the next.
         count: C expression of how many there are.
+        bits: of each where it lies.
+        shift: to the right, before it goes there.
     """
 
     cell: Value
     step: int
     count: Value
+    bits: int
+    shift: int = 0
 
 
 @dataclass
@@ -82,7 +86,7 @@ class Program:
         self.loops: dict[str, tuple[str, int]] = {}
         self.headers: set[str] = set()
         self.takes: list[Take] = []
-        self.resting: list[str] = []
+        self.resting: dict[str, str] = {}
         self.counters: dict[str, int] = {}
         self.places = Places()
         self.orders = Lines()
@@ -136,8 +140,8 @@ class Program:
         """
         taken = {other for other, _ in self.loops.values()}
         if rests:
-            found = self.names.fresh(name, "loop")
-            self.resting.append(found)
+            found = self.resting.setdefault(name, "") or self.names.fresh(name, "loop")
+            self.resting[name] = found  # loops of one variable are never within each other
             self.line(f"for ({found} = 0; {found} < {count}; {found}++) {{")
         else:
             found = variable(name)

@@ -2,7 +2,8 @@
 
 A move out of the stream says where a piece goes, and leaves the program; ``nn_feed`` puts the bytes
 there as they come, and once all are there the program goes on behind the move. Where it left is a
-number, and the loops around it count in static memory: no stack outlives a wait.
+number, and the loops around it count in static memory: no stack outlives a wait. A pool of each
+value by itself, an average over 1x1, is such a move, on which every byte is shifted.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pipeline.codegen.program import Program, Take
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Affine, Buffer, Clear, Compute, Finish, Index, Move, Step
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Index, Move, Slice, Step
 
 STATE = (
     "nn_fed == NN_INPUT_BYTES",
@@ -36,35 +38,59 @@ MANY = 1 << 20
 """Rounds of a loop whose count does not matter."""
 
 
-def waits(step: Step, program: Program) -> TypeGuard[Move]:
+def waits(step: Step, program: Program) -> TypeGuard[Move | Compute]:
     """Whether ``step`` takes input from the stream."""
-    if not isinstance(step, Move):
+    if isinstance(step, Compute) and _shift(program, step) is None:
         return False
-    return program.plan.memory[program.plan.buffer[step.src.buffer].memory].kind == "stream"
+    if not isinstance(step, Move | Compute):
+        return False
+    memory = program.plan.buffer[_given(step).buffer].memory
+    return program.plan.memory[memory].kind == "stream"
 
 
-def counts(program: Program, step: Compute | Clear | Finish | Move) -> bool:
+def counts(program: Program, step: Move | Compute) -> bool:
     """Whether its place in the arena is linear in the loops around it."""
-    assert isinstance(step, Move)
-    buffer = program.buffer(step.dst)
-    if not isinstance(buffer.map, Affine) or not isinstance(step.dst.copy, int):
+    target = _target(step)
+    buffer = program.buffer(target)
+    if not isinstance(buffer.map, Affine) or not isinstance(target.copy, int):
         return False
-    parts = zip(step.dst.lo, step.dst.size, buffer.map.rings, strict=True)
+    parts = zip(target.lo, target.size, buffer.map.rings, strict=True)
     return all(not ring or _start(lo).stays_in(ring, size) for lo, size, ring in parts)
 
 
-def take(program: Program, step: Move) -> None:
+def take(program: Program, step: Move | Compute) -> None:
     """Waits until the piece is in its place."""
-    source, target = program.buffer(step.src), program.buffer(step.dst)
-    if (step.src.lo, step.src.size) != (step.dst.lo, step.dst.size) or source.bits != target.bits:
+    given, made = _given(step), _target(step)
+    source, target = program.buffer(given), program.buffer(made)
+    shift = (_shift(program, step) if isinstance(step, Compute) else 0) or 0
+    same_bits = isinstance(step, Compute) or source.bits == target.bits
+    if (given.lo, given.size) != (made.lo, made.size) or not same_bits:
         raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
-    box = program.box(step.dst)
+    if any(other.shift != shift for other in program.takes):
+        raise ThimbleError(f"{source.tensor}: some of it is kept as it comes, and some is not")
+    box = program.box(made)
     if all(part.start.known and part.stop.known for part in box):
         known = tuple((part.start.const, part.stop.const) for part in box)
         for cell, apart, count in _runs(target.addresses(known).reshape(-1), target):
-            _wait(program, Take(Value(cell), apart, Value(count)))
+            _wait(program, Take(Value(cell), apart, Value(count), target.bits, shift))
     else:
-        _rows(program, target, box)
+        _rows(program, target, box, shift)
+
+
+def _given(step: Move | Compute) -> Slice:
+    return step.src if isinstance(step, Move) else step.ins[0]
+
+
+def _target(step: Move | Compute) -> Slice:
+    return step.dst if isinstance(step, Move) else step.out
+
+
+def _shift(program: Program, step: Compute) -> int | None:
+    """To the right, of each value by itself; None where that is not what the step does."""
+    op = program.operators[step.op]
+    if step.partial or not isinstance(op, AveragePool2d):
+        return None
+    return op.shift(program.graph.tensors)
 
 
 def source(program: Program, types: dict[str, object]) -> str:
@@ -79,13 +105,14 @@ def source(program: Program, types: dict[str, object]) -> str:
     return render(
         "frame/feed_streamed.c.j2",
         cells=_by_cells(program),
-        bits=min(program.graph.tensors[program.graph.input].dtype.bits, 8),
-        resting=program.resting,
+        bits=min(program.takes[0].bits, 8),
+        shift=program.takes[0].shift,
+        resting=list(program.resting.values()),
         **types,
     )
 
 
-def _rows(program: Program, target: Buffer, box: tuple[Span, ...]) -> None:
+def _rows(program: Program, target: Buffer, box: tuple[Span, ...], shift: int) -> None:
     """What lies side by side is one piece; the plan's loops stay around it."""
     assert isinstance(target.map, Affine)
     first = Value(target.map.base)
@@ -101,7 +128,7 @@ def _rows(program: Program, target: Buffer, box: tuple[Span, ...]) -> None:
     names = []
     for axis in outer:
         name = program.names.fresh(axis.variable, "loop")
-        program.resting.append(name)
+        program.resting[name] = name
         program.line(f"for ({name} = 0; {name} < {extents[axis.count]}; {name}++) {{")
         most = max(extents[axis.count].high - 1, 0)
         first = first + values.atom(name, 0, most) * axis.strides[0]
@@ -112,7 +139,7 @@ def _rows(program: Program, target: Buffer, box: tuple[Span, ...]) -> None:
         )
     each = target.bits // 8 or 1
     step = BYTE if target.bits > 8 else inner.strides[0]
-    _wait(program, Take(first, step, count * each))
+    _wait(program, Take(first, step, count * each, target.bits, shift))
     for _ in names:
         program.line("}")
 
@@ -146,8 +173,7 @@ def _wait(program: Program, taken: Take) -> None:
 
 def _by_cells(program: Program) -> bool:
     """Whether some piece is more than bytes side by side."""
-    nibbles = program.graph.tensors[program.graph.input].dtype.bits < 8
-    return nibbles or any(taken.step != BYTE for taken in program.takes)
+    return any(taken.bits < 8 or taken.shift or taken.step != BYTE for taken in program.takes)
 
 
 def _start(lo: Index) -> Value:

@@ -1,7 +1,8 @@
 """From the arriving input to the first tensor that is held whole.
 
-An image that streams in is pooled on the way and never exists: one row of sums is enough. Any
-other first operator needs the image in memory, and then it counts.
+An image that streams in is pooled on the way and never exists: one row of sums is enough, and none
+where each value is pooled alone. Any other first operator needs the image in memory, and then it
+counts, but for a convolution row by row (``arriving_rows``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from math import ceil, prod
 from typing import Final
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware, Memory
 from pipeline.plan.vocabulary import Buffer, Lin, Loop, Step, packed
@@ -30,6 +32,7 @@ class Arriving:
         pool: the pooling done while the image arrives, if there is one.
         start: the first tensor held whole.
         largest: the greatest magnitude of any sum (or maximum) of a window.
+        sums: whether values are added up, or compared, as they come.
     """
 
     image: Tensor
@@ -37,6 +40,7 @@ class Arriving:
     pool: Pool2d | None
     start: Tensor
     largest: int = 0
+    sums: bool = False
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Arriving:
@@ -49,7 +53,8 @@ class Arriving:
             if rows == columns == 0 and not any(op.padding):
                 least, greatest = op.partial_sums(graph.tensors, graph.constants)
                 start = graph.tensors[op.output]
-                return cls(image, streams, op, start, max(-least, greatest))
+                alone = isinstance(op, AveragePool2d) and op.shift(graph.tensors) is not None
+                return cls(image, streams, op, start, max(-least, greatest), not alone)
         return cls(image, streams, None, image)
 
     @property
@@ -58,19 +63,25 @@ class Arriving:
         return next(bits for bits in (8, 16, 32) if self.largest < 1 << (bits - 1))
 
     @property
-    def sum_nibbles(self) -> int:
-        """Of the row of sums."""
-        return prod(self.start.shape[1:]) * self.sum_bits // 4 if self.pool else 0
+    def operators(self) -> tuple[Operator, ...]:
+        """What is done on the way."""
+        return (self.pool,) if self.pool else ()
+
+    @property
+    def beside(self) -> tuple[str, int]:
+        """The buffer that is there beside ``start`` while it is made, and its nibbles."""
+        nibbles = prod(self.start.shape[1:]) * self.sum_bits // 4 if self.sums else 0
+        return f"{self.start.name}.sums", nibbles
 
     def steps(self, draft: Draft) -> list[Step]:
         if not self.streams:
             draft.hold(self.start.name)
             return []
-        source = arriving(draft, self.image, self.image.name if self.pool else "")
-        if self.pool is None:
+        self.opened(draft)
+        if self.pool is None or not self.sums:
             kept = draft.hold(self.start.name)
-            row = self._row(Lin(0, (("row", 1),)), self.image)
-            return [Loop("row", self.image.shape[0], (draft.move(source, kept, row),))]
+            row = self.taken(draft, kept, self._row(Lin(0, (("row", 1),)), self.start))
+            return [Loop("row", self.image.shape[0], (row,))]
         height, here = self.pool.kernel[0], Lin(0, (("row", 1),))
         sums = draft.sums(self.start.name, rows=1, bits=self.sum_bits)
         start = draft.hold(self.start.name)
@@ -81,6 +92,15 @@ class Arriving:
         finish = draft.finish(self.pool, part(sums, pooled), part(start, pooled), unit)
         clear = draft.clear(self.pool, part(sums, pooled))
         return [Loop("row", self.start.shape[0], (clear, Loop("part", height, (add,)), finish))]
+
+    def opened(self, draft: Draft) -> None:
+        arriving(draft, self.image, self.image.name if self.pool else "")
+
+    def taken(self, draft: Draft, kept: Buffer, box: Box) -> Step:
+        """``box`` comes in, each of its values by itself."""
+        if self.pool is not None:
+            return draft.compute(self.pool, kept, box)
+        return draft.move(draft.buffer(f"{self.image.name}.{STREAM}"), kept, box)
 
     def _row(self, low: Lin, tensor: Tensor) -> Box:
         return (Range(low, 1), *all_of(tensor.shape[1:]))

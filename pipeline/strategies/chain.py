@@ -11,6 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.arriving_rows import ArrivingRows
 from pipeline.schedules.lower import Region, laid_at
 from pipeline.schedules.traversed import Traversed
 from pipeline.search.chains import contiguous, slots
@@ -26,7 +27,14 @@ LAYERS = "convolutions, pooling and dense layers"
 
 @dataclass(frozen=True)
 class ChainStrategy(Strategy):
-    """Plans a chain layer by layer; what differs is the order of a convolution's outputs."""
+    """Plans a chain layer by layer; what differs is the order of a convolution's outputs.
+
+    Attributes:
+        convolve_arriving: the first convolution is done while the image streams in, of which only a
+            ring of rows is held.
+    """
+
+    convolve_arriving: bool = False
 
     @abstractmethod
     def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:
@@ -37,16 +45,28 @@ class ChainStrategy(Strategy):
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         self._check(graph)
-        arriving = Arriving.of(graph, hardware)
-        operators = graph.operators[1:] if arriving.pool else graph.operators
-        layers = [Layer(op, graph.tensors) for op in operators]
+        arriving = self._arriving(graph, hardware)
+        layers = [Layer(op, graph.tensors) for op in graph.operators[len(arriving.operators) :]]
         arrange = slots.arrange if self.layout == "slots" else contiguous.arrange
-        ways = (arrange(arriving.start, arriving.sum_nibbles, way) for way in self.ways(layers))
+        name, nibbles = arriving.beside
+        ways = (arrange(arriving.start, nibbles, way) for way in self.ways(layers))
         best = min(ways, key=lambda found: found.nibbles)
         regions: list[Region] = [arriving, Traversed(best.buffers, best.runs)]
-        at = {f"{arriving.start.name}.sums": best.beside}
-        laid = laid_at(regions, graph, hardware, best.nibbles, at)
+        laid = laid_at(regions, graph, hardware, best.nibbles, {name: best.beside})
         return laid.plan(f"{self.name}/{self.layout}")
+
+    def _arriving(self, graph: Graph, hardware: Hardware) -> Arriving | ArrivingRows:
+        given = Arriving.of(graph, hardware)
+        if not self.convolve_arriving:
+            return given
+        found = ArrivingRows.of(given, graph)
+        if found is None:
+            raise ThimbleError(
+                "strategy.convolve_arriving: the input has to stream in "
+                "(hardware.streams_input=true), and a convolution without rows of padding to read "
+                f"it, pooled 1x1 at most; {graph.name} on {hardware.name} has no such one"
+            )
+        return found
 
     def ways(self, layers: Sequence[Layer]) -> list[list[Traversal]]:
         """Ways through the whole chain: the first with the smallest arena is planned."""

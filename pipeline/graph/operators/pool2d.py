@@ -122,6 +122,17 @@ class AveragePool2d(Pool2d):
                     )
         return super().infer(tensors)
 
+    def shift(self, tensors: Tensors) -> int | None:
+        """Bits that each value is shifted to the right by, where that is all that is done: windows
+        of one pixel, whole numbers that fit; else None."""
+        source, target = (tensors[name].dtype for name in (self.inputs[0], self.output))
+        one_by_one = self.kernel == self.stride == (1, 1) and not any(self.padding)
+        if not (one_by_one and isinstance(self.requant, PowerOfTwo)) or self.clip:
+            return None
+        right = self.requant.right_shift
+        plain = self.requant == PowerOfTwo(0, right, "floor") and not source.signed
+        return right if plain and source.maximum >> right <= target.maximum else None
+
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         source, atoms = tensors[self.inputs[0]], self.atoms(tensors)
         low, high = (e - source.zero_point for e in (source.dtype.minimum, source.dtype.maximum))

@@ -130,6 +130,27 @@ def test_shapes(name: str, weights_in: str, tmp_path: Path) -> None:
     assert uses_assembly(tmp_path, "a")
 
 
+ARRIVING = {
+    "4 bits": lambda: Chain((9, 9, 1)).conv("a", 5, stride=(2, 2)).conv("b", 4),
+    "8 bits to 4": lambda: (
+        Chain((11, 12, 1), "uint8")
+        .average("p", 4, kernel=(1, 1), stride=(1, 1))
+        .conv("a", 5, 5, stride=(2, 2))
+        .conv("b", 12)
+    ),
+    "8 bits, then 4": lambda: Chain((8, 8, 2), "uint8").conv("a", 4, dtype="int8").conv("b", 4),
+}
+
+
+@pytest.mark.parametrize("name", quick(1, ARRIVING))
+def test_a_convolution_while_the_image_arrives(name: str, tmp_path: Path) -> None:
+    """On a line without gaps; bytes are computed in C, which takes longer."""
+    graph = ARRIVING[name]().dense("d", 3).graph()
+    hardware = load_hardware(baud=9600 if "then" in name else 115200)
+    plan = Herringbone("slots", convolve_arriving=True).plan(graph, hardware)
+    on_chip(tmp_path, graph, plan, hardware)
+
+
 LARGE = {
     "23 deep": lambda: Chain((4, 4, 23)).conv("a", 10, 2),
     "deep pixels": lambda: Chain((2, 3, 140)).conv("a", 4, 1),
@@ -204,7 +225,7 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     code = (tmp_path / "model.c").read_text()
     assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a__2")
     arrays, assembly = code.index("nn_weights_a["), code.index("#if defined(__AVR__)")
-    assert arrays < assembly and "ldi r30, lo8(nn_weights_a)" in code
+    assert arrays < assembly and "ldi r30, lo8(%[weights])" in code
 
 
 def test_twin_on_the_chip(tmp_path: Path) -> None:
