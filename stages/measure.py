@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
 from pipeline.measure import float_network, metrics, provenance, warnings
@@ -10,6 +12,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
 from pipeline.report import page
+from pipeline.report.images import answers
 from stages._frames import test_frames
 from stages._main import run
 
@@ -40,9 +43,13 @@ def main() -> None:
     found |= warnings(found, data["test_labels"])
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, reports["size"])
+    said = outputs["host_outputs"].view(np.dtype(str(graph.tensors[graph.output].dtype)))
+    answered = None
+    if "random_weights" not in found:
+        answered = answers(said, data["test_labels"], data["test_images"])
     page.write(
         Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin,
-        passes,
+        passes, answered,
     )  # fmt: skip
     artifacts.write_json(Path("metrics.json"), found)
 

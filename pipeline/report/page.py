@@ -18,6 +18,7 @@ from pipeline.plan.cost import Cost
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import headline, memories, network, peak, ram, results
+from pipeline.report.images import Answers
 from pipeline.report.memory_map.clock import by_work, simulated
 from pipeline.report.memory_map.picture import picture
 from pipeline.report.savings import savings
@@ -47,6 +48,7 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     provenance: Mapping[str, str] | None = None,
     passes: Sequence[Mapping[str, Any]] = (),
+    answers: Answers | None = None,
 ) -> dict[str, Any]:
     """Returns what its memory map shows (``memory_map.picture``).
 
@@ -55,6 +57,7 @@ def write(
         metrics: of metrics.json, of a run; what is missing is left out.
         provenance: name -> value: hashes, versions, the config's choices.
         passes: the content of passes.json.
+        answers: what it says of the test images.
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
@@ -84,6 +87,7 @@ def write(
             peak=peak.explain(plan, cost),
             lower=peak.lower(plan, graph, cost),
             layers=layers,
+            answers=answers,
             savings=savings(passes),
             largest_share=max((row.share for row in layers), default=0.0) or 1.0,
             groups=results.groups(ran or schedule),
