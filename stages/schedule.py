@@ -13,6 +13,7 @@ from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
 from stages._main import run
+from stages._others import others
 
 
 def main() -> None:
@@ -25,6 +26,7 @@ def main() -> None:
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
+    report["others"] = others(plan, graph, hardware)
     if cfg["study"]:
         report["study"] = study.study(cfg, graph)
     serialize.save(plan, Path("plan.json"))

@@ -66,6 +66,7 @@ def write(
     charts = bars(plan, timeline, names) if timeline else ()
     drawn = picture(plan, graph, hardware, cost, clock, charts, ran)
     layers = network.layers(graph, plan, cost, clock, ran)
+    besides = schedule.get("others", ())
     four = ram.rows(ran)
     lines = pseudocode(plan).splitlines()
     page = (
@@ -88,6 +89,8 @@ def write(
             lower=peak.lower(plan, graph, cost),
             layers=layers,
             answers=answers,
+            others=besides,
+            others_most=max(cost.pmu_bytes, *(row.get("pmu_bytes", 0.0) for row in besides), 1.0),
             savings=savings(passes),
             largest_share=max((row.share for row in layers), default=0.0) or 1.0,
             groups=results.groups(ran or schedule),

@@ -12,6 +12,8 @@ from pipeline.plan.vocabulary import Plan
 
 Layout = Literal["slots", "contiguous"]
 LAYOUTS: tuple[Layout, ...] = ("slots", "contiguous")
+ANY = 1 << 62
+"""More multiply–accumulates than a network has."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +22,13 @@ class Strategy(ABC):
 
     Attributes:
         name: in plans and messages.
+        glance_macs: the multiply–accumulates of the largest network that it plans in a second.
         layout: ``slots`` puts every output in any free nibble through a static address table;
             ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
     """
 
     name: ClassVar[str]
+    glance_macs: ClassVar[int] = 0
     layout: Layout = "slots"
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -35,6 +36,8 @@ class ChainStrategy(Strategy):
     """
 
     convolve_arriving: bool = False
+
+    glance_macs: ClassVar[int] = 50_000_000
 
     @abstractmethod
     def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:

@@ -17,7 +17,7 @@ from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.lower import Region, lay, needed, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.whole import EFFORT, in_order
-from pipeline.strategies.base import Strategy
+from pipeline.strategies.base import ANY, Strategy
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Ordinary(Strategy):
     """
 
     name: ClassVar[str] = "ordinary"
+    glance_macs: ClassVar[int] = ANY
     preserve_input: bool = False
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:

@@ -23,7 +23,7 @@ from pipeline.search.channels.schedule import Schedule, loops, regions, schedule
 from pipeline.search.channels.search import Best, Search, TooManyStates, search
 from pipeline.search.channels.widths import at_most, widest
 from pipeline.search.order import least_peak
-from pipeline.strategies.base import Strategy
+from pipeline.strategies.base import ANY, Strategy
 
 MOST_STATES = 10_000
 
@@ -39,6 +39,7 @@ class Partial(Strategy):
     """
 
     name: ClassVar[str] = "partial"
+    glance_macs: ClassVar[int] = ANY
     search: Search = "exact"
     accumulator_bits: Literal[8, 16, 32] = 32
     channels: int = 0
