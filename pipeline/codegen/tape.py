@@ -2,8 +2,8 @@
 
 Of each step the tape has the number of what is called, then the arguments that differ from call to
 call: each as a multiple, from the least one on, of what all of them are apart by. Arguments that
-move together have one entry. The function is a switch of direct calls: the bound of the stack knows
-no calls by pointer.
+move together have one entry; what is too wide for one has several. The function is a switch of
+direct calls: the bound of the stack knows no calls by pointer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from itertools import groupby, islice
 from math import gcd
 from typing import NamedTuple
 
-from pipeline.codegen.int4.windows import c_bits
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call, Line
 
@@ -28,6 +27,9 @@ CASE_BYTES, COLUMN_BYTES = 20, 25
 
 FRAME_BYTES = 64
 """Of the function but for its cases."""
+
+WIDTHS = (8, 16)
+"""Bits that entries may have."""
 
 LEAST_GAIN_BYTES = 256
 """A tape that saves less is not worth its cycles, nor that nn_invoke cannot be read."""
@@ -53,11 +55,12 @@ class Case:
     arguments: tuple[str, ...]
 
     @classmethod
-    def of(cls, calls: Sequence[Call]) -> Case:
+    def of(cls, calls: Sequence[Call], bits: int) -> Case:
+        """``bits``: of an entry."""
         columns: dict[Entries, int] = {}
         arguments = []
         for given in zip(*(call.arguments for call in calls), strict=True):
-            arguments.append(_argument(given, columns))
+            arguments.append(_argument(given, columns, bits))
         first = calls[0]
         return cls(first.function, first.resumes > 0, tuple(columns), tuple(arguments))
 
@@ -77,13 +80,12 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tape:
+    """``bits``: of an entry."""
+
+    bits: int = WIDTHS[0]
     cases: tuple[Case, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     entries: Entries = ()
-
-    @cached_property
-    def bits(self) -> int:
-        return c_bits(self.entries)
 
     @cached_property
     def code_bytes(self) -> int:
@@ -108,9 +110,11 @@ def tape(lines: Sequence[Line]) -> Tape:
     calls = [_call(line) for stretch in found for line in lines[stretch]]
     if not calls:
         return Tape()
-    made = _tape(found, calls)
+    every = (_tape(found, calls, bits) for bits in WIDTHS)
+    able = (made for made in every if len(made.cases) <= 1 << made.bits)
+    best = min(able, key=lambda made: made.code_bytes)
     written = sum(CALL_BYTES + ARGUMENT_BYTES * len(call.arguments) for call in calls)
-    return made if written - made.code_bytes >= LEAST_GAIN_BYTES else Tape()
+    return best if written - best.code_bytes >= LEAST_GAIN_BYTES else Tape()
 
 
 def statements(lines: Sequence[Line], tape: Tape) -> list[str]:
@@ -144,13 +148,13 @@ def _stretches(lines: Sequence[Line]) -> Iterator[slice]:
             yield slice(numbers[0], numbers[-1] + 1)
 
 
-def _tape(stretches: Sequence[slice], calls: Sequence[Call]) -> Tape:
+def _tape(stretches: Sequence[slice], calls: Sequence[Call], bits: int) -> Tape:
     alike: dict[object, list[int]] = {}
     for number, key in enumerate(_keys(calls)):
         alike.setdefault(key, []).append(number)
     cases, steps = list[Case](), [Entries()] * len(calls)
     for numbers in alike.values():
-        case = Case.of([calls[n] for n in numbers])
+        case = Case.of([calls[n] for n in numbers], bits)
         for n, *entries in zip(numbers, *case.columns, strict=True):
             steps[n] = (len(cases), *entries)
         cases.append(case)
@@ -160,7 +164,7 @@ def _tape(stretches: Sequence[slice], calls: Sequence[Call]) -> Tape:
         for step in islice(rest, lines.stop - lines.start):
             entries += step
         found.append(Stretch(lines, slice(first, len(entries))))
-    return Tape(tuple(cases), tuple(found), tuple(entries))
+    return Tape(bits, tuple(cases), tuple(found), tuple(entries))
 
 
 def _keys(calls: Sequence[Call]) -> Iterator[object]:
@@ -181,7 +185,7 @@ def _one_case(texts: set[str]) -> bool:
     return numbered <= 1 and len(texts) - numbered <= 1
 
 
-def _argument(given: Sequence[Argument], columns: dict[Entries, int]) -> str:
+def _argument(given: Sequence[Argument], columns: dict[Entries, int], bits: int) -> str:
     """C of an argument; what differs from call to call is in ``columns``, from now on.
 
     An entry of 0 is the text without a number, where there is one.
@@ -193,7 +197,7 @@ def _argument(given: Sequence[Argument], columns: dict[Entries, int]) -> str:
     low, extra = min(numbered), len(texts) - 1
     unit = gcd(*(number - low for number in numbered)) or 1
     entries = tuple((a.value.const - low) // unit + extra if PLACE in a.text else 0 for a in given)
-    entry = f"NN_ENTRY({columns.setdefault(entries, len(columns) + 1)})"
+    entry = _entry(entries, columns, bits)
     first = low - extra * unit
     wide = low < 0 or max(numbered) >= 1 << 15  # than an int of 16 bits
     factor = f"{unit} * " if unit > 1 else ""
@@ -201,3 +205,15 @@ def _argument(given: Sequence[Argument], columns: dict[Entries, int]) -> str:
     text = next(text for text in texts if PLACE in text).replace(PLACE, number.replace("+ -", "- "))
     other = next((text for text in texts if PLACE not in text), "")
     return f"{entry} ? {text} : {other}" if other else text
+
+
+def _entry(values: Entries, columns: dict[Entries, int], bits: int) -> str:
+    """C of what a step has for a number of ``values``: digits to the base 2**``bits``, the last one
+    first."""
+    digits, factor, left = list[str](), 1, values
+    while not digits or any(left):
+        column = columns.setdefault(tuple(n % (1 << bits) for n in left), len(columns) + 1)
+        suffix = "u" if factor < 1 << 16 else "ul"
+        digits.append(f"{factor}{suffix} * NN_ENTRY({column})" if digits else f"NN_ENTRY({column})")
+        factor, left = factor << bits, tuple(n >> bits for n in left)
+    return f"({' + '.join(digits)})" if len(digits) > 1 else digits[0]

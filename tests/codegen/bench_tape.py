@@ -1,7 +1,8 @@
 """``python -m tests.codegen.bench_tape``: networks row by row, from a tape and by straight calls.
 
-Rows on demand on a simulated Cortex-M4 without flash waits. A step's instructions are those that
-the tape takes more than straight calls do; cycles are beside those of whole layers.
+Rows on demand, in blocks of pixels, on a simulated Cortex-M4 without flash waits. A step's
+instructions are those that the tape takes more than straight calls do; cycles are beside those of
+whole layers.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from pipeline.importers.tflite import TFLite
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, without_waits
+from tests.codegen.cortex_m.by_row.support import by_rows
 from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames
-from tests.schedules.test_rows import laid
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 NETWORKS = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant")
@@ -60,19 +61,19 @@ def straight() -> Iterator[None]:
 
 
 def row(graph: Graph) -> str:
-    found = laid(graph, hardware=BOARD, scratch=True)
-    plan = found.plan("rows")
+    plan = by_rows(graph, BOARD)
     source = generate(graph, plan, BOARD, {})["model.c"]
     functions = len(re.findall(r"^static .*NN_KERNEL void \w+\(", source, re.MULTILINE))
     kind, entries = re.findall(r"const uint(\d+)_t nn_tape\[(\d+)\]", source)[0]
-    steps, taped, whole = len(found.body), Run.of(graph, plan), Ordinary().plan(graph, BOARD)
+    steps, taped = len(plan.tracks[0].steps), Run.of(graph, plan)
+    whole = Run.of(graph, Ordinary().plan(graph, BOARD))
     with straight():
         called = Run.of(graph, plan)
     return (
         f"{len(graph.operators):>9} {functions:>9} {steps:>6} {int(entries) * int(kind) // 8:>7,} "
         f"{called.flash_bytes - taped.flash_bytes:>8,} "
         f"{(taped.instructions - called.instructions) / steps:>9.1f} "
-        f"{taped.cycles / Run.of(graph, whole).cycles:>7.3f}"
+        f"{taped.cycles / whole.cycles:>7.3f}"
     )
 
 

@@ -61,11 +61,11 @@ def said(found: Tape, stretch: int = 0) -> list[str]:
 
 def _worked_out(argument: str, entries: Sequence[int]) -> str:
     text = re.sub(r"NN_ENTRY\((\d+)\)", lambda m: str(entries[int(m[1])]), argument)
-    text = text.replace("(int32_t)", "")
+    text = re.sub(r"\(int32_t\)|(?<=\d)ul?\b", "", text)
     if " ? " in text:
         test, text = text.split(" ? ")
-        text = text.split(" : ")[not int(test)]
-    return re.sub(r"(?<=\[).*(?=\])|^[-\d].*", lambda m: str(eval(m[0])), text)
+        text = text.split(" : ")[not eval(test)]
+    return re.sub(r"(?<=\[).*(?=\])|^[-(\d].*\d\)?$", lambda m: str(eval(m[0])), text)
 
 
 FUNCTIONS = ("first", "second", "third")
@@ -99,7 +99,7 @@ def test_a_tape_says_what_is_called(given: list[Call]) -> None:
 def test_what_is_equal_or_moves_together_has_no_entry_of_its_own() -> None:
     """Rows of 320 B: where they begin, which they are, and the one after."""
     rows = [Call("f", (at(64 + 320 * y), number(y), number(y + 1), number(7))) for y in (0, 2, 6)]
-    case = Case.of(rows)
+    case = Case.of(rows, 16)
     assert case.columns == ((0, 1, 3),)
     assert case.arguments == (
         "(int8_t *)&nn_arena[640 * NN_ENTRY(1) + 64]",
@@ -111,27 +111,50 @@ def test_what_is_equal_or_moves_together_has_no_entry_of_its_own() -> None:
 
 def test_a_row_outside_of_the_image_is_another_pointer() -> None:
     zeros = Argument("nn_zeros")
-    case = Case.of([Call("f", (pointer,)) for pointer in (zeros, at(8), at(0))])
+    case = Case.of([Call("f", (pointer,)) for pointer in (zeros, at(8), at(0))], 16)
     assert case.columns == ((0, 2, 1),)
     assert case.arguments == ("NN_ENTRY(1) ? (int8_t *)&nn_arena[8 * NN_ENTRY(1) - 8] : nn_zeros",)
 
 
-@pytest.mark.parametrize("most, bits", [(255, 8), (256, 16), (65_535, 16), (65_536, 32)])
-def test_entries_are_as_wide_as_they_have_to_be(
-    most: int, bits: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "most, calls, bits, entries",
+    [
+        (255, 4, 8, 8),
+        (256, 4, 16, 8),
+        (256, 100, 8, 300),
+        (65_535, 4, 16, 8),
+        (65_536, 4, 16, 12),
+        (1 << 24, 100, 8, 400),
+    ],
+)
+def test_entries_are_as_wide_as_takes_least(
+    most: int, calls: int, bits: int, entries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What does not fit one is in several."""
     forced(monkeypatch)
-    found = tape.tape(lines(*(Call("f", (number(n),)) for n in (0, 1, 2, most))))
-    assert found.bits == bits and f"const uint{bits}_t nn_tape[8]" in found.code()
+    given = [Call("f", (number(n),)) for n in (*range(calls - 1), most)]
+    found = tape.tape(lines(*given))
+    assert (found.bits, len(found.entries)) == (bits, entries)
+    assert f"const uint{bits}_t nn_tape[{entries}]" in found.code()
+    assert said(found) == [str(call) for call in given]
+
+
+def test_more_functions_than_a_byte_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    forced(monkeypatch)
+    given = [Call(f"f{n}", ()) for n in range(257)]
+    found = tape.tape(lines(*given))
+    assert found.bits == 16 and said(found) == [str(call) for call in given]
 
 
 def test_addresses_count_in_words() -> None:
-    case = Case.of([Call("f", (at(n),)) for n in (0, 4 * 65_535, 4)])
+    case = Case.of([Call("f", (at(n),)) for n in (0, 4 * 65_535, 4)], 16)
     assert case.columns == ((0, 65_535, 1),)
 
 
 def test_numbers_below_zero_and_wide_ones_are_no_int_of_16_bits() -> None:
-    case = Case.of([Call("f", (number(a), number(b))) for a, b in ((-3, 0), (-1, 40_000), (0, 3))])
+    case = Case.of(
+        [Call("f", (number(a), number(b))) for a, b in ((-3, 0), (-1, 40_000), (0, 3))], 16
+    )
     assert case.arguments == ("(int32_t)NN_ENTRY(1) - 3", "(int32_t)NN_ENTRY(2)")
 
 
