@@ -1,7 +1,8 @@
 """``python -m pipeline.training.paper_release RUN_DIR [NOTE ...]``: release the weights of a run.
 
 RUN_DIR is the workspace of a ``train=paper`` run. The test set has decided nothing before. Notes go
-into the provenance as they are.
+into the provenance as they are; each look at the test set does, also those at weights of the same
+name that were released before.
 """
 
 from __future__ import annotations
@@ -38,13 +39,27 @@ def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
     weights, data = read_npz(run / "weights.npz"), read_npz(run / "data" / "dataset.npz")
     graph = config.instantiate(cfg["quantize"]).graph(cfg["model"]["name"], model, weights)
     name = f"{cfg['model']['name']}-{cfg['data']['name']}"
+    told = provenance(cfg, weights, run)
+    test = accuracy(graph, data, "test")
     write_npz(folder / f"{name}.npz", integers(model, weights))
-    write_json(folder / f"{name}.json", provenance(cfg, weights, run) | {
+    write_json(folder / f"{name}.json", told | {
         "accuracy_int_validation": accuracy(graph, data, "validation"),
-        "accuracy_int_test": accuracy(graph, data, "test"),
+        "accuracy_int_test": test,
+        "looks_at_test": [
+            *_looks(folder / f"{name}.json"),
+            {"at": "before quantization", "accuracy": told["accuracy_float"]},
+            {"at": "released", "accuracy": test},
+        ],
         "notes": list(notes),
     })  # fmt: skip
     return name
+
+
+def _looks(before: Path) -> list[dict[str, Any]]:
+    """At weights that are replaced now."""
+    told: dict[str, Any] = read_json(before) if before.is_file() else {}
+    found: list[dict[str, Any]] = told.get("looks_at_test", [])
+    return [look | {"at": look["at"].replace("released", "replaced")} for look in found]
 
 
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:

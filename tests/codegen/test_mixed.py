@@ -105,3 +105,17 @@ def test_bytes_on_the_chip(graph: Graph, weights_in: str, tmp_path: Path) -> Non
     assert size.status == "ok", size.where
     assert any("weights" in name for name in size.ram_objects) == (weights_in == "sram")
     assert answers(graph, tmp_path, size, hardware)
+
+
+@needs_avr
+def test_a_mega_has_four_times_the_memory(tmp_path: Path) -> None:
+    """Its return addresses have three bytes; more than an Uno has is in use."""
+    net = Net((32, 28, 2), np.random.default_rng(0))
+    net.conv(3)
+    net.dense(3)
+    graph, hardware = net.graph(), load_hardware("arduino_mega", weights_in="flash")
+    plan = Ordinary("slots").plan(graph, hardware)
+    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    assert size.status == "ok" and size.ram_objects["nn_arena"] > 4000
+    assert answers(graph, tmp_path, size, hardware)

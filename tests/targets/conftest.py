@@ -56,8 +56,8 @@ needs_avr = pytest.mark.skipif(
 )
 
 
-def load_hardware(**changes: object) -> Hardware:
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
+def load_hardware(board_name: str = "arduino", **changes: object) -> Hardware:
+    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{board_name}.yaml")
     node.update(changes)
     resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
     assert isinstance(resolved, dict)

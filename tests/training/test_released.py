@@ -45,8 +45,11 @@ def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
         data = SETS[name.partition("-")[2]]().arrays()
     except ThimbleError as error:
         pytest.skip(f"the test images cannot be had: {error}")
-    weights = Released(name).train(Mnist2kb(), {}, Run()).weights
-    graph = Int4().graph("mnist_2kb", Mnist2kb(), weights)
+    model = config.instantiate(
+        yaml.safe_load(Path(f"conf/model/{name.partition('-')[0]}.yaml").read_text())
+    )
+    weights = Released(name).train(model, {}, Run()).weights
+    graph = Int4().graph(name, model, weights)
     told = provenance(name)
     found = accuracy(graph, data, "test")
     assert len(data["test_labels"]) == 10_000
@@ -117,6 +120,7 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     write_json(run / ".stages" / "train.json", {"seconds": 61.4})
     ran_on = dict.fromkeys(paper_release.ENVIRONMENT, "x")
     write_json(run / "environment.json", ran_on | {"code_version": "0123456789", "typed": "here"})
+    assert paper_release.release(run, folder) == "mnist_2kb-mnist"
     assert paper_release.release(run, folder, ["resumed once"]) == "mnist_2kb-mnist"
     monkeypatch.setattr(released, "FOLDER", folder)
     told = provenance("mnist_2kb-mnist")
@@ -125,6 +129,11 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert told["train"] == {"name": "paper", "trials": [1]}
     assert told["commit"] == "0123456" and told["environment"] == ran_on
     assert told["score_validation"] == 0.25 and told["notes"] == ["resumed once"]
+    looks = [(look["at"], look["accuracy"]) for look in told["looks_at_test"]]
+    assert [at for at, _ in looks] == [
+        "before quantization", "replaced", "before quantization", "released"
+    ]  # fmt: skip
+    assert looks[0][1] == 0.5 and looks[3][1] == told["accuracy_int_test"]
     again = Released("mnist_2kb-mnist").train(Mnist2kb(), {}, Run()).weights
     assert float(again[ACCURACY_FLOAT]) == 0.5
     graph = Int4().graph("net", Mnist2kb(), again)
