@@ -27,6 +27,7 @@ from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr, shim
+from tests.targets.cortex_m import board_named, needs_arm, outputs, simulated
 
 __all__ = ["shim"]
 
@@ -168,6 +169,24 @@ def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path
         cycles.append((runs.layers, runs.layer_cycles.tolist(), runs.latency_cycles.tolist()))
     assert sizes[0] == sizes[1] and cycles[0] == cycles[1]
     assert "kws_arena" in size.ram_objects and "nn_invoke" in size.sections
+
+
+@needs_arm
+def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
+    """The linker's script names the arena and the constants, which are none of the harness's."""
+    graph, hardware = network(), board_named("nucleo_l4r5zi")
+    plan = Ordinary().plan(graph, hardware)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    sizes = []
+    for name in ("nn", "kws"):
+        folder = tmp_path / name
+        for file, content in Prefix(name).files(files).items():
+            artifacts.write_text(folder / "generated" / file, content)
+        size = builds.build(folder / "generated", folder / "build", hardware)
+        sizes.append((size.flash_bytes, size.statics_bytes, size.stack_bound_bytes, size.sections))
+        runs = simulated(folder, graph, hardware, size, frames(graph, 2))
+        assert np.array_equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+    assert sizes[0] == sizes[1]
 
 
 def test_python_finds_a_network_of_any_prefix(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-/* board ELF PIECE LINES: an Arduino Uno with simavr's own serial line. A piece of standard input is sent whenever a
- * dot comes; what comes goes to standard output, until it has had LINES lines, and pins' changes of the LED as `L`.
+/* board ELF PIECE IMAGE LINES: an Arduino Uno with simavr's own serial line. A piece of standard input is sent whenever a
+ * dot comes, fewer bytes at the end of each IMAGE; what comes goes to standard output, until it has had LINES lines, and pins' changes of the LED as `L`.
  * The last line is the lowest stack pointer. Ends after 60 s of the board's time with 3, after a crash with 4. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,16 @@
 #include <simavr/sim_elf.h>
 
 static avr_irq_t *to_board;
-static int piece, lines, due, ready = 1;
+static int piece, image, asked, lines, due, ready = 1;
 
 static void sent(struct avr_irq_t *irq, uint32_t value, void *unused) {
     (void)irq, (void)unused;
     putchar((int)value);
-    due += value == '.' ? piece : 0;
+    if (value == '.') {
+        const int left = image - asked, now = left < piece ? left : piece;
+        due += now;
+        asked = now == left ? 0 : asked + now;
+    }
     lines -= value == '\n';
 }
 
@@ -41,11 +45,12 @@ static void must_wait(struct avr_irq_t *irq, uint32_t value, void *unused) {
 int main(int argc, char **argv) {
     elf_firmware_t firmware;
     memset(&firmware, 0, sizeof firmware);
-    if (argc != 4 || elf_read_firmware(argv[1], &firmware)) {
+    if (argc != 5 || elf_read_firmware(argv[1], &firmware)) {
         return 2;
     }
     piece = atoi(argv[2]);
-    lines = atoi(argv[3]);
+    image = atoi(argv[3]);
+    lines = atoi(argv[4]);
     avr_t *avr = avr_make_mcu_by_name("atmega328p");
     avr_init(avr);
     avr->log = LOG_NONE;

@@ -20,6 +20,8 @@ from tests.packages.arduino_core import compile_core
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware
 
+PIECE = "32"
+"""Bytes that the sketch asks for at a time."""
 BOARD = Path(__file__).parent / "board.c"
 
 
@@ -56,9 +58,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Uno:
     program: Path
 
-    def __call__(self, elf: Path, line: bytes, piece: int, lines: int) -> tuple[str, int]:
-        """What the sketch said to ``line``, and how deep its stack was in bytes."""
-        command = [self.program, elf, str(piece), str(lines)]
+    def __call__(self, elf: Path, line: bytes, image: int, lines: int) -> tuple[str, int]:
+        """What the sketch said to ``line``, images of so many bytes, and how deep its stack was."""
+        command = [self.program, elf, PIECE, str(image), str(lines)]
         done = subprocess.run(command, input=line, capture_output=True, check=False)
         assert done.returncode == 0, (done.returncode, done.stdout[-300:])
         said = done.stdout.decode().replace("\r", "").splitlines()

@@ -37,16 +37,16 @@ def folder(in_flash: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_serial_classifier_answers_with_the_networks_outputs(
     folder: Path, core: Path, uno: Uno, in_flash: Library, tmp_path: Path
 ) -> None:
-    """Three images over the line, every output of each, the class' name, and the time."""
+    """Six images over the line, every output of each, the class' name, and the time."""
     elf = sketch(folder, "SerialClassifier", core, tmp_path)
     graph = mnist().graph()
-    given = frames(graph, 3)
-    said, deep = uno(elf, given.astype(np.uint8).tobytes(), piece=32, lines=1 + 2 * 3)
+    given = frames(graph, 6)
+    said, deep = uno(elf, given.astype(np.uint8).tobytes(), image=784, lines=1 + 2 * 6)
     first, *rest = said.splitlines()
     left = int(re.fullmatch(r"digits: (\d+) B of RAM are left for your sketch", first)[1])  # type: ignore[index]
     answers = [line for line in rest if not line.startswith(".")]
-    assert len(answers) == 3
-    for line, outputs in zip(answers, graph.outputs(given).reshape(3, -1), strict=True):
+    assert len(answers) == 6
+    for line, outputs in zip(answers, graph.outputs(given).reshape(6, -1), strict=True):
         found = re.fullmatch(r"((?:-?\d+ )+)(.+) (\d+) us", line)
         assert found and [int(n) for n in found[1].split()] == outputs.tolist()
         assert found[2] == LABELS[int(outputs.argmax())] and 10_000 < int(found[3]) < 60_000
@@ -63,7 +63,7 @@ def test_smallest_sketch_blinks(folder: Path, core: Path, uno: Uno, tmp_path: Pa
     graph = mnist().graph()
     image = (np.arange(784) % 256).reshape(1, 28, 28, 1)
     times = int(graph.outputs(image).argmax()) + 1
-    said, _ = uno(elf, b"", piece=0, lines=times)
+    said, _ = uno(elf, b"", image=0, lines=times)
     assert said == "L" * times
 
 
