@@ -52,7 +52,8 @@ def bars(metrics: Mapping[str, Any], hardware: Hardware) -> tuple[Bar, ...]:
         result.append(Bar("SRAM", metrics["sram_limit_bytes"], _shown(*parts)))
     flash = metrics.get("flash_limit_bytes") or NO_LIMIT
     if (used := metrics.get("flash_bytes")) and flash < NO_LIMIT:
-        inside = min(used, weights) if hardware.weight_memory == "flash" else 0
+        stored = hardware.weights_in in ("flash", "sram")  # what SRAM has at first is stored there
+        inside = min(used, weights) if stored else 0
         result.append(Bar("Flash", flash, _shown(("code", used - inside), ("weights", inside))))
     for name, (used, available) in (metrics.get("outside") or {}).items():
         kind = "weights" if name == hardware.weight_memory else "tensor"

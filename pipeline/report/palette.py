@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Colour:
-    """``light`` and ``dark`` are for pages of that background; ``means`` is what a legend says."""
+    """``light`` and ``dark`` are for pages of that background, ``light`` for terminals, too, which
+    don't say which they have; ``means`` is what a legend says."""
 
     light: str
     dark: str

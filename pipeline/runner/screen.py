@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.metrics import NO_LIMIT
+from pipeline.report import palette
 from pipeline.runner.stage import Outcome
 
 BAR = 30
@@ -88,7 +89,7 @@ class Screen:
             return
         share = min(1.0, has / of)
         full = round(BAR * share)
-        colour = "red" if has > of else "cyan"
+        colour = (palette.PEAK if has > of else palette.MEMORY["tensor"]).light
         self.console.print(
             f"  {title:<10} [{colour}]{'█' * full}[/{colour}][dim]{'░' * (BAR - full)}[/dim] "
             f"{number(has)} of {number(of)} B ({100 * has / of:.0f} %)"

@@ -75,9 +75,10 @@ def test_bars_add_up_to_what_was_measured() -> None:
     sram, flash = bars(METRICS, SRAM_WEIGHTS)
     assert sram.used_bytes == 1620 and sram.free_bytes == 428
     assert dict(sram.parts) == {"weights": 1513, "tensor": 43, "statics": 4, "stack": 60}
-    assert flash.parts == (("code", 9000),)
-    apart = bars(METRICS, BOARD)[1]
-    assert dict(apart.parts) == {"code": 9000 - 1513, "weights": 1513}
+    assert dict(flash.parts) == {"code": 9000 - 1513, "weights": 1513}
+    assert bars(METRICS, BOARD)[1].parts == flash.parts
+    streamed = replace(BOARD, weights_in="stream", streams_input=True)
+    assert bars(METRICS, streamed)[1].parts == (("code", 9000),)
     over = bars({**METRICS, "weight_bytes": 3000, "sram_bytes": None}, SRAM_WEIGHTS)[0]
     assert over.scale_bytes == over.used_bytes > over.limit_bytes and not over.free_bytes
 
@@ -151,6 +152,11 @@ def test_text_and_colours_can_be_told_from_what_is_behind(shade: str) -> None:
             assert palette.contrast(getattr(text, shade), ground) >= 4.5, text
         for name, drawn in (palette.MEMORY | palette.TIME).items():
             assert palette.contrast(getattr(drawn, shade), ground) >= (2.7 if name == "idle" else 3)
+
+
+def test_the_terminals_colours_are_seen_on_black_and_on_white() -> None:
+    for colour in (palette.MEMORY["tensor"], palette.PEAK):
+        assert min(palette.contrast(colour.light, ground) for ground in ("#000000", "#ffffff")) > 3
 
 
 def test_a_colour_means_one_thing() -> None:
