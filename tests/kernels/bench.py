@@ -181,6 +181,15 @@ LAYERS = [
         for shape in ((4, 5, 64), (8, 8, 64), (3, 3, 256), (4, 14, 32), (7, 7, 160))
     ),
     *(
+        Layer("cortex_m.row_wide", shape, channels, "conv", window, stride, twice=twice)
+        for shape, channels, window, stride, twice in (
+            ((4, 10, 45), 45, (3, 3), (1, 1), False), ((4, 14, 24), 16, (3, 3), (1, 1), False),
+            ((4, 7, 32), 32, (3, 3), (1, 1), True), ((4, 5, 48), 24, (3, 3), (1, 1), False),
+            ((6, 18, 8), 16, (5, 5), (1, 1), True), ((4, 10, 16), 32, (3, 3), (2, 2), False),
+            ((4, 22, 6), 10, (3, 3), (1, 1), False),
+        )
+    ),
+    *(
         Layer("cortex_m.row_fused", shape, channels, twice=twice)
         for shape, channels, twice in (
             ((3, 5, 64), 64, False), ((3, 6, 128), 128, False), ((3, 5, 64), 64, True),

@@ -14,6 +14,7 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowImage,
     RowPointwise,
     RowSpatial,
+    RowWide,
 )
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
@@ -33,7 +34,7 @@ __all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "waits"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(RowAdded, RowDepthwise, RowImage, RowPointwise, RowSpatial),
+    *(RowAdded, RowDepthwise, RowImage, RowPointwise, RowSpatial, RowWide),
 )
 
 

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -23,16 +24,20 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowImage,
     RowPointwise,
     RowSpatial,
+    RowWide,
+    columns_widened,
+    reached_columns,
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once
 
-MOST_GROUPS = {"pointwise": 8, "fused": 8, "conv2d": 3, "image": 6}
+MOST_GROUPS = {"pointwise": 8, "fused": 8, "conv2d": 3, "wide": 3, "image": 6}
 """In the code of the innermost loop: with what is around it a kilobyte of instruction cache holds
 no more."""
 
 KERNELS: dict[str, type[RowConvolution]] = {
-    "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "image": RowImage,
+    "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "wide": RowWide,
+    "image": RowImage,
 }  # fmt: skip
 
 
@@ -43,6 +48,7 @@ class Dot:
     Attributes:
         groups: of ``taps`` words, a word for two elements of a window.
         packed: see ``weights.can_pack``; ``uneven``: the output's channels are odd in number.
+        wide: columns of what is widened, if that is not a window's own; ``offsets``: of the taps.
     """
 
     groups: int
@@ -51,6 +57,8 @@ class Dot:
     unroll: int
     packed: bool
     uneven: bool
+    wide: int = 0
+    offsets: tuple[int, ...] = ()
 
     @property
     def pair_bytes(self) -> int:
@@ -91,7 +99,8 @@ class Run:
 
     def columns(self, dot: Dot) -> int:
         """Words of a window group, of all pixels."""
-        return (self.pixels - 1) * dot.stride + dot.taps if dot.taps > 1 else self.pixels
+        own = (self.pixels - 1) * dot.stride + dot.taps if dot.taps > 1 else self.pixels
+        return dot.wide or own
 
     @property
     def to(self) -> int:
@@ -213,6 +222,34 @@ def spatial(job: Job) -> None:
     )  # fmt: skip
 
 
+def wide(job: Job) -> None:
+    op, tensors = job.op, job.program.graph.tensors
+    assert isinstance(op, Conv2d)
+    source, target = layouts(job, RowWide())
+    rows, taps = tensors[op.parameters[0]].shape[1], reached_columns(op, tensors)
+    left, columns = columns_widened(op, tensors)
+    deep = -(-source.channels // 2)
+    places = in_blocks((rows, len(taps)), source.channels)
+    dot, shared = _shared(job, "wide", places, rows * deep, len(taps), taps)
+    first = left - op.padding[2]  # of the first pixel's window, a tap there would be
+    offsets = tuple(first + tap * op.dilation[1] for tap in taps)
+    dot = replace(dot, wide=columns, offsets=offsets)
+    words = source.columns // BLOCK
+    blocks = not source.plane and source.pixels == BLOCK
+    rest = source.columns % BLOCK
+    zero = job.tensor(op.inputs[0]).zero_point
+    _call(
+        job, "wide", shared | {"dot": dot},
+        parts=runs(list(RowWide().parts(form_of(job))), target, dot),
+        kernel_h=rows, pairs=deep, channel=source.apart(0), words=words, rest=rest,
+        word_step=BLOCK * source.channels if blocks else BLOCK,
+        rest_at=source.at(BLOCK * words) if blocks else BLOCK * words,
+        rest_channel=rest if blocks else source.columns,
+        left=left, right=columns - left - source.columns,
+        outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
+    )  # fmt: skip
+
+
 def image(job: Job) -> None:
     op = job.op
     assert isinstance(op, Conv2d)
@@ -247,14 +284,19 @@ def in_words(elements: int) -> IntArray:
 
 
 def _shared(
-    job: Job, word: str, places: IntArray, groups: int, taps: int
+    job: Job, word: str, places: IntArray, groups: int, taps: int, columns: Sequence[int] = ()
 ) -> tuple[Dot, dict[str, Any]]:
-    """What all of them hand to their templates."""
+    """What all of them hand to their templates; ``columns``: of the kernel, if not all are read."""
     op, finish = job.op, end(job)
     assert isinstance(op, Conv2d)
     name = op.parameters[0]
-    flat = job.program.graph.constants[name]
-    flat = flat.reshape(len(flat), -1)
+    values = job.program.graph.constants[name]
+    if columns:
+        never = values.sum((1, 2, 3)) - values[:, :, columns].sum((1, 2, 3))
+        zero = job.tensor(op.inputs[0]).zero_point
+        finish = replace(finish, starts=finish.starts + never * zero)
+        values = values[:, :, columns]
+    flat = values.reshape(len(values), -1)
     pairs = weights.pairs(len(flat), 2)
     packed = weights.can_pack(flat, finish.reach)
     unroll = weights.unrolled(groups, MOST_GROUPS[word])

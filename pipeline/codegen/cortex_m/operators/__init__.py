@@ -33,6 +33,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.row_fused": row_convolution.fused,
     "cortex_m.row_image": row_convolution.image,
     "cortex_m.row_pointwise": row_convolution.pointwise,
+    "cortex_m.row_wide": row_convolution.wide,
     "cortex_m.rows": single.by_rows,
     "cortex_m.single": single.by_taps,
     "cortex_m.strips": single.in_strips,

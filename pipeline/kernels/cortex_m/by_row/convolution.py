@@ -8,14 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
+from pipeline.kernels.cortex_m.conv2d import reached
 from pipeline.kernels.cortex_m.fast import convolution, pairs, words
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
+
+MOST_WIDE = 32
+"""Columns that are widened all together."""
 
 MOST_LINE = 256
 """Bytes of a window that are copied to the stack."""
@@ -231,6 +236,57 @@ class RowSpatial(RowConvolution):
     def begins(self, form: Form, part: Part, first: int) -> int:
         """The column left of a block is kept."""
         return first + convolution(form).padding[2] * (part.first > 0)
+
+
+class RowWide(RowConvolution):
+    """All columns of the rows under the kernel are widened first, for all pixels."""
+
+    word = "row_wide"
+    takes = (
+        "convolutions of one group, windows of several pixels, dilated or not, that make one row, "
+        f"two or more channels, from rows in blocks of up to {MOST_WIDE} columns"
+    )
+    costs: ClassVar[Counts] = {
+        "word of a pixel and a pair": 4.21,
+        "output": 10.2,
+        "word of windows": 5.62,
+        "clip": 2.35,
+        "shift": 0.396,
+    }
+
+    def fits(
+        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
+    ) -> bool:
+        return kernel != (1, 1) and source.blocked and source.columns <= MOST_WIDE
+
+    def parts(self, form: Form) -> Sequence[Part]:
+        return parts(self.known(form)[1])
+
+    def window(self, form: Form) -> tuple[int, int]:
+        op, tensors = convolution(form), form.graph.tensors
+        rows, deep = positions(form)[0], pairs(form.source.shape[2])
+        _, wide = columns_widened(op, tensors)
+        return rows * len(reached_columns(op, tensors)) * deep, rows * wide * deep
+
+    def gathered(self, form: Form) -> float:
+        return self.window(form)[1]
+
+    def turns(self, form: Form) -> Turns:
+        source, target = self.known(form)
+        return Turns(np.zeros(source.bytes, np.int64), np.zeros(target.bytes, np.int64))
+
+
+def reached_columns(op: Conv2d, tensors: Tensors) -> list[int]:
+    """Of a kernel, those that lie inside of the image for some pixel."""
+    return sorted({column for _, column in reached(op, tensors)})
+
+
+def columns_widened(op: Conv2d, tensors: Tensors) -> tuple[int, int]:
+    """How many columns left of the image windows reach, and how many there are in all."""
+    taps, width = reached_columns(op, tensors), tensors[op.inputs[0]].shape[1]
+    low = min(0, taps[0] * op.dilation[1] - op.padding[2])
+    last = (tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]
+    return -low, max(width, last + taps[-1] * op.dilation[1] + 1) - low
 
 
 class RowImage(RowConvolution):

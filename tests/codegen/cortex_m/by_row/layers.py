@@ -68,6 +68,20 @@ def spatial(rng: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
+def wide(rng: np.random.Generator) -> Case:
+    """Of widths and dilations that nothing divides; some taps are never inside."""
+    rows, columns, channels = _sides(rng, 20)
+    kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
+    apart = (1, int(rng.integers(1, 5)))
+    stride, count = (1, int(rng.integers(1, 3))), int(rng.integers(2, 14))
+    across = (kernel[1] - 1) * apart[1]
+    padding = (1, 1, int(rng.integers(0, across + 1)), across)
+    return _case(
+        rng, (rows + 2, columns, channels), "row_wide",
+        lambda net: net.conv(count, kernel, stride=stride, padding=padding, dilation=apart),
+    )  # fmt: skip
+
+
 def image(rng: np.random.Generator) -> Case:
     rows, columns, channels = _sides(rng, 20)
     kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
@@ -83,7 +97,7 @@ def added(rng: np.random.Generator) -> Case:
     return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
 
 
-KINDS = {each.__name__: each for each in (depthwise, pointwise, spatial, image, added)}
+KINDS = {each.__name__: each for each in (depthwise, pointwise, spatial, wide, image, added)}
 
 
 def network(seed: int) -> Graph:
