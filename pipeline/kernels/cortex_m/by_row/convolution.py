@@ -239,7 +239,8 @@ class RowSpatial(RowConvolution):
 
 
 class RowWide(RowConvolution):
-    """All columns of the rows under the kernel are widened first, for all pixels."""
+    """All columns of the rows under the kernel are widened first, for all pixels: of what those that
+    need less scratch for it don't take."""
 
     word = "row_wide"
     takes = (
@@ -247,17 +248,18 @@ class RowWide(RowConvolution):
         f"two or more channels, from rows in blocks of up to {MOST_WIDE} columns"
     )
     costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 4.21,
-        "output": 10.2,
-        "word of windows": 5.62,
-        "clip": 2.35,
-        "shift": 0.396,
+        "word of a pixel and a pair": 4.46,
+        "output": 9.12,
+        "word of windows": 3.95,
+        "clip": 2.78,
     }
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
     ) -> bool:
-        return kernel != (1, 1) and source.blocked and source.columns <= MOST_WIDE
+        small = RowSpatial().fits(op, kernel, source, target)
+        wide = kernel != (1, 1) and source.blocked and source.columns <= MOST_WIDE
+        return wide and not small
 
     def parts(self, form: Form) -> Sequence[Part]:
         return parts(self.known(form)[1])
