@@ -239,8 +239,8 @@ class RowSpatial(RowConvolution):
 
 
 class RowWide(RowConvolution):
-    """All columns of the rows under the kernel are widened first, for all pixels: of what those that
-    need less scratch for it don't take."""
+    """All columns of the rows under the kernel are widened first, for all pixels: where none can do
+    with less scratch."""
 
     word = "row_wide"
     takes = (
