@@ -201,9 +201,9 @@ class Draft:
     def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> int | None:
         """By how many nibbles at most the output of such a step may begin above ``over``, which
         dies with it (of a step that makes one row, above a row of that); None: they lie apart."""
-        form = self._form(self._unnamed(op, out, made), frozenset())
-        gaps = (kernel.overlap(form, over) for kernel in offers(form, self.hardware))
-        return max((gap for gap in gaps if gap is not None), default=None)
+        step = self._unnamed(op, out, made)
+        kernel = self._kernel(self._form(step, frozenset([over])))
+        return kernel.overlap(self._form(step, frozenset()), over) if kernel else None
 
     def slows(self, step: Compute) -> bool:
         """Whether another kernel would run ``step`` if it overlapped nothing."""

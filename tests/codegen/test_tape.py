@@ -19,6 +19,10 @@ from pipeline.codegen.tape import Case, Tape, statements
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
+from pipeline.schedules import rows
+from pipeline.schedules.lower import lay, needed
+from pipeline.search.layouts import in_blocks
+from pipeline.search.rows import on_demand
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from tests.codegen.support import Native, agrees, frames, write
@@ -251,6 +255,21 @@ def test_rows_of_nibbles(
 def nibbles() -> Graph:
     chain = Chain((14, 7, 1)).conv("a", 4).conv("b", 5)
     return chain.maximum("pool", kernel=(2, 1), stride=(2, 1)).conv("c", 3, dtype="int8").graph()
+
+
+def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None:
+    """Kernels made for rows: a pointer to each, to a row of zero points outside of the image."""
+    graph, hardware = separable(24), replace(plain("cortex_m"), streams_input=True)
+    operators, whole = needed(graph), frozenset([graph.output])
+    order = on_demand(graph, operators, [], graph.output, graph.input)
+    pixels = in_blocks(graph, operators, hardware, whole)
+    regions = [rows.Streamed(graph.input), rows.Rows(order, whole, pixels)]
+    plan = lay(regions, graph, hardware).plan("rows")
+    verify(plan, graph)
+    native = Native(tmp_path, graph, plan, hardware)
+    source = (tmp_path / "model.c").read_text()
+    assert "NN_STEPS(1, 0, " in source and " : &nn_outside_" in source
+    assert not any(not agrees(native, 3, chunk) for chunk in (1, 7, 50, None))
 
 
 @pytest.mark.parametrize("scratch", [False, True])
