@@ -55,7 +55,7 @@ def call(
         {
             "in": view,
             **(weights.views if weights else {}),
-            "out": job.out((*job.box[:2], outs), ring_axes=2),
+            "out": job.out((*job.box[:2], outs), ring_axes=3),
         },
         {
             **window.named("y", job.box[0]),

@@ -65,6 +65,8 @@ def _of_windows(form: Form) -> Iterator[str]:
         for axis, around in enumerate(part.around):
             if name in op.parameters:  # rows, and of a part of sums the channels
                 followed = axis == 0 or (form.partial and axis == len(part.around) - 1)
+            elif name == op.output:  # written element by element
+                followed = True
             else:
                 followed = axis < 2 and len(part.around) > 2
             if around and not followed:

@@ -12,9 +12,10 @@ from pipeline.codegen import generate
 from pipeline.codegen.card import tracks
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.kernels import Part
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Loop, Plan, Signal, Step, Wait
+from pipeline.plan.vocabulary import Finish, Loop, Plan, Signal, Step, Wait
 from pipeline.search.swap.layers import layers
 from tests.codegen.card.support import planned, sources, swapped
 from tests.codegen.int8.support import Native, frames
@@ -65,6 +66,22 @@ def test_sums_over_input_channels_are_kept_between_tiles(tmp_path: Path) -> None
     graph, plan = in_parts()
     kinds = {type(step).__name__ for step in tracks.inside(plan.tracks[0].steps)}
     assert {"Clear", "Finish", "Compute"} <= kinds
+    assert same(swapped(tmp_path, graph, plan))
+
+
+def around(kind: str) -> Graph:
+    """Tiles of channels whose sums go around the end of their window."""
+    chain = Chain("net", (2, 2, 60) if kind == "conv" else (1, 1, 60))
+    chain.conv(13, 1) if kind == "conv" else chain.dense(37)
+    return chain.graph(np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("kind", ["conv", "dense"])
+def test_channels_go_around_the_end_of_a_window(tmp_path: Path, kind: str) -> None:
+    graph = around(kind)
+    plan = planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=100)
+    sums = [step.acc for step in tracks.inside(plan.tracks[0].steps) if isinstance(step, Finish)]
+    assert any(Part.of(piece, plan.buffer[piece.buffer]).around[-1] for piece in sums)
     assert same(swapped(tmp_path, graph, plan))
 
 

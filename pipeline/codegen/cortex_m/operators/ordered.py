@@ -29,7 +29,7 @@ def convolution(job: Job) -> None:
         op.name,
         "cortex_m/ordered_conv2d",
         conv2d.about(job, op),
-        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
         {
             **window.named("y", job.box[0]),
             **window.named("x", job.box[1]),
@@ -55,13 +55,14 @@ def dense(job: Job) -> None:
     source = job.tensor(op.inputs[0])
     outs = job.box[0]
     box = [whole(extent) for extent in source.shape]
+    view = job.view("in", job.given(source.name), box)
     read = weights(job, op, (job.program.box(job.given(op.parameters[0]))[0], *box))
     job.program.headers.add(HEADER)
     job.program.call(
         op.name,
         "cortex_m/ordered_dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
-        {"in": job.view("in", job.given(source.name), box), **read.views, "out": job.out((outs,))},
+        {"in": view, **read.views, "out": job.out((outs,), ring_axes=1)},
         {**window.named("o", outs), **read.values},
         job.apart,
         any_strides=True,

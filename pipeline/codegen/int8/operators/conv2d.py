@@ -56,7 +56,7 @@ def compute(job: Job) -> None:
         op.name,
         "int8/conv2d",
         words,
-        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=2)},
+        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
         {
             **window.named("y", job.box[0]),
             **window.named("x", job.box[1]),

@@ -38,7 +38,7 @@ def compute(job: Job) -> None:
         "int8/dense",
         f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
         + (", partial" if job.partial else ""),
-        {"in": view, **read.views, "out": job.out((outs,))},
+        {"in": view, **read.views, "out": job.out((outs,), ring_axes=1)},
         {**window.named("o", outs), **counts, "first": first, **read.values},
         job.apart,
         "part" if job.partial else "",

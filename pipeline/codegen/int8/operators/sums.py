@@ -16,8 +16,8 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.vocabulary import Buffer, Clear, Finish
 
-MOST_RINGS = 2
-"""Leading axes: rows and columns."""
+MOST_RINGS = 3
+"""Axes."""
 
 
 def clear(program: Program, step: Clear) -> None:
