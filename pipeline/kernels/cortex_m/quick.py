@@ -14,6 +14,7 @@ with the zero point as its addend is all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,15 @@ def channel_sums(op: Conv2d | Dense, graph: Graph) -> IntArray:
 
 
 def quick_end(op: Conv2d | Dense, graph: Graph) -> Quick | None:
-    """How the sums of a layer end."""
-    sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
-    return quick(graph.tensors[op.output], op.clip, op.requant, sums)
+    """How the sums of a layer end. Asked for each form of it, computed once."""
+    key = id(graph), op.name
+    known = _ends.get(key)
+    if known is None or known[0]() is not graph:
+        sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
+        found = quick(graph.tensors[op.output], op.clip, op.requant, sums)
+        known = _ends[key] = ref(graph, lambda _: _ends.pop(key, None)), found
+    return known[1]
+
+
+_ends: dict[tuple[int, str], tuple[ref[Graph], Quick | None]] = {}
+"""Of graphs that are still there."""
