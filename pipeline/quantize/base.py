@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,6 @@ from pipeline.models.network import Model
 
 class Quantizer(ABC):
     """From weights to the integer graph."""
-
-    needs_data: ClassVar[bool] = False
-    """Whether ``data`` is looked at."""
 
     @abstractmethod
     def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -27,7 +26,6 @@ class Int4(Quantizer):
     """
 
     images: int = 2000
-    needs_data: ClassVar[bool] = True
 
     def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:
         if any(key.endswith(THRESHOLDS) for key in weights):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,6 @@ class Int8(Quantizer):
     percentile: float = 99.99
     seed: int = 0
     threads: int = 2
-
-    needs_data: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.observer not in OBSERVERS:

@@ -229,6 +229,6 @@ def test_mistakes_are_one_line(trained: nn.Module, data: Arrays) -> None:
 
 
 def test_int4_takes_no_float_network(trained: nn.Module) -> None:
-    assert isinstance(Int4(), Quantizer) and not Int4().needs_data
+    assert isinstance(Int4(), Quantizer)
     with pytest.raises(ThimbleError, match="quantize=int8"):
         Int4().from_float(exported("net", trained, Own().example()))
