@@ -43,7 +43,7 @@ def check(graph: Graph, sram_bytes: int, folder: Path) -> set[str]:
     return {step.kernel for step in computing(plan)}
 
 
-@pytest.mark.parametrize("kind", ["conv2d", "pointwise", "depthwise", "dense"])
+@pytest.mark.parametrize("kind", quick(1, ["conv2d", "pointwise", "depthwise", "dense"]))
 @pytest.mark.parametrize("seed", quick(1, range(4)))
 def test_strides_edges_and_zero_points(tmp_path: Path, kind: str, seed: int) -> None:
     graph = KINDS[kind](np.random.default_rng(seed))

@@ -37,7 +37,7 @@ def same(program: Native, count: int = 3) -> bool:
     return np.array_equal(found, program.graph.outputs(given))
 
 
-@pytest.mark.parametrize("seed", quick((0, 9), SEEDS))
+@pytest.mark.parametrize("seed", quick((9,), SEEDS))
 def test_computes_what_the_graph_does_when_it_is_searched(tmp_path: Path, seed: int) -> None:
     graph = random_chain(seed)
     plan = planned(graph, elements(graph) // 4)
@@ -76,7 +76,7 @@ def around(kind: str) -> Graph:
     return chain.graph(np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("kind", ["conv", "dense"])
+@pytest.mark.parametrize("kind", quick(1, ["conv", "dense"]))
 def test_channels_go_around_the_end_of_a_window(tmp_path: Path, kind: str) -> None:
     graph = around(kind)
     plan = planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=100)
@@ -110,7 +110,7 @@ def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("track", [0, 1])
+@pytest.mark.parametrize("track", quick(1, [0, 1]))
 def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int) -> None:
     """Bytes arrive late, and their place is poison until then. Rows are of whole blocks, which
     go straight to where they belong."""
