@@ -41,6 +41,8 @@ def form_of(job: Job) -> Form:
 def _usable_bytes(scratch: Buffer) -> int:
     """Of a buffer that is in one piece, from a word on."""
     place = scratch.map
-    if not isinstance(place, Affine) or scratch.bits != 8 or place.base % 8:
+    if scratch.role != "scratch" or scratch.bits != 8:
+        return 0
+    if not isinstance(place, Affine) or place.base % 8:
         return 0
     return scratch.shape[0] if place.strides == (2,) else 0

@@ -80,6 +80,7 @@ class Form:
         parts: of the output and of each activation that the step reads, by tensor.
         partial: it adds to accumulators.
         overlaps: activations whose cells the output may share.
+        aside: there it may keep some of a row aside, and make that from its end.
     """
 
     op: Operator
@@ -87,6 +88,7 @@ class Form:
     parts: Mapping[str, Part]
     partial: bool = False
     overlaps: frozenset[str] = frozenset()
+    aside: bool = False
 
     @classmethod
     def whole(cls, op: Operator, graph: Graph, overlaps: Collection[str] = ()) -> Form:

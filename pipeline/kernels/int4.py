@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import pixel_gap
+from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import products
 
@@ -49,10 +49,11 @@ class Window(Kernel):
                 return f"generated code has int4 and int8 weights, not {tensors[name].dtype}"
         return ""
 
-    def overlap(self, form: Form, tensor: str) -> int | None:
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
         """Windows over pixels keep what they make of one until its inputs are read."""
         if form.op.slides and len(form.target.shape) == len(form.source.shape) == 3:
-            return pixel_gap(form, tensor)
+            gap = pixel_gap(form, tensor)
+            return gap and Gap(gap.forwards)
         return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
 
 
 class Kernel(ABC):
@@ -40,11 +41,12 @@ class Kernel(ABC):
     def cycles(self, form: Form) -> float:
         """Modelled, of one step."""
 
-    def overlap(self, form: Form, tensor: str) -> int | None:
-        """Whether the output may lie over ``tensor``, which dies: None: apart. Otherwise it begins
-        no more than so many nibbles after that, which may be fewer than none."""
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        """Where the output may begin above ``tensor``, which dies, or a row of it; None: they lie
+        apart."""
         alike = form.parts[tensor].pixels == form.out.pixels
-        return 0 if alike and tensor in form.op.overwritable(form.graph.tensors) else None
+        able = alike and tensor in form.op.overwritable(form.graph.tensors)
+        return Gap(0) if able else None
 
 
 def natural_unit(form: Form) -> tuple[int, ...]:

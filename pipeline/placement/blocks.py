@@ -74,10 +74,15 @@ class Overlap(NamedTuple):
     def shared(self, profiles: Sequence[Profile]) -> int:
         """The most cells that both can have in common."""
         over, under = (profiles[n].parts[part].size for n, part in (self.over, self.under))
-        # one lies in the other from ``least`` to ``most``; as near to that as is allowed
-        least, most = sorted((0, under - over))
-        apart = min(self.low, most), max(self.high, least)
-        return max(0, over + under - min(max(d + over, under) - min(d, 0) for d in apart))
+        return shared(over, under, self.low, self.high)
+
+
+def shared(over: int, under: int, low: int, high: int) -> int:
+    """The most cells that blocks of two sizes can have in common; see ``Overlap``."""
+    # one lies in the other from ``least`` to ``most``; as near to that as is allowed
+    least, most = sorted((0, under - over))
+    apart = min(low, most), max(high, least)
+    return max(0, over + under - min(max(d + over, under) - min(d, 0) for d in apart))
 
 
 def load(blocks: Sequence[Block]) -> int:

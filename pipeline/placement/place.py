@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pipeline.placement.blocks import Overlap, Place, Profile, round_up
+from pipeline.placement.blocks import Overlap, Place, Profile
+from pipeline.placement.chain import chained
+from pipeline.placement.fit import Wall, first_fit
 from pipeline.placement.pack import pack
 
 ROUNDS = 400
@@ -39,23 +41,36 @@ RANKS: tuple[Rank, ...] = (
 
 
 def place(
-    profiles: Sequence[Profile], overlaps: Sequence[Overlap] = (), effort: int = EFFORT
+    profiles: Sequence[Profile],
+    overlaps: Sequence[Overlap] = (),
+    effort: int = EFFORT,
+    turns: Sequence[int] | None = None,
 ) -> Placed:
-    """The smallest arena found; ``effort``: of the exact search, steps of about a microsecond."""
+    """The smallest arena found.
+
+    Args:
+        effort: of the exact search, steps of about a microsecond.
+        turns: the last steps of parts that few profiles outlive; where they are given, part is
+            placed after part.
+    """
     bound = load(profiles, overlaps)
     if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
         blocks = [profile.parts[0]._replace(align=profile.align) for profile in profiles]
         packing = pack(blocks, effort)
         return Placed(packing.addresses, packing.cells, bound)
     walls = forbidden(profiles, overlaps)
+    if turns is not None:
+        found = chained(profiles, walls, turns, bound)
+        return Placed(tuple(found.addresses[n] for n in range(len(profiles))), found.top, bound)
     best: Placed | None = None
     for rank in RANKS:
         squeaks = [0] * len(profiles)
         for _ in range(ROUNDS // len(RANKS)):
             served = sorted(range(len(profiles)), key=lambda n: (-squeaks[n], rank(profiles[n])))
-            addresses = first_fit(profiles, served, walls)
-            tops = [address + p.size for address, p in zip(addresses, profiles, strict=True)]
+            fitted = first_fit(profiles, served, walls, {})
+            tops = [fitted[n] + profile.size for n, profile in enumerate(profiles)]
             if best is None or max(tops) < best.cells:
+                addresses = tuple(fitted[n] for n in range(len(profiles)))
                 best = Placed(addresses, max(tops), bound)
             if best.cells <= bound:
                 return best
@@ -88,11 +103,6 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-Wall = tuple[int, int, int]
-"""The number of another profile, and the open interval of addresses, counted from its, at which a
-profile would meet it."""
-
-
 def forbidden(profiles: Sequence[Profile], overlaps: Sequence[Overlap]) -> list[list[Wall]]:
     """For each profile what the others forbid."""
     found: list[list[Wall]] = [[] for _ in profiles]
@@ -119,21 +129,15 @@ def forbidden(profiles: Sequence[Profile], overlaps: Sequence[Overlap]) -> list[
         living.append((last, size, one))
     for each in overlaps:
         wall(*each)
+    return [_merged(walls) for walls in found]
+
+
+def _merged(walls: list[Wall]) -> list[Wall]:
+    """What one profile forbids, in as few intervals as possible."""
+    found: list[Wall] = []
+    for other, low, high in sorted(walls):
+        if found and found[-1][0] == other and low < found[-1][2]:
+            found[-1] = other, found[-1][1], max(high, found[-1][2])
+        else:
+            found.append((other, low, high))
     return found
-
-
-def first_fit(
-    profiles: Sequence[Profile], served: Sequence[int], walls: Sequence[Sequence[Wall]]
-) -> tuple[int, ...]:
-    """Each profile, in the order ``served``, at the lowest address that ``walls`` leave it."""
-    addresses: dict[int, int] = {}
-    for n in served:
-        align, base = profiles[n].align, 0
-        taken = sorted(
-            (addresses[m] + low, addresses[m] + high) for m, low, high in walls[n] if m in addresses
-        )
-        for low, high in taken:  # what begins below one that is passed is passed already
-            if low < base < high:
-                base = round_up(high, align)
-        addresses[n] = base
-    return tuple(addresses[n] for n in range(len(profiles)))

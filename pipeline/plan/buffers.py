@@ -18,6 +18,11 @@ from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.maps import Affine, Map
 from pipeline.typed import misfit
 
+Role = Literal["activation", "accumulator", "constant", "scratch", "aside"]
+
+PASSING = ("scratch", "aside")
+"""Roles of what holds no tensor, and nothing from one step to the next."""
+
 MOST_COPIES = 1 << 16
 """Of a buffer."""
 
@@ -31,7 +36,8 @@ class Buffer:
         shape: the tensor's shape: indices are the tensor's own, whatever the map wraps.
         bits: of an element here; accumulators are wider than their tensor.
         role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
-            needs while it runs; ``constant`` is never written.
+            needs while it runs, ``aside`` what it keeps of an output that lies over an input;
+            ``constant`` is never written.
         copies: how many such places there are, ``copy_stride`` nibbles apart: the buffers of a
             pool, or one for each frame in flight. A slice says in which it lies.
         step: what one unit of an accumulator stands for. 1: sums are exact. Larger: what a
@@ -46,7 +52,7 @@ class Buffer:
     shape: tuple[int, ...]
     bits: int
     map: Map
-    role: Literal["activation", "accumulator", "constant", "scratch"] = "activation"
+    role: Role = "activation"
     step: int = 1
     copies: int = 1
     copy_stride: int = 0
@@ -54,9 +60,9 @@ class Buffer:
     def __post_init__(self) -> None:
         if problem := misfit(self):
             raise PlanError(f"damaged plan: {problem}")
-        if (self.role == "scratch") == bool(self.tensor):
+        if (self.role in PASSING) == bool(self.tensor):
             raise PlanError(f"buffer {self.name} of role {self.role} is of tensor {self.tensor!r}")
-        if self.copies < 1 or (self.copies > 1 and self.role in ("constant", "scratch")):
+        if self.copies < 1 or (self.copies > 1 and self.role in ("constant", *PASSING)):
             raise PlanError(f"buffer {self.name} of role {self.role} has {self.copies} copies")
         if (self.copies > 1 and not self.copy_stride) or self.copies > MOST_COPIES:
             raise PlanError(f"the {self.copies} copies of buffer {self.name} are no places apart")

@@ -43,8 +43,9 @@ class Moment:
 
 @dataclass(frozen=True)
 class Cost:
-    """Peak memory usage counts activations with the input, neither scratch nor weights, as the
-    papers do; the arena is what has to be linked, scratch and alignment included.
+    """Peak memory usage counts activations with the input and what is kept aside of those that are
+    made in place, neither scratch nor weights, as the papers do; the arena is what has to be
+    linked, scratch and alignment included.
 
     ``over_bound_bytes``: by how much the arena exceeds what is live at once, scratch included.
     """
@@ -65,7 +66,7 @@ class Cost:
         return max(self.timeline, key=lambda moment: (moment.live_bytes, moment.apart_bytes))
 
 
-ACTIVATIONS = ("activation", "accumulator")
+ACTIVATIONS = ("activation", "accumulator", "aside")
 
 
 def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -127,6 +128,7 @@ class Interpreter:
         if not size_of(box):
             return
         self.spoil(step)
+        waiting = deque[tuple[Box, IntArray]]()
         for block in self.blocks(box, step, env):
             acc = op.accumulate(self.graph.tensors, block, self.regions(op, step.ins, block, env))
             if step.partial:
@@ -134,6 +136,10 @@ class Interpreter:
             else:
                 extra = self.constants(op, step.ins, env)
                 result = op.finish(self.graph.tensors, block, acc, extra)[0]
+            waiting.append((block, result))
+            if len(waiting) > step.delay:
+                self.write(out, *waiting.popleft())
+        for block, result in waiting:
             self.write(out, block, result)
         self.spoil(step)
 
@@ -188,7 +194,7 @@ class Interpreter:
         written = out.cells(box)
         low, high = int(written.min()), int(written.max()) + 1
         when = np.full(high - low, np.iinfo(np.int64).max, dtype=np.int64)
-        when[written - low] = times.reshape(-1, 1)
+        when[written - low] = times.reshape(-1, 1) + step.delay
         if np.count_nonzero(when != np.iinfo(np.int64).max) < written.size:
             return False
         sources = {self.plan.buffer[s.buffer].tensor: s for s in step.ins}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.errors import PlanError
 from pipeline.graph.graph import Graph
-from pipeline.plan.buffers import Buffer
+from pipeline.plan.buffers import PASSING, Buffer
 from pipeline.plan.steps import Clear, Compute, Finish
 from pipeline.plan.vocabulary import Plan
 from pipeline.plan.well_formed import statements
@@ -44,7 +44,7 @@ def check(plan: Plan, graph: Graph) -> None:
 
 
 def _tensor(buffer: Buffer, graph: Graph) -> None:
-    if buffer.role == "scratch":
+    if buffer.role in PASSING:
         return
     tensor = graph.tensors.get(buffer.tensor)
     if tensor is None or tensor.shape != buffer.shape:

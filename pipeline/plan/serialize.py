@@ -22,7 +22,9 @@ CLASSES: dict[str, type] = {
 }
 
 
-OFTEN = {"copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": ""}
+OFTEN = {
+    "copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": "", "delay": 0
+}  # fmt: skip
 """Fields that are left out where they have these values."""
 
 

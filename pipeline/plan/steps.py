@@ -59,8 +59,10 @@ class Compute:
             any of it, read-ahead included; one extent an axis. Empty: one element at a time.
         order: block origins in the order they are computed, relative to ``out``'s low corner;
             empty: row-major.
+        delay: a unit is written once the inputs of so many more units have been read; what it is
+            made of is kept aside until then.
         partial: add to the accumulators in ``out``, which a ``Clear`` opened and a ``Finish`` ends.
-        scratch: names of buffers whose contents the kernel destroys.
+        scratch: names of buffers whose contents the kernel destroys, those ``aside`` last.
         frame: whose activations all slices hold; as in every other step.
         kernel: which C runs it (``pipeline.kernels``); "": whatever the generator has that can.
     """
@@ -74,6 +76,7 @@ class Compute:
     scratch: tuple[str, ...] = ()
     frame: Index = 0
     kernel: str = ""
+    delay: int = 0
 
 
 @dataclass(frozen=True)

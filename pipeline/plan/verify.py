@@ -137,7 +137,7 @@ class _Verifier:
             for operand in (o for term in terms for o in term.operands)
             if operand.tensor in sources
         ]
-        written = access(out, box, frame, times)
+        written = access(out, box, frame, lambda: times() + step.delay)
         sums: IntArray | int = COMPLETE
         if step.partial:
             self.divisible(event, op)

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pipeline.errors import PlanError
-from pipeline.plan.buffers import MOST_COPIES, Buffer
+from pipeline.plan.buffers import MOST_COPIES, PASSING, Buffer
 from pipeline.plan.steps import (
     Compute,
     Finish,
@@ -126,7 +126,7 @@ def _buffers(plan: Plan) -> None:
         if prod(buffer.shape) > MOST_ELEMENTS:
             raise PlanError(f"buffer {buffer.name} has {prod(buffer.shape)} elements")
         low, high = buffer.extent
-        if buffer.role == "scratch":
+        if buffer.role in PASSING:
             if plan.memory[buffer.memory].kind != "ram":
                 raise PlanError(f"scratch {buffer.name} is in {buffer.memory}, which is no RAM")
             if buffer.run(buffer.box) is None:
@@ -179,6 +179,8 @@ def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
     if isinstance(step, Compute | Finish):
         _units(step.op, step.unit, len(step.out.lo))
     if isinstance(step, Compute):
+        if step.delay < 0 or (step.delay and step.partial):
+            raise PlanError(f"{step.op} is delayed by {step.delay} units, partial={step.partial}")
         if any(len(origin) != len(step.out.lo) for origin in step.order):
             raise PlanError(f"the order of {step.op} names places that have not its axes")
         for n, name in enumerate(step.scratch):
@@ -194,7 +196,7 @@ def _units(op: str, unit: tuple[int, ...], axes: int) -> None:
 
 def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
     buffer = _buffer(plan, piece.buffer)
-    if buffer.role == "scratch":
+    if buffer.role in PASSING:
         raise PlanError(f"a slice of scratch {buffer.name}: scratch holds no elements")
     if not len(piece.lo) == len(piece.size) == len(buffer.shape):
         raise PlanError(f"a slice of {buffer.name} has not its {len(buffer.shape)} axes")
@@ -206,7 +208,7 @@ def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
 
 def _scratch(plan: Plan, step: Compute, name: str) -> None:
     buffer = _buffer(plan, name)
-    if buffer.role != "scratch":
+    if buffer.role not in PASSING:
         raise PlanError(f"{step.op} takes {buffer.role} buffer {name} for scratch")
 
 

@@ -6,15 +6,17 @@ becomes a plan). Every map begins at nibble 0 until placement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, natural_unit, offers
+from pipeline.kernels.gap import Gap
 from pipeline.placement.constants import constants, stored
 from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (
@@ -32,20 +34,16 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.schedules.bounds import Box, all_of, needs, part
 
-Role = Literal["activation", "accumulator", "scratch"]
-
-
 Key = tuple[str, int]
 """A buffer's name and a row, or 0 where all of it lies in one piece."""
 
 
 class MayOverlap(NamedTuple):
-    """``over`` may begin up to ``gap`` nibbles above ``under``, which it overwrites as that dies:
-    it is written forwards."""
+    """``over`` may share cells with ``under``, which it overwrites as that dies."""
 
     over: Key
     under: Key
-    gap: int
+    gap: Gap
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,33 @@ class Held:
         return tuple((name, row) for row in range(self.buffer.shape[0] if self.rows else 1))
 
 
+class _Chosen(NamedTuple):
+    """The fastest kernel for a form, "" without one, and what a step by it has.
+
+    Attributes:
+        gaps: of the inputs that it may write over.
+    """
+
+    kernel: str
+    unit: tuple[int, ...]
+    scratch_bytes: int = 0
+    gaps: Mapping[str, Gap] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, kernel: Kernel, form: Form) -> _Chosen:
+        apart = replace(form, overlaps=frozenset())
+        gaps = {name: gap for name in form.overlaps if (gap := kernel.overlap(apart, name))}
+        return cls(kernel.name, kernel.unit(form), kernel.scratch_bytes(form), gaps)
+
+    @property
+    def aside_bytes(self) -> int:
+        return max((gap.aside_bytes for gap in self.gaps.values()), default=0)
+
+    @property
+    def delay(self) -> int:
+        return max((gap.delay for gap in self.gaps.values()), default=0)
+
+
 @dataclass
 class Draft:
     """
@@ -82,7 +107,6 @@ class Draft:
         home: for each tensor the name of the buffer that steps read it from.
         overlaps: what may lie over what it is made of.
         apart: pairs of those that do not after all, since placement put them apart.
-        slowed: whose kernel would be another if it overlapped nothing.
         frames: that are in flight together.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
@@ -100,13 +124,13 @@ class Draft:
     memories: list[Memory] = field(default_factory=list)
     overlaps: list[MayOverlap] = field(default_factory=list)
     apart: frozenset[tuple[Key, Key]] = frozenset()
-    slowed: set[Key] = field(default_factory=set)
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
-        self.kernels: dict[Hashable, Kernel | None] = {}
+        self.chosen: dict[Hashable, _Chosen] = {}
+        self.gaps: dict[tuple[str, str], Gap | None] = {}
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
@@ -192,32 +216,31 @@ class Draft:
         made: Box | None = None,
         *,
         over: Collection[str] = (),
+        part: str = "",
     ) -> Compute:
         """``op`` makes the box ``made`` (all) of its output in ``out``; ``over``: tensors whose
-        cells that takes."""
+        cells that takes; ``part``: of a step that makes a row, which may keep some of it aside, a
+        word for it among those of ``op``."""
         step = self._unnamed(op, out, made or all_of(out.shape))
-        return self._with_kernel(op, step, frozenset(over))
+        return self._with_kernel(op, step, frozenset(over), part)
 
-    def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> int | None:
-        """By how many nibbles at most the output of such a step may begin above ``over``, which
+    def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> Gap | None:
+        """Where the output of such a step, the same for all rows, may begin above ``over``, which
         dies with it (of a step that makes one row, above a row of that); None: they lie apart."""
-        step = self._unnamed(op, out, made)
-        kernel = self._kernel(self._form(step, frozenset([over])))
-        return kernel.overlap(self._form(step, frozenset()), over) if kernel else None
-
-    def slows(self, step: Compute) -> bool:
-        """Whether another kernel would run ``step`` if it overlapped nothing."""
-        kernel = self._kernel(self._form(step, frozenset()))
-        return kernel is not None and kernel.name != step.kernel
+        key = op.name, over
+        if key not in self.gaps:
+            form = self._form(self._unnamed(op, out, made), frozenset([over]), aside=True)
+            self.gaps[key] = self._chosen(form).gaps.get(over)
+        return self.gaps[key]
 
     def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
         read = needs(op, self.graph.tensors, made)
         ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
         return Compute(op.name, part(out, made), tuple(ins))
 
-    def _form(self, step: Compute, overlaps: frozenset[str]) -> Form:
+    def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         buffers = {name: self.buffer(name) for name in self._named(step)}
-        return Form.of(step, buffers, self.graph, overlaps)
+        return replace(Form.of(step, buffers, self.graph, overlaps), aside=aside)
 
     def add(self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box]) -> Compute:
         """Contributions of ``read`` to the sums ``made``."""
@@ -236,26 +259,31 @@ class Draft:
     def move(self, source: Buffer, target: Buffer, box: Box) -> Move:
         return Move(part(source, box), part(target, box))
 
-    def _with_kernel(self, op: Operator, step: Compute, overlaps: frozenset[str]) -> Compute:
+    def _with_kernel(
+        self, op: Operator, step: Compute, overlaps: frozenset[str], part: str = ""
+    ) -> Compute:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
-        form = self._form(step, overlaps)
-        kernel = self._kernel(form)
-        if kernel is None:
-            return replace(step, unit=natural_unit(form))
-        step = replace(step, kernel=kernel.name, unit=kernel.unit(form))
-        if needed := kernel.scratch_bytes(form):
-            step = replace(step, scratch=(self._scratch(op.output, needed),))
-        return step
+        chosen = self._chosen(self._form(step, overlaps, bool(part)))
+        scratch = []
+        if chosen.scratch_bytes:
+            scratch.append(self._scratch(op.output, chosen.scratch_bytes))
+        if chosen.aside_bytes:
+            scratch.append(self._aside(f"{op.output}.aside{part}", chosen.aside_bytes))
+        step = replace(step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay)
+        return replace(step, scratch=tuple(scratch)) if scratch else step
 
-    def _kernel(self, form: Form) -> Kernel | None:
-        """Asked once for each form: tiles are many and alike."""
-        key = form.op.name, form.partial, form.overlaps, tuple(form.parts.items())
-        if key not in self.kernels:
+    def _chosen(self, form: Form) -> _Chosen:
+        """Asked once for each form: tiles and rows are many and alike."""
+        key = form.op.name, form.partial, form.overlaps, form.aside, tuple(form.parts.items())
+        if key not in self.chosen:
             able = offers(form, self.hardware)
             allowed = (k for k in able if self.scratch or not k.scratch_bytes(form))
-            self.kernels[key] = next(allowed, None)
-        return self.kernels[key]
+            kernel = next(allowed, None)
+            self.chosen[key] = (
+                _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))
+            )
+        return self.chosen[key]
 
     def _named(self, step: Compute) -> set[str]:
         return {step.out.buffer, *(piece.buffer for piece in step.ins)}
@@ -267,6 +295,12 @@ class Draft:
         shape = (max(size, known),)
         buffer = Buffer(name, "", memory, shape, 8, packed(shape, 8), "scratch")
         self.held[name] = Held(buffer)
+        return name
+
+    def _aside(self, name: str, size: int) -> str:
+        """Anywhere, for one step."""
+        memory, place = self.hardware.activation_memory, packed((size,), 8)
+        self.held[name] = Held(Buffer(name, "", memory, (size,), 8, place, "aside"))
         return name
 
 

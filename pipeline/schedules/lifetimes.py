@@ -42,6 +42,11 @@ def lifetimes(
     return found
 
 
+def numbers(steps: Iterable[Step]) -> int:
+    """How many numbers ``steps`` have."""
+    return sum(numbers(step.body) + 2 if isinstance(step, Loop) else 1 for step in steps)
+
+
 def _walk(steps: Iterable[Step], now: int, held: Mapping[str, Held], found: dict[Key, Life]) -> int:
     """The number of the last step."""
     for step in steps:
@@ -62,7 +67,8 @@ def _walk(steps: Iterable[Step], now: int, held: Mapping[str, Held], found: dict
 def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
     """What the step touches of what is held."""
     if isinstance(step, Compute):
-        yield from ((name, now) for name in step.scratch)
+        for name in step.scratch:
+            yield name, now if held[name].buffer.role == "scratch" else 0
     for piece in touched(step):
         each = held.get(piece.buffer)
         if each is None:

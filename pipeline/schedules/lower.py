@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 from math import prod
 from typing import NamedTuple, Protocol
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.kernels.gap import Gap
 from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
 from pipeline.placement.constants import constants
-from pipeline.placement.place import EFFORT, Placed, load, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Plan, Rows, Step, Track
+from pipeline.placement.fit import first_fit
+from pipeline.placement.place import EFFORT, Placed, forbidden, load, place
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import Life, lifetimes
+from pipeline.schedules.lifetimes import Life, lifetimes, numbers
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -48,6 +53,22 @@ class Laid:
         return self.placed.cells
 
     @property
+    def rows(self) -> int:
+        """Nibbles without scratch."""
+        held = self.draft.held
+        keys = (key for key in self.addresses if held[key[0]].buffer.role != "scratch")
+        return max(self.taken(key).stop for key in keys)
+
+    def taken(self, key: Key) -> range:
+        """The nibbles of a buffer or a row of it."""
+        held, first = self.draft.held[key[0]], self.addresses[key]
+        if not held.rows:
+            return range(first, first + nibbles(held.buffer))
+        size = row_nibbles(held.buffer)
+        first += 0 if isinstance(held.buffer.map, Rows | Blocks) else key[1] * size
+        return range(first, first + size)
+
+    @property
     def bound(self) -> int:
         return self.placed.bound
 
@@ -63,12 +84,42 @@ class Laid:
             strategy,
             (*hardware.memories, *draft.memories),
             (*elsewhere, *held, *fixed),
-            (Track(PROCESSOR, self.body), *(Track(*each) for each in draft.beside.items())),
+            (
+                Track(PROCESSOR, tuple(map(self._turned, self.body))),
+                *(Track(*each) for each in draft.beside.items()),
+            ),
             tuple(buffer.name for buffer in resident),
             draft.home[graph.output],
             notes,
             draft.frames,
         )
+
+    def _turned(self, step: Step) -> Step:
+        """From the last pixel on, where it overwrites an input that it begins above."""
+        key = self._key(step)
+        for under, gap in self._overlaps.get(key, ()):
+            below = self.taken(under)
+            begin = self.taken(key).start - below.start
+            if gap.forwards < begin < len(below) and begin not in gap.at:
+                assert isinstance(step, Compute)
+                columns = range(0, step.out.size[1], step.unit[1])
+                return replace(step, order=tuple((0, x, 0) for x in reversed(columns)))
+        return step
+
+    def _key(self, step: Step) -> Key:
+        """Of what it makes."""
+        if not isinstance(step, Compute) or step.out.buffer not in self.draft.held:
+            return "", 0
+        row = step.out.lo[0]
+        rows = self.draft.held[step.out.buffer].rows
+        return step.out.buffer, row if rows and isinstance(row, int) else 0
+
+    @cached_property
+    def _overlaps(self) -> dict[Key, list[tuple[Key, Gap]]]:
+        found: dict[Key, list[tuple[Key, Gap]]] = {}
+        for over, under, gap in self.draft.overlaps:
+            found.setdefault(over, []).append((under, gap))
+        return found
 
     def _placed(self, held: Held) -> Buffer:
         place = held.buffer.map
@@ -87,31 +138,48 @@ def lay(
     keep_input: bool = False,
     scratch: bool = True,
     effort: int = EFFORT,
+    by_region: bool = False,
 ) -> Laid:
     """``regions`` one after the other.
 
-    Where something may lie over what it is made of, and ends up beside it, its kernel is chosen
-    again, and all placed again: few kernels, and not the fastest, work in place.
+    Where something may lie over what it is made of, kernels have their scratch last, where it is
+    left: then it is known what did end up over it, and few kernels, and not the fastest, work so.
 
     Args:
         keep_input: the input is there until the end.
         scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
+        by_region: regions are placed one after the other.
     """
+    draft = Draft(graph, hardware, scratch, accumulator_bits)
+    parts = [region.steps(draft) for region in regions]
+    ends = list(accumulate(map(numbers, parts)))
+    body = tuple(step for part in parts for step in part)
+    turns = [end for end in ends[:-1] if end] if by_region else None
+    found = _placed(draft, body, keep_input, effort, turns)
+    return settled(found, regions, scratch, keep_input) if draft.overlaps else found
 
-    def laid(apart: frozenset[tuple[Key, Key]]) -> Laid:
-        draft = Draft(graph, hardware, scratch, accumulator_bits, apart=apart)
-        body = tuple(step for region in regions for step in region.steps(draft))
-        return _placed(draft, body, keep_input, effort)
 
-    found, apart = laid(frozenset()), frozenset[tuple[Key, Key]]()
-    while more := _apart(found):
-        apart |= more
-        again = laid(apart)
-        if not scratch and again.cells > found.cells:
-            break
-        found = replace(again, placed=replace(again.placed, bound=found.bound))
-    return found
+def settled(
+    found: Laid, regions: Sequence[Region], scratch: bool, keep_input: bool = False
+) -> Laid:
+    """The same addresses, but for scratch, with kernels for what does lie over what it is made of.
+
+    Args:
+        regions: those that were laid.
+    """
+    graph, hardware, bits = found.draft.graph, found.draft.hardware, found.draft.accumulator_bits
+    apart = found.draft.apart | _apart(found)
+    draft = Draft(graph, hardware, scratch, bits, apart=apart)
+    body = tuple(step for region in regions for step in region.steps(draft))
+    needs = _needs(draft, body, keep_input, draft.graph.output)
+    fixed = {n: found.addresses[key] for key, n in needs.number.items() if key in found.addresses}
+    left = [n for n in range(len(needs.profiles)) if n not in fixed]
+    walls = forbidden(needs.profiles, needs.overlaps)
+    placed = first_fit(needs.profiles, left, walls, fixed)
+    cells = max(at + needs.profiles[n].size for n, at in placed.items())
+    addresses = {key: placed[n] for key, n in needs.number.items()}
+    return Laid(draft, body, Placed((), cells, found.bound), addresses)
 
 
 def laid_at(
@@ -153,21 +221,14 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: st
 
 
 def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
-    """What may share cells, has a slower kernel for it, and does not; with it all of the same
-    tensor, so that one kernel makes all of its rows."""
+    """What may share cells, and does not."""
 
-    def taken(key: Key) -> range:
-        held, first = laid.draft.held[key[0]], laid.addresses[key]
-        if not held.rows:
-            return range(first, first + nibbles(held.buffer))
-        size = row_nibbles(held.buffer)
-        first += 0 if isinstance(held.buffer.map, Rows | Blocks) else key[1] * size
-        return range(first, first + size)
-
-    pairs = [each for each in laid.draft.overlaps if each.over in laid.draft.slowed]
-    both = [(taken(each.over), taken(each.under), each.over[0]) for each in pairs]
-    names = {n for a, b, n in both if a.stop <= b.start or b.stop <= a.start}
-    return frozenset((each.over, each.under) for each in pairs if each.over[0] in names)
+    pairs = ((laid.taken(each.over), laid.taken(each.under), each) for each in laid.draft.overlaps)
+    return frozenset(
+        (each.over, each.under)
+        for over, under, each in pairs
+        if over.stop <= under.start or under.stop <= over.start
+    )
 
 
 class _Needs(NamedTuple):
@@ -179,13 +240,22 @@ class _Needs(NamedTuple):
     overlaps: list[Overlap]
 
 
-def _placed(draft: Draft, body: tuple[Step, ...], keep_input: bool, effort: int) -> Laid:
-    needs = _needs(draft, body, keep_input, draft.graph.output)
-    placed = place(needs.profiles, needs.overlaps, effort)
+def _placed(
+    draft: Draft,
+    body: tuple[Step, ...],
+    keep_input: bool,
+    effort: int,
+    turns: Sequence[int] | None,
+) -> Laid:
+    needs = _needs(draft, body, keep_input, draft.graph.output, but=bool(draft.overlaps))
+    placed = place(needs.profiles, needs.overlaps, effort, turns)
     return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in needs.number.items()})
 
 
-def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _Needs:
+def _needs(
+    draft: Draft, body: Sequence[Step], keep_input: bool, end: str, but: bool = False
+) -> _Needs:
+    """``but``: without scratch."""
     graph, held = draft.graph, draft.held
     given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
     outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
@@ -201,6 +271,8 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
         apart = each.rows and isinstance(each.buffer.map, Rows | Blocks)
         size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
         if each.buffer.role == "scratch":
+            if but:
+                continue
             at[each.keys[0]] = len(parts), 0
             parts.append(_often(round_up(size, align), each.buffer.name, lives))
             offsets.append([0] * len(parts[-1]))
@@ -227,11 +299,14 @@ def _needs(draft: Draft, body: Sequence[Step], keep_input: bool, end: str) -> _N
         Profile(tuple(each), align, tuple(offset))
         for each, align, offset in zip(parts, aligns, offsets, strict=True)
     ]
-    overlaps = [
-        Overlap(at[over], at[under], gap, profiles[at[under][0]].parts[at[under][1]].size)
-        for over, under, gap in draft.overlaps
-        if lives[under].last == lives[over].first
-    ]
+    dying = [each for each in draft.overlaps if lives[each.under].last == lives[each.over].first]
+    times = Counter(each.over for each in dying)
+    overlaps = list[Overlap]()
+    for over, under, gap in dying:
+        above, below = (profiles[n].parts[part].size for n, part in (at[over], at[under]))
+        backwards = times[over] == 1  # two could ask for different orders
+        walls = gap.apart(above, below, backwards) or ((0, 0),)
+        overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
     return _Needs(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
 
 

@@ -6,12 +6,13 @@ reads all that a pixel needs before it writes that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.kernels.gap import Gap
 from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, all_of, needs
@@ -42,7 +43,10 @@ class Resident:
     tensor: str
 
     def steps(self, draft: Draft) -> list[Step]:
-        draft.hold_rows(self.tensor, whole=True)
+        if rows_of(draft.graph, self.tensor) > 1:
+            draft.hold_rows(self.tensor, whole=True)
+        else:
+            draft.hold(self.tensor)
         return []
 
 
@@ -54,7 +58,8 @@ class Streamed:
 
     def steps(self, draft: Draft) -> list[Step]:
         arriving(draft, draft.graph.tensors[self.tensor])
-        draft.hold_rows(self.tensor)
+        hold = draft.hold_rows if rows_of(draft.graph, self.tensor) > 1 else draft.hold
+        hold(self.tensor)
         return []
 
 
@@ -81,23 +86,50 @@ class Rows:
                 draft.hold_rows(op.output, op.output in self.whole, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
-        return [self._step(draft, step) for step in self.order]
+        reads = [_reads(step, draft.graph) for step in self.order]
+        last = {
+            (name, row): number
+            for number, read in enumerate(reads)
+            for name, rows in read.items()
+            if name not in self.whole
+            for row in rows
+        }
+        found = []
+        for number, (step, read) in enumerate(zip(self.order, reads, strict=True)):
+            dying = {
+                name: [row for row in rows if last.get((name, row)) == number]
+                for name, rows in read.items()
+            }
+            found.append(_step(draft, step, dying))
+        return found
 
-    def _step(self, draft: Draft, step: RowStep | Arrive) -> Step:
-        if isinstance(step, Arrive):
-            (source,) = draft.elsewhere.values()
-            box = (Range(step.row, 1), *all_of(source.shape[1:]))
-            return draft.move(source, draft.buffer(draft.home[source.tensor]), box)
-        op = step.op
-        if step.kind == "make":
-            return _made(draft, op, step.row)
-        acc = draft.buffer(f"{op.output}.sums")
-        if step.kind == "open":
-            return draft.clear(op, whole(acc))
-        if step.kind == "add":
-            return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row))
-        out = draft.hold(op.output, over=acc.name)
-        return draft.finish(op, whole(acc), whole(out))
+
+def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int]]) -> Step:
+    """``dying``: rows of its inputs that no other step needs any more."""
+    if isinstance(step, Arrive):
+        (source,) = draft.elsewhere.values()
+        vector = rows_of(draft.graph, source.tensor) == 1
+        box = (Range(step.row, source.shape[0] if vector else 1), *all_of(source.shape[1:]))
+        return draft.move(source, draft.buffer(draft.home[source.tensor]), box)
+    op = step.op
+    if step.kind == "make":
+        return _made(draft, op, step.row, dying)
+    acc = draft.buffer(f"{op.output}.sums")
+    if step.kind == "open":
+        return draft.clear(op, whole(acc))
+    if step.kind == "add":
+        return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row))
+    out = draft.hold(op.output, over=acc.name)
+    return draft.finish(op, whole(acc), whole(out))
+
+
+def _reads(step: RowStep | Arrive, graph: Graph) -> dict[str, range]:
+    """Rows of each input."""
+    if isinstance(step, Arrive) or step.kind in ("open", "close"):
+        return {}
+    if step.kind == "add":
+        return {step.op.inputs[0]: range(step.row, step.row + 1)}
+    return read_by(step.op, graph, step.row)
 
 
 def rows_of(graph: Graph, tensor: str) -> int:
@@ -106,26 +138,56 @@ def rows_of(graph: Graph, tensor: str) -> int:
     return shape[0] if len(shape) == 3 else 1
 
 
-def _made(draft: Draft, op: Operator, row: int) -> Step:
-    out = draft.buffer(draft.home[op.output])
-    image = len(out.shape) == 3
-    box = (Range(row, 1), *all_of(out.shape[1:])) if image else all_of(out.shape)
-    over, made = set[str](), (out.name, row if draft.held[out.name].rows else 0)
-    for name, read in needs(op, draft.graph.tensors, box).items():
-        source = draft.held.get(draft.home[name])
-        gap = draft.gap(op, out, box, name) if source else None
-        first = read[0].low
-        if source is None or gap is None or not isinstance(first, int):
-            continue
-        under = source.keys[first : first + read[0].size] if source.rows else source.keys
+def read_by(op: Operator, graph: Graph, row: int) -> dict[str, range]:
+    """Rows of each input that row ``row`` of the output needs."""
+    found = needs(op, graph.tensors, _row(graph, op, row))
+    rows = {name: _first_axis(found[name]) for name in dict.fromkeys(op.inputs)}
+    return {name: each if len(found[name]) == 3 else range(1) for name, each in rows.items()}
+
+
+def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, Gap]:
+    """For each input over a row of which row ``row`` of the output may lie, if that dies, where; of
+    those only where this saves more than is kept aside."""
+    out, box = draft.buffer(draft.home[op.output]), _row(draft.graph, op, row)
+    found = {}
+    for name in dict.fromkeys(op.inputs):
+        gap = draft.gap(op, out, box, name) if draft.home[name] in draft.held else None
+        if gap is not None and saved(draft.graph, op, name, gap) > 0:
+            found[name] = gap
+    return found
+
+
+def saved(graph: Graph, op: Operator, over: str, gap: Gap) -> int:
+    """Nibbles that a row of the output saves by lying over one of ``over``."""
+    above, below = (
+        graph.tensors[name].size * graph.tensors[name].dtype.bits // 4 // rows_of(graph, name)
+        for name in (op.output, over)
+    )
+    return gap.shared(above, below) - 2 * gap.aside_bytes
+
+
+def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int]]) -> Step:
+    out, over = draft.buffer(draft.home[op.output]), list[str]()
+    for name, gap in over_dying(draft, op, row).items():
+        source = draft.held[draft.home[name]]
+        under = [source.keys[each] for each in dying.get(name, ())]
+        made = out.name, row if draft.held[out.name].rows else 0
         may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
         draft.overlaps += may
-        if may:
-            over.add(name)
-    step = draft.compute(op, out, box, over=over)
-    if draft.slows(step):
-        draft.slowed.add(made)
-    return step
+        over += [name] if may else []
+    return draft.compute(op, out, _row(draft.graph, op, row), over=over, part=f".{row}")
+
+
+def _row(graph: Graph, op: Operator, row: int) -> Box:
+    """Of the output."""
+    shape = graph.tensors[op.output].shape
+    return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
+
+
+def _first_axis(box: Box) -> range:
+    low, size = box[0]
+    assert isinstance(low, int), "rows are numbers here"
+    return range(low, low + size)
 
 
 def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:

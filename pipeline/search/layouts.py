@@ -17,7 +17,7 @@ from pipeline.kernels import Form, Part, block_pixels, offers
 from pipeline.plan.vocabulary import packed
 from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.rows import rows_of
-from pipeline.search.rows import adds_rows
+from pipeline.search.joint.units import adds_rows
 
 Layout = Mapping[str, int]
 """Pixels of a block, by the tensors whose rows lie in blocks."""

@@ -21,8 +21,8 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
+from pipeline.search.joint.segment import all_rows
 from pipeline.search.layouts import in_blocks
-from pipeline.search.rows import on_demand
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from tests.codegen.support import Native, agrees, frames, write
@@ -261,7 +261,7 @@ def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None
     """Kernels made for rows: a pointer to each, to a row of zero points outside of the image."""
     graph, hardware = separable(24), replace(plain("cortex_m"), streams_input=True)
     operators, whole = needed(graph), frozenset([graph.output])
-    order = on_demand(graph, operators, [], graph.output, graph.input)
+    order = all_rows(graph, hardware, operators, streamed=True)
     pixels = in_blocks(graph, operators, hardware, whole)
     regions = [rows.Streamed(graph.input), rows.Rows(order, whole, pixels)]
     plan = lay(regions, graph, hardware).plan("rows")
@@ -273,13 +273,16 @@ def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("scratch", [False, True])
-def test_all_rows_of_an_operator_have_one_function(scratch: bool) -> None:
-    """At the image's edges and inside, in place and apart; sums are opened and ended besides."""
+def test_all_rows_of_an_operator_have_one_function_apart_and_one_over_their_input(
+    scratch: bool,
+) -> None:
+    """At the edges and inside, forwards and backwards; sums are opened and ended besides."""
     graph, hardware = separable(24), plain("cortex_m")
     found = laid(graph, hardware=hardware, scratch=scratch)
     source = generate(graph, found.plan("rows"), hardware, {})["model.c"]
     functions = re.findall(r"^static .*NN_KERNEL void (\w+)\(", source, re.MULTILINE)
-    assert len(functions) == len(graph.operators) + 2
+    over = [name for name in functions if "_over" in name]
+    assert len(over) <= len(graph.operators) >= len(functions) - len(over) - 2
     assert "nn_steps(&nn_tape[0]" in source
 
 

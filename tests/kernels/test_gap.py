@@ -12,6 +12,7 @@ from pipeline.codegen import generate
 from pipeline.errors import PlanError
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, choose
+from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan, packed
 from pipeline.strategies.ordinary import Ordinary
@@ -63,10 +64,8 @@ def overlapping(graph: Graph, gap: int) -> Plan:
 def test_the_gap_is_the_largest(seed: int) -> None:
     graph = drawn(seed)
     form = Form.whole(graph.operators[0], graph)
-    gap = choose(form, host()).overlap(form, graph.input)
-    bytes_ = graph.tensors[graph.output].size
-    if gap is None:
-        gap = -2 * bytes_
+    found = choose(form, host()).overlap(form, graph.input)
+    gap = found.forwards if found else -2 * graph.tensors[graph.output].size
     assert gap % 2 == 0
     verify(overlapping(graph, gap), graph)
     if gap < 2 * graph.tensors[graph.input].size:
@@ -80,31 +79,57 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
     form = Form.whole(graph.operators[0], graph)
     gap = choose(form, host()).overlap(form, graph.input)
     assert gap is not None
-    plan = overlapping(graph, gap)
+    plan = overlapping(graph, gap.forwards)
     frames = np.random.default_rng(seed).integers(-128, 128, (4, *graph.tensors[graph.input].shape))
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, host(), {}))
     assert np.array_equal(native(frames), graph.outputs(frames))
 
 
-@pytest.mark.parametrize("seed", quick(20, range(60)))
-def test_a_row_begins_as_far_into_a_row_that_dies(seed: int) -> None:
-    """As ``drawn``, said of one row by brute force: pixel n stays below what later ones read."""
+@pytest.mark.parametrize("delay", range(3))
+@pytest.mark.parametrize("seed", quick(8, range(40)))
+def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None:
+    """By brute force: wherever a row is written, in either order, nothing is lost exactly where the
+    gap says so."""
     graph = drawn(seed)
     op = graph.operators[0]
-    form = Form.whole(op, graph)
     source, target = (graph.tensors[name] for name in (graph.input, graph.output))
+    form = Form.whole(op, graph)
     made = replace(form.out, extents=(1, *target.shape[1:]), multiples=(True,) * 3)
     row = replace(form, parts={**form.parts, graph.output: made})
-    gap = choose(row, host()).overlap(row, graph.input)
+    under, over = (2 * tensor.shape[1] * tensor.shape[2] for tensor in (source, target))
+    gap = pixel_gap(row, graph.input, delay) or Gap(-over, under)
     window = op.terms(graph.tensors)[0].operands[0].windows[1]
-    limits = [source.shape[1] * source.shape[2]]
-    for column in range(1, target.shape[1]):
-        taps = (column * window.stride + window.offset + t * window.dilation
-                for t in range(window.count))  # fmt: skip
-        inside = [tap for tap in taps if 0 <= tap < source.shape[1]]
-        if inside:
-            limits.append(min(inside) * source.shape[2] - column * target.shape[2])
-    if min(limits) > -target.shape[1] * target.shape[2]:
-        assert gap is not None and gap <= 2 * min(limits)
-    if gap is not None and not any(getattr(op, "padding")):  # noqa: B009
-        assert gap == 2 * min(limits)
+    width, depth, channels = source.shape[1], source.shape[2], target.shape[2]
+    reads = [
+        {column for t in range(window.count)
+         if 0 <= (column := x * window.stride + window.offset + t * window.dilation) < width}
+        for x in range(target.shape[1])
+    ]  # fmt: skip
+
+    def kept(begin: int, order: list[int]) -> bool:
+        """Of bytes: pixel n is written once the inputs of the next ``delay`` ones are read."""
+        for number, x in enumerate(order):
+            later = set[int]().union(*(reads[n] for n in order[number + 1 + delay :]))
+            written = range(begin + x * channels, begin + (x + 1) * channels)
+            if any(cell // depth in later for cell in written if 0 <= cell < width * depth):
+                return False
+        return True
+
+    for begin in range(-over // 2 + 1, under // 2):
+        order = list(range(target.shape[1]))
+        assert kept(begin, order) or 2 * begin > gap.forwards
+        assert kept(begin, order[::-1]) or 2 * begin < gap.backwards
+        if 2 * begin <= gap.forwards:
+            assert kept(begin, order)
+        if 2 * begin >= gap.backwards:
+            assert kept(begin, order[::-1])
+
+
+def test_a_gap_leaves_out_intervals() -> None:
+    gap = Gap(-4, 6, (0,))
+    assert gap.apart(20, 20) == ((-4, 0), (0, 6))
+    assert gap.apart(20, 20, backwards=False) == ((-4, 0), (0, 20))
+    assert Gap(0, 0).apart(8, 8) == ()
+    assert (
+        gap.shared(20, 20) == 20 and Gap(-4).shared(20, 20) == 16 and Gap(-20).shared(20, 20) == 0
+    )

@@ -38,7 +38,7 @@ from pipeline.plan.vocabulary import (
 
 Rng = np.random.Generator
 
-ROLES = ("activation", "accumulator", "constant", "scratch")
+ROLES = ("activation", "accumulator", "constant", "scratch", "aside")
 KINDS = ("ram", "rom", "stream", "block")
 
 
@@ -267,6 +267,7 @@ CHANGES: dict[type, dict[str, Change]] = {
         "partial": either(False, True),
         "scratch": scratch,
         "kernel": either("", "none"),
+        "delay": either(-1, 0, 1, 2),
     },
     Clear: {**STEP, "acc": piece},
     Finish: {**STEP, "acc": piece, "out": piece, "ins": slices, "unit": unit},

@@ -96,6 +96,7 @@ class Deeds:
             self.end(unit, ends, block, sources, frame)
             deed.units.append(unit)
             deed.computed += 0 if step.partial else len(block)
+        deed.units = _later(deed.units, step.delay)
         return deed
 
     def clear(self, step: Clear, env: Env, frame: int) -> Deed:
@@ -309,3 +310,11 @@ def _ending(full: frozenset[tuple[int, int]], op: str) -> Callable[[Atoms], Atom
         return None
 
     return change
+
+
+def _later(units: list[Unit], delay: int) -> list[Unit]:
+    """Each unit's results once the next ``delay`` ones have been read."""
+    reads = [*(Unit(unit.reads, [], unit.taken) for unit in units), *(Unit() for _ in range(delay))]
+    for unit, late in zip(units, reads[delay:], strict=True):
+        late.results = unit.results
+    return reads

@@ -1,7 +1,7 @@
 """``python -m tests.codegen.cortex_m.bench_rows``: what row by row takes on simulated cores, as a
 ratio to whole tensors one after the other; of all networks, or of those that are named.
 
-Rows are made on demand (``search.rows``), one a step, and lie in blocks where that is faster. Ends
+Rows are made on demand (``search.joint``), one a step, and lie in blocks where that is faster. Ends
 with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``; ``--record`` writes it.
 """
 

@@ -5,7 +5,7 @@ One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import weights, window
+from pipeline.codegen.int8 import over, weights, window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import accumulate, depthwise
@@ -19,6 +19,8 @@ def compute(job: Job) -> None:
     assert isinstance(op, Conv2d)
     source = job.tensor(op.inputs[0])
     count, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
+    if kept := over.aside(job):
+        return over.compute(job, about(job, op), kept)
     if depth == 1:
         return depthwise.compute(job)
     piece = job.given(source.name)

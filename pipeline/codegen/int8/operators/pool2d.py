@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import channels, window
+from pipeline.codegen.int8 import channels, over, window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.values import whole
@@ -12,6 +12,8 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Pool2d)
+    if kept := over.aside(job):
+        return over.compute(job, about(job, op), kept)
     source = job.tensor(op.inputs[0])
     given = job.program.box(job.given(source.name))
     inside = (

@@ -14,6 +14,7 @@ from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts, made
 
 
@@ -90,12 +91,12 @@ class RowKernel(Fast):
             return f"{self.name} does not write over {form.op.inputs[0]} as its rows lie"
         return ""
 
-    def overlap(self, form: Form, tensor: str) -> int | None:
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
         """As ``turns`` say: over any of the rows that it reads."""
         if not self.in_place or tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.turns(form)
-        return 2 * turns.latest if turns.latest > -len(turns.written) else None
+        return Gap(2 * turns.latest) if turns.latest > -len(turns.written) else None
 
     def known(self, form: Form) -> tuple[RowLayout, RowLayout]:
         """``rows`` of a form that it takes."""

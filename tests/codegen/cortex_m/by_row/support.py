@@ -10,15 +10,15 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
+from pipeline.search.joint.segment import all_rows
 from pipeline.search.layouts import in_blocks
-from pipeline.search.rows import on_demand
 
 
 def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:
     """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks: those that
     are faster so."""
     operators, whole = needed(graph), frozenset([graph.output])
-    order = on_demand(graph, operators, [graph.input], graph.output)
+    order = all_rows(graph, hardware, operators)
     if pixels is None:
         pixels = in_blocks(graph, operators, hardware, whole)
     regions = [rows.Resident(graph.input), rows.Rows(order, whole, pixels)]

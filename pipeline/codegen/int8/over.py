@@ -1,0 +1,88 @@
+"""A row of an image that is made over a row of its input: what would overwrite an input that is yet
+to be read is kept aside, some pixels, or a channel of the row."""
+
+from __future__ import annotations
+
+from pipeline.codegen.int8 import weights, window
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.kernel import SCRATCH
+from pipeline.codegen.int8.values import Value, whole
+from pipeline.codegen.int8.views import View
+from pipeline.codegen.program import ARENA
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.plan.vocabulary import Affine, Buffer
+
+POOLED = 0
+"""For the outputs of a group: each channel is made of its own."""
+
+
+def aside(job: Job) -> Buffer | None:
+    """What the step keeps there."""
+    buffers = (job.program.plan.buffer[name] for name in job.step.scratch)
+    return next((buffer for buffer in buffers if buffer.role == "aside"), None)
+
+
+def compute(job: Job, about: str, kept: Buffer) -> None:
+    """``kept``: the step's ``aside``."""
+    op, source, target = job.op, job.tensor(job.op.inputs[0]), job.target
+    assert isinstance(op, Conv2d | Pool2d)
+    inside = whole(source.shape[0]), whole(source.shape[1])
+    view = job.view("in", job.given(source.name), ring_axes=2)
+    size, dilation, depth, per_group, read = _shape(job)
+    rows, columns = window.window_axes(job.windowed, inside, size, op.stride, op.padding, dilation)
+    end, maximum = ending(job.program, op), op.combine == "maximum"
+    averages = isinstance(op, AveragePool2d) and end.counted
+    width, backwards = target.shape[1], job.step.order[:1] > job.step.order[-1:]
+    assert isinstance(kept.map, Affine)
+    size_bytes = (whole(kept.shape[0]),)
+    held = View(SCRATCH, ARENA, Value(kept.map.base // 2), (1,), (0,), size_bytes, 8, False)
+    job.program.call(
+        op.name,
+        "int8/over",
+        about,
+        {"in": view, **(read.views if read else {}), "out": job.out(ring_axes=2), SCRATCH: held},
+        {
+            **window.named("y", job.box[0]),
+            **window.named("x", job.box[1]),
+            **window.named("o", job.box[2]),
+            **window.named("inside_y", inside[0]),
+            **window.named("inside_x", inside[1]),
+            "in_y": view.box[0].start,
+            "in_x": view.box[1].start,
+            "in_c": view.box[2].start,
+            "x_first": Value(width - 1 if backwards else 0),
+            "x_step": Value(-1 if backwards else 1),
+            **(read.values if read else {}),
+        },
+        False,
+        "over",
+        any_strides=True,
+        rows=rows,
+        columns=columns,
+        kernel=size,
+        depth=depth,
+        per_group=per_group,
+        weights=read.array if read else None,
+        zero=0 if maximum or averages else source.zero_point,
+        maximum=maximum,
+        opened=source.dtype.minimum if maximum else 0,
+        ending=end,
+        by_channel=job.step.unit[1] > 1 or job.step.unit[2] < target.shape[2],
+        delay=job.step.delay,
+        width=width,
+        pixel_bytes=target.shape[2] * target.dtype.bits // 8,
+    )
+
+
+def _shape(job: Job) -> tuple[tuple[int, int], tuple[int, int], int, int, weights.Weights | None]:
+    """Of the windows: their size and dilation, the input channels that an output adds up, how many
+    outputs have the same, -1: all; and the weights."""
+    op = job.op
+    if isinstance(op, Pool2d):
+        return op.kernel, (1, 1), 1, POOLED, None
+    assert isinstance(op, Conv2d)
+    count, height, width, depth = job.tensor(op.parameters[0]).shape
+    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])))
+    return (height, width), op.dilation, depth, count // op.groups if op.groups > 1 else -1, read

@@ -1,0 +1,86 @@
+"""First fits: profiles one after the other at the lowest address that what is placed leaves them.
+
+Those that end above a limit are served earlier in the next round, at a place of chance ("squeaky
+wheel optimization": Joslin & Clements 1999).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from pipeline.placement.blocks import Profile, round_up
+
+Wall = tuple[int, int, int]
+"""The number of another profile, and the open interval of addresses, counted from its, at which a
+profile would meet it."""
+
+Rank = Callable[[Profile], tuple[int, ...]]
+
+RANKS: tuple[Rank, ...] = (
+    lambda p: (p.first, -p.size),
+    lambda p: (-p.size, p.first),
+    lambda p: (-p.area, p.first),
+)
+
+
+class Fitted(NamedTuple):
+    """The end of the highest profile, and the address of each."""
+
+    top: int
+    addresses: dict[int, int]
+
+
+def first_fit(
+    profiles: Sequence[Profile],
+    served: Sequence[int],
+    walls: Sequence[Sequence[Wall]],
+    fixed: Mapping[int, int],
+) -> dict[int, int]:
+    """Those ``served``, in this order, each at the lowest address that ``walls`` leave it, beside
+    those that are ``fixed``."""
+    addresses = dict(fixed)
+    for n in served:
+        align, base = profiles[n].align, 0
+        taken = [
+            (addresses[m] + low, addresses[m] + high) for m, low, high in walls[n] if m in addresses
+        ]
+        taken.sort()
+        for low, high in taken:
+            if low >= base:
+                break
+            if high > base:
+                base = round_up(high, align)
+        addresses[n] = base
+    return addresses
+
+
+def squeaky(
+    profiles: Sequence[Profile],
+    inner: Sequence[int],
+    walls: Sequence[Sequence[Wall]],
+    fixed: Mapping[int, int],
+    limit: int,
+    rounds: int,
+) -> Fitted:
+    """The lowest top found of ``inner`` beside those that are ``fixed``: within ``limit`` it is low
+    enough. Deterministic."""
+    chance, best = Random(0), None
+    for rank in RANKS:
+        served = sorted(inner, key=lambda n: rank(profiles[n]))
+        for _ in range(rounds):
+            addresses = first_fit(profiles, served, walls, fixed)
+            tops = {n: at + profiles[n].size for n, at in addresses.items()}
+            top = max(tops.values())
+            if best is None or top < best.top:
+                best = Fitted(top, addresses)
+            if best.top <= limit:
+                return best
+            turn = {
+                n: number * chance.random() - 1 if tops[n] > limit else number
+                for number, n in enumerate(served)
+            }
+            served.sort(key=turn.__getitem__)
+    assert best is not None
+    return best

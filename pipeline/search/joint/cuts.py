@@ -1,0 +1,151 @@
+"""Where segments meet: the least peak, then the fewest kernel calls within a limit.
+
+A place between two operators is a frontier: the tensors that are made before and read after it, all
+of them whole there. A segment goes from one frontier to another; a bottleneck path over frontiers
+has the least peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipeline.search.joint.segment import WHOLE, on_demand, peak
+from pipeline.search.joint.units import Units
+
+LEAST = (1, WHOLE)
+"""Rows together that the least peak is tried with."""
+
+FEWEST = (WHOLE, 16, 8, 4, 2, 1)
+"""Those that make few calls, the fewest first."""
+
+
+CLOSE = 8
+"""A segment that is within an eighth of the limit is close to it."""
+
+
+class Piece(NamedTuple):
+    """A segment from one frontier to another, with so many rows of a tensor together."""
+
+    start: int
+    stop: int
+    together: int
+
+
+@dataclass
+class Cuts:
+    """
+    Attributes:
+        frontiers: of each place the tensors that are whole there, the first before all operators.
+    """
+
+    units: Units
+    frontiers: list[tuple[str, ...]] = field(init=False)
+    orders: dict[Piece, list[int]] = field(default_factory=dict)
+    peaks: dict[Piece, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.frontiers = frontiers(self.units)
+        self.cells = [
+            sum(self.units.sizes[block] for block in self.units.held(tensors))
+            for tensors in self.frontiers
+        ]
+
+    def order(self, piece: Piece) -> list[int]:
+        if piece not in self.orders:
+            ends = self.frontiers[piece.start], self.frontiers[piece.stop]
+            self.orders[piece] = on_demand(self.units, *ends, piece.together)
+        return self.orders[piece]
+
+    def peak(self, piece: Piece, limit: int) -> int:
+        """Cells; some number above ``limit`` where that is exceeded."""
+        known = self.peaks.get(piece, 0)
+        if known >= 0 and piece in self.peaks:
+            return known
+        if -known > limit:
+            return -known
+        ends = self.frontiers[piece.start], self.frontiers[piece.stop]
+        found = peak(self.units, self.order(piece), *ends, limit)
+        self.peaks[piece] = found if found <= limit else -found
+        return found
+
+    def least(self) -> tuple[int, list[Piece]]:
+        """The least peak in cells, and the segments that have it: as few as possible."""
+        last = len(self.frontiers) - 1
+        whole = Piece(0, last, 1)
+        limit = self.peak(whole, 1 << 60)
+        best: dict[int, tuple[int, int, list[Piece]]] = {0: (self.cells[0], 0, [])}
+        for stop in range(1, last + 1):
+            if self.cells[stop] > limit:
+                continue
+            for start in sorted(best, key=lambda start: best[start][:2]):
+                worst, number, path = best[start]
+                least = max(worst, self.cells[stop])
+                if stop in best and (least, number + 1) >= best[stop][:2]:
+                    continue
+                for together in LEAST:
+                    most = best[stop][0] if stop in best else limit
+                    piece = Piece(start, stop, together)
+                    found = max(worst, self.peak(piece, most))
+                    if found <= limit and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
+                        best[stop] = found, number + 1, [*path, piece]
+        return best[last][0], best[last][2]
+
+    def roomiest(self, limit: int) -> list[Piece]:
+        """Of the ways within ``limit`` cells that whose segments come near to it least, since what
+        is full is hard to place: rows of each as they are asked for, or layer by layer."""
+        near, last = limit - limit // CLOSE, len(self.frontiers) - 1
+        best: dict[int, tuple[int, int, list[Piece]]] = {0: (0, 0, [])}
+        for stop in range(1, last + 1):
+            if self.cells[stop] > limit:
+                continue
+            for start, (risk, number, path) in list(best.items()):
+                for together in LEAST:
+                    if (risk, number + 1) >= best.get(stop, (limit * last, 0))[:2]:
+                        break
+                    piece = Piece(start, stop, together)
+                    most = self.peak(piece, limit)
+                    way = risk + max(0, most - near), number + 1
+                    if most <= limit and way < best.get(stop, (limit * last, 0))[:2]:
+                        best[stop] = *way, [*path, piece]
+        return best[last][2]
+
+    def fewest(self, limit: int) -> list[Piece] | None:
+        """The segments with the fewest calls, none of which holds more than ``limit`` cells."""
+        best: dict[int, tuple[int, list[Piece]]] = {0: (0, [])}
+        for stop in range(1, len(self.frontiers)):
+            if self.cells[stop] > limit:
+                continue
+            for start, (number, path) in list(best.items()):
+                for together in FEWEST:
+                    piece = Piece(start, stop, together)
+                    if self.peak(piece, limit) > limit:
+                        continue
+                    total = number + calls(self.units, self.order(piece))
+                    if stop not in best or total < best[stop][0]:
+                        best[stop] = total, [*path, piece]
+                    break
+        return best[len(self.frontiers) - 1][1] if len(self.frontiers) - 1 in best else None
+
+
+def frontiers(units: Units) -> list[tuple[str, ...]]:
+    """For each place between operators, and both ends, the tensors that are whole there."""
+    image, operators = units.graph.input, units.operators
+    last = {units.graph.output: len(operators)}
+    for number, op in enumerate(operators):
+        for name in op.inputs:
+            last[name] = max(last.get(name, 0), number)
+    found: list[tuple[str, ...]] = [() if units.streamed else (image,)]
+    made = [image]
+    for number, op in enumerate(operators):
+        made.append(op.output)
+        found.append(tuple(name for name in made if last.get(name, -1) > number))
+    return found
+
+
+def calls(units: Units, order: Sequence[int]) -> int:
+    """Consecutive rows of one operator are one call of its kernel."""
+    names = [getattr(units.units[number].step, "op", None) for number in order]
+    return sum(one is not other for one, other in pairwise(names)) + 1

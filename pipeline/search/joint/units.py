@@ -1,0 +1,169 @@
+"""A network as rows: units that make one row each, from rows.
+
+A unit makes a row, lets one in, or opens, adds to and closes the sums of what adds up all rows of
+its input. What it writes and reads are blocks: rows, or sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.schedules.draft import Draft
+from pipeline.schedules.rows import Arrive, RowStep, over_dying, read_by, rows_of, saved
+
+SUM_NIBBLES = 8
+"""Of an exact accumulator."""
+
+
+class Unit(NamedTuple):
+    """
+    Attributes:
+        reads: blocks, each with the cells that the written one may share with it if it dies, less
+            what is kept aside for that.
+        writes: a block.
+        after: units that have to be done before, in the order in which they are asked for.
+    """
+
+    step: RowStep | Arrive
+    reads: tuple[tuple[int, int], ...]
+    writes: int
+    after: tuple[int, ...]
+
+
+@dataclass
+class Units:
+    """
+    Attributes:
+        operators: those that are needed, in order.
+        streamed: the input arrives row by row; else all of it is there from the start.
+        blocks: of each tensor its rows' blocks, in order; ``sizes``: cells (nibbles) of each.
+        makers: of each block the unit that completes it; none for the input that is there.
+        needed: blocks that the output depends on.
+    """
+
+    graph: Graph
+    operators: Sequence[Operator]
+    streamed: bool
+    units: list[Unit] = field(default_factory=list)
+    blocks: dict[str, range] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+    makers: dict[int, int] = field(default_factory=dict)
+    needed: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool
+    ) -> Units:
+        found = cls(graph, operators, streamed)
+        found._add_blocks(graph.input)
+        if streamed:
+            for row, block in enumerate(found.blocks[graph.input]):
+                before = (found.makers[block - 1],) if row else ()
+                found._add(Unit(Arrive(row), (), block, before))
+        draft = Draft(graph, hardware, scratch=False)
+        for name in (graph.input, *(op.output for op in operators)):
+            hold = draft.hold_rows if rows_of(graph, name) > 1 else draft.hold
+            hold(name)
+        for op in operators:
+            found._add_blocks(op.output)
+            if adds_rows(op, graph):
+                found._sums(op)
+            else:
+                found._rows(op, draft)
+        found._trace()
+        return found
+
+    def held(self, tensors: Iterable[str]) -> list[int]:
+        """Blocks of ``tensors`` that are there when these are whole: rows that are needed, and all
+        of an input that is there from the start."""
+        return [
+            block
+            for name in tensors
+            for block in self.blocks[name]
+            if block in self.needed or block not in self.makers
+        ]
+
+    def beside(self, unit: int, together: int) -> Sequence[int]:
+        """The units that make, or let in, ``together`` rows of one tensor, ``unit`` among them, as
+        far as they are needed."""
+        step = self.units[unit].step
+        if isinstance(step, RowStep) and step.kind != "make":
+            return (unit,)
+        tensor = self.graph.input if isinstance(step, Arrive) else step.op.output
+        first = step.row - step.row % together
+        rows = self.blocks[tensor][first : first + together]
+        return [self.makers[block] for block in rows if block in self.needed]
+
+    def _add_blocks(self, tensor: str) -> None:
+        of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
+        first = len(self.sizes)
+        self.sizes += [of.size * of.dtype.bits // 4 // count] * count
+        self.blocks[tensor] = range(first, first + count)
+
+    def _add(self, unit: Unit) -> int:
+        self.units.append(unit)
+        self.makers[unit.writes] = len(self.units) - 1
+        return len(self.units) - 1
+
+    def _rows(self, op: Operator, draft: Draft) -> None:
+        shares = self._shares(op, draft)
+        for row, block in enumerate(self.blocks[op.output]):
+            read = read_by(op, self.graph, row)
+            reads = [
+                (self.blocks[name][at], shares[name]) for name, rows in read.items() for at in rows
+            ]
+            self._add(Unit(RowStep("make", op, row), tuple(reads), block, self._makers(reads)))
+
+    def _sums(self, op: Operator) -> None:
+        sums, (block,) = len(self.sizes), self.blocks[op.output]
+        self.sizes.append(SUM_NIBBLES * prod(self.graph.tensors[op.output].shape))
+        rows = [((each, 0),) for each in self.blocks[op.inputs[0]]]
+        last = self._add(Unit(RowStep("open", op), (), sums, self._makers(rows[0])))
+        adds = [last]
+        for row, read in enumerate(rows):
+            after = (*self._makers(read), last)
+            last = self._add(Unit(RowStep("add", op, row), read, sums, after))
+            adds.append(last)
+        over = self.sizes[block]
+        self._add(Unit(RowStep("close", op), ((sums, over),), block, tuple(adds)))
+
+    def _shares(self, op: Operator, draft: Draft) -> dict[str, int]:
+        """Cells that a row of the output saves by lying over a row of each input that dies; the
+        same for all rows."""
+        middle = len(self.blocks[op.output]) // 2
+        gaps = over_dying(draft, op, middle)
+        shares = {name: saved(self.graph, op, name, gap) for name, gap in gaps.items()}
+        return dict.fromkeys(op.inputs, 0) | shares
+
+    def _makers(self, reads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+        return tuple(self.makers[block] for block, _ in reads if block in self.makers)
+
+    def _trace(self) -> None:
+        """What nobody needs is not made."""
+        pending = [self.makers[block] for block in self.blocks[self.graph.output]]
+        seen = set(pending)
+        while pending:
+            unit = self.units[pending.pop()]
+            self.needed |= {unit.writes, *(block for block, _ in unit.reads)}
+            pending += (new := [each for each in unit.after if each not in seen])
+            seen.update(new)
+
+
+def adds_rows(op: Operator, graph: Graph) -> bool:
+    """It adds up all rows of its one input, of which there are several."""
+    height = rows_of(graph, op.inputs[0])
+    operand = next(o for o in op.reads(graph.tensors) if o.tensor == op.inputs[0])
+    return (
+        op.combine == "add"
+        and len(op.inputs) == 1
+        and height > 1
+        and rows_of(graph, op.output) == 1
+        and operand.windows[0].count >= height
+        and operand.windows[0].offset == 0
+    )

@@ -1,0 +1,102 @@
+"""The joint schedule: peaks that have to hold, exact results, never more than another strategy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.plan.cost import Cost, cost
+from pipeline.plan.fit import roomy
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.plan.well_formed import statements
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.int8.support import Native, frames, host
+from tests.graphs import random_graph
+from tests.strategies import nets
+from tests.strategies.test_ordinary import BOARD
+from tests.tiers import quick
+
+
+def proved(graph: Graph, streamed: bool) -> tuple[Plan, Cost]:
+    """The plan and its cost, after it has been verified and run on a random frame."""
+    plan = roomy(Joint().plan(graph, replace(BOARD, streams_input=streamed)))
+    report = verify(plan, graph)
+    assert not report.recomputed
+    given = frames(graph, 3)[2:]
+    assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
+    return plan, cost(plan, graph, BOARD, report)
+
+
+TABLE = [
+    (nets.ds_cnn((64,) * 5), False, 3_708),
+    (nets.ds_cnn((64,) * 5), True, 3_400),
+]
+
+
+@pytest.mark.parametrize(("graph", "streamed", "most"), TABLE, ids=lambda each: str(each)[:12])
+def test_peaks_hold(graph: Graph, streamed: bool, most: int) -> None:
+    _, found = proved(graph, streamed)
+    assert found.pmu_bytes <= most
+
+
+SLOW = [
+    ("res15", nets.res15, False, 30_400),
+    ("res15", nets.res15, True, 30_400),
+    ("micronet_kws_l", nets.micronet_kws_l, False, 27_800),
+    ("micronet_kws_l", nets.micronet_kws_l, True, 27_500),
+    ("mobilenet_v2_160", lambda: nets.mobilenet_v2(160, 2), False, 104_300),
+    ("mobilenet_v2_160", lambda: nets.mobilenet_v2(160, 2), True, 70_900),
+    ("mobilenet_v2_224", lambda: nets.mobilenet_v2(224), False, 189_000),
+]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("name", "graph", "streamed", "most"), SLOW)
+def test_peaks_of_large_networks_hold(name: str, graph: object, streamed: bool, most: int) -> None:
+    assert callable(graph), name
+    network = graph()
+    plan = roomy(Joint().plan(network, replace(BOARD, streams_input=streamed)))
+    assert cost(plan, network, BOARD, verify(plan, network)).pmu_bytes <= most
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
+@pytest.mark.parametrize("seed", quick(8, range(40)))
+def test_random_networks_run_exactly_as_c(seed: int, streamed: bool, tmp_path: Path) -> None:
+    graph = random_graph(seed)
+    plan, _ = proved(graph, streamed)
+    hardware = replace(host(), streams_input=streamed)
+    native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
+    given = frames(graph, 3, seed)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize("seed", quick(10, range(60)))
+def test_never_more_than_ordinary(seed: int) -> None:
+    graph = random_graph(seed)
+    _, found = proved(graph, False)
+    ordinary = Ordinary().plan(graph, BOARD)
+    assert found.pmu_bytes <= cost(ordinary, graph, BOARD).pmu_bytes
+
+
+def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:
+    """All ways to overwrite an input are used."""
+    ways = set()
+    for seed in (1, 3, 5, 7):
+        plan, _ = proved(random_graph(seed), False)
+        for step in statements(plan):
+            if isinstance(step, Compute) and any("aside" in name for name in step.scratch):
+                ways.add((step.delay > 0, bool(step.order), step.unit[1] > 1))
+    assert {(False, False, False), (False, True, False), (False, False, True)} <= ways
+
+
+def test_equal_plans_each_time() -> None:
+    graph = random_graph(4)
+    assert Joint().plan(graph, BOARD) == Joint().plan(graph, BOARD)
