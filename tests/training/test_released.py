@@ -25,7 +25,7 @@ from tests.tiers import quick
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist}
-LEAST = {"mnist_2kb-mnist": 0.9915}
+LEAST = {"mnist_2kb-mnist": 0.9915, "record_mnist-mnist": 0.9929}
 
 
 def trained(model: Mnist2kb) -> QuantizedNetwork:
@@ -59,7 +59,7 @@ def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_few_kilobytes_with_provenance(name: str) -> None:
-    assert (FOLDER / f"{name}.npz").stat().st_size < 10_000
+    assert (FOLDER / f"{name}.npz").stat().st_size < 20_000
     told = provenance(name)
     assert {"command", "commit", "seed", "threads", "train", "wall_seconds"} <= told.keys()
     assert Path(f"conf/train/{told['train']['name']}.yaml").is_file()

@@ -308,15 +308,15 @@ def _divided(kernel: WindowKernel) -> int:
     0 where pixels do not lie side by side."""
     spec = kernel.window
     row = spec.depth * spec.kernel[1]
-    if spec.combine != "mac" or spec.depth % 2 or not _side_by_side(kernel):
+    if spec.combine != "mac" or spec.depth % 2 or kernel.in_kind != "affine":
+        return 0
+    if not _side_by_side(kernel):
         return 0
     return max((n for n in range(2, MOST_AT_ONCE + 1, 2) if row % n == 0), default=0)
 
 
 def _side_by_side(kernel: WindowKernel) -> bool:
-    first = kernel.calls[0]
-    beside = first.column == kernel.window.depth and kernel.window.dilation[1] == 1
-    return beside and kernel.in_kind == "affine" and not kernel.varies
+    return kernel.in_rows and kernel.window.dilation[1] == 1 and not kernel.varies
 
 
 def _as_code(kernel: WindowKernel) -> bool:

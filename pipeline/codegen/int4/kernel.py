@@ -73,6 +73,7 @@ class WindowKernel:
     C on the stack, where the build counts them (``stack_bound_bytes``).
 
     Attributes:
+        in_rows: of every input the pixels of a row lie side by side.
         of: how many weights the whole window has, where this computes a part of its channels; the
             results of a part go to bytes that the caller has.
     """
@@ -85,6 +86,7 @@ class WindowKernel:
     calls: list[Use] = field(default_factory=list)
     in_addresses: set[int] = field(default_factory=set)
     out_addresses: set[int] = field(default_factory=set)
+    in_rows: bool = True
     of: int = 0
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
-from pipeline.plan.vocabulary import Compute
+from pipeline.plan.vocabulary import Affine, Buffer, Compute
 
 
 def add_step(program: Program, window: Window, step: Compute) -> None:
@@ -33,6 +33,7 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
     lines = _lines(window, order, in_view, out_view, window.padded)
     use = Use(windows.add_lines(lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
+    kernel.in_rows &= _in_rows(in_buffer, in_view)
     for y, x in order:
         kernel.out_addresses.add(windows.tables.address(out_view, y, x))
     for y, x in _inputs(window, order):
@@ -94,6 +95,17 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     of_op = [other for other in windows.kernels.values() if other.window.op.name == name]
     codes = [_alone(other, windows) for other in of_op or [kernel]]
     return all(assembly is not None and assembly.code for assembly in codes)
+
+
+def _in_rows(buffer: Buffer, view: View) -> bool:
+    """Whether the pixels of each row lie side by side; rows may lie in a ring."""
+    pixel = grid(buffer.shape)[2] * buffer.nibbles
+    if view.kind == "affine":
+        return view.column == pixel
+    place = buffer.map
+    if not isinstance(place, Affine) or len(place.strides) != 3 or any(place.wrap[1:]):
+        return False
+    return place.strides[1:] == (pixel, buffer.nibbles)
 
 
 def _check(program: Program, op: Operator, step: Compute) -> None:
