@@ -59,6 +59,7 @@ def test_files_are_those_of_the_contract_and_byte_stable(
         "graph.json",
         "graph.npz",
         "float_labels.npz",
+        "passes.json",
     }
     assert first["pruned.npz"] == first["weights.npz"]
     assert first == run(tmp_path / "b", params(), monkeypatch)

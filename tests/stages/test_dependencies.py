@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.home import ROOT, STAGES
+from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import deps
 from pipeline.runner.closure import closure
 from pipeline.runner.options import CODE_GROUPS
@@ -65,10 +65,10 @@ def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
     ],
 )
 def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: str) -> None:
-    result = small.run(f"strategy={strategy}")
+    result = small.run(f"strategy={strategy}", "package=cmake")
     folder = Path(result["run_dir"])
     lock = yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
-    for stage in STAGES:
+    for stage in (*STAGES, PACKAGE):
         listed = [dep["path"] for dep in lock[stage]["deps"]]
         found = recorded(small, folder, stage)
         code = [f for f in found["imported"] if f.startswith(("pipeline/", "stages/"))]
