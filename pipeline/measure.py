@@ -221,8 +221,8 @@ def on_board(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
 def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
     """``layers``: of the median inference {layer, macs, cycles, cycles_per_mac} each.
 
-    The cycles add up to ``cycles``. What multiplies nothing (pooling, permutations of data at run
-    time, what lies between the layers) has no ``cycles_per_mac``.
+    The cycles, modelled where those are, add up to ``cycles``. What multiplies nothing (pooling,
+    permutations of data at run time, what lies between the layers) has no ``cycles_per_mac``.
     """
     if "layer_cycles" not in device:
         return {}

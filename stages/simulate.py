@@ -15,13 +15,15 @@ def main() -> None:
     cfg = config.load()
     size = artifacts.read_json(Path("size.json"))
     data = artifacts.read_npz(Path("data/dataset.npz"))
-    frames = test_frames(Graph.load(Path()), data, cfg["target"])
+    graph = Graph.load(Path())
+    frames = test_frames(graph, data, cfg["target"])
     report, arrays = device.measure(
         cfg["target"],
         Path("build"),
         size,
         board.hardware(cfg["hardware"]),
         np.ascontiguousarray(frames).view(np.uint8),
+        [op.name for op in graph.operators],
     )
     artifacts.write_npz(Path("outputs.npz"), arrays)
     artifacts.write_json(Path("device.json"), report)

@@ -8,10 +8,11 @@
  * accesses across words add; misses are reads that no cache holds: of flash for an instruction where
  * a branch went, for one that follows, and for data; rom and ram: of memory outside of the chip. A cache has
  * lines of several reads, each of them there or not, in sets of which each gives up the line unused for
- * longest. Without lines every read is a miss.
+ * longest. Without lines every read is a miss. After these, in the same line, the same ten for each function
+ * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending.
  *
  * Options, numbers: flash_start flash_bytes rom_start ram_start outside_bytes read_log2 line_log2
- * instruction_lines instruction_ways data_lines data_ways unified; out=FILE.
+ * instruction_lines instruction_ways data_lines data_ways unified; out=FILE, functions=FILE.
  * pipeline/targets/qemu_cycles.py compiles it and makes cycles of the counts. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #define BEGIN_HINT 0xBF70
 #define END_HINT 0xBF80
 #define MOST_LINES 1024
+#define MOST_FUNCTIONS 4096
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
@@ -41,10 +43,15 @@ typedef struct {
     uint32_t count, ways, clock; /* ways: lines of a set */
 } cache_t;
 
-/* A block of instructions that QEMU translates at once. */
+/* A block of instructions that QEMU translates at once; function: the number of the one it is in. */
 typedef struct {
-    uint32_t start, end, instructions, cycles, paired;
+    uint32_t start, end, instructions, cycles, paired, function;
 } block_t;
+
+typedef struct {
+    uint32_t start, end;
+    counts_t counts;
+} function_t;
 
 /* A hint, and how much of its block comes before it. */
 typedef struct {
@@ -58,7 +65,9 @@ static struct {
     uint32_t flash_start, flash_bytes, rom_start, ram_start, outside_bytes;
     uint32_t read_log2, line_log2, unified;
 } options = {.read_log2 = 3, .line_log2 = 5};
-static counts_t counts, begun;
+static counts_t counts, begun, since; /* since: when the function that runs was entered */
+static function_t functions[MOST_FUNCTIONS + 1]; /* the one behind the last: none of them */
+static uint32_t function_count, running;
 static cache_t instruction_cache, data_cache;
 static uint32_t expected; /* where execution goes on without a branch */
 
@@ -86,9 +95,43 @@ static bool misses(cache_t *cache, uint32_t address) {
     return true;
 }
 
+static counts_t apart(const counts_t *after, const counts_t *before) {
+    return (counts_t){
+        after->instructions - before->instructions, after->cycles - before->cycles,
+        after->paired - before->paired,             after->taken - before->taken,
+        after->unaligned - before->unaligned,       after->jump_misses - before->jump_misses,
+        after->next_misses - before->next_misses,   after->data_misses - before->data_misses,
+        after->rom_misses - before->rom_misses,     after->ram_misses - before->ram_misses,
+    };
+}
+
+/* All that was counted since then is the running function's. */
+static void leave(const counts_t *now) {
+    const counts_t more = apart(now, &since);
+    counts_t *sum = &functions[running].counts;
+    sum->instructions += more.instructions, sum->cycles += more.cycles, sum->paired += more.paired;
+    sum->taken += more.taken, sum->unaligned += more.unaligned;
+    sum->jump_misses += more.jump_misses, sum->next_misses += more.next_misses;
+    sum->data_misses += more.data_misses, sum->rom_misses += more.rom_misses;
+    sum->ram_misses += more.ram_misses;
+    since = *now;
+}
+
+static void print(const counts_t *of, const char *before) {
+    fprintf(options.out,
+            "%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+            " %" PRIu64 " %" PRIu64,
+            before, of->instructions, of->cycles, of->paired, of->taken, of->unaligned, of->jump_misses,
+            of->next_misses, of->data_misses, of->rom_misses, of->ram_misses);
+}
+
 static void executed(unsigned cpu, void *data) {
     const block_t *block = data;
     (void)cpu;
+    if (block->function != running) {
+        leave(&counts);
+        running = block->function;
+    }
     counts.instructions += block->instructions;
     counts.cycles += block->cycles;
     counts.paired += block->paired;
@@ -135,18 +178,17 @@ static void marked(unsigned cpu, void *data) {
     now.cycles -= mark->block->cycles - mark->cycles;
     now.paired -= mark->block->paired - mark->paired;
     if (mark->begins) {
-        begun = now;
+        begun = since = now;
+        for (uint32_t n = 0; n <= function_count; n++) {
+            functions[n].counts = (counts_t){0};
+        }
         return;
     }
-    const uint64_t counted[] = {
-        now.instructions - begun.instructions, now.cycles - begun.cycles,
-        now.paired - begun.paired,             now.taken - begun.taken,
-        now.unaligned - begun.unaligned,       now.jump_misses - begun.jump_misses,
-        now.next_misses - begun.next_misses,   now.data_misses - begun.data_misses,
-        now.rom_misses - begun.rom_misses,     now.ram_misses - begun.ram_misses,
-    };
-    for (size_t n = 0; n < sizeof counted / sizeof counted[0]; n++) {
-        fprintf(options.out, "%s%" PRIu64, n ? " " : "", counted[n]);
+    leave(&now);
+    const counts_t whole = apart(&now, &begun);
+    print(&whole, "");
+    for (uint32_t n = 0; n < function_count; n++) {
+        print(&functions[n].counts, " ");
     }
     fputc('\n', options.out);
 }
@@ -160,11 +202,37 @@ static void *made(size_t bytes) {
     return place;
 }
 
+/* The number of the function at an address; that of none where there is none. */
+static uint32_t function_at(uint32_t address) {
+    uint32_t low = 0, high = function_count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (functions[middle].end <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < function_count && functions[low].start <= address ? low : function_count;
+}
+
+static bool read_functions(const char *path) {
+    FILE *file = fopen(path, "r");
+    while (file && function_count < MOST_FUNCTIONS &&
+           fscanf(file, "%" SCNx32 " %" SCNx32, &functions[function_count].start,
+                  &functions[function_count].end) == 2) {
+        function_count++;
+    }
+    running = function_count;
+    return file && fclose(file) == 0;
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     block_t *block = made(sizeof *block);
     timing_t before = timing_plain(TIMING_DATA, 0);
     (void)id;
     block->start = block->end = (uint32_t)qemu_plugin_tb_vaddr(tb);
+    block->function = function_at(block->start);
     for (size_t n = 0; n < qemu_plugin_tb_n_insns(tb); n++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, n);
         uint16_t halves[2] = {0, 0};
@@ -220,6 +288,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         const char *equals = strchr(words[n], '=');
         if (strncmp(words[n], "out=", 4) == 0) {
             options.out = fopen(words[n] + 4, "w");
+        }
+        if (strncmp(words[n], "functions=", 10) == 0 && !read_functions(words[n] + 10)) {
+            return -1;
         }
         for (size_t k = 0; equals && k < sizeof known / sizeof known[0]; k++) {
             if (strncmp(words[n], known[k].name, strlen(known[k].name)) == 0 &&

@@ -199,6 +199,7 @@ def _judged(
         ram_objects=ram,
         flash_objects={s.name: s.bytes for s in in_flash if s.is_object},
         functions={s.name: s.bytes for s in in_flash if not s.is_object},
+        code={s.name: (s.address, s.bytes) for s in in_flash if not s.is_object},
         sections=sections | {"stack": (0, stack_bytes)},
         outside=_outside(program, hardware),
     )  # fmt: skip

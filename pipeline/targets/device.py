@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import flash, host, native, qemu, simavr
+from pipeline.targets.layers import of_functions
 from pipeline.targets.runs import Images, Runs, uncounted
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
@@ -29,6 +30,7 @@ def measure(
     size: Mapping[str, Any],
     hardware: Hardware,
     images: Images,
+    layers: Sequence[str] = (),
 ) -> tuple[dict[str, Any], Arrays]:
     """The contents of ``device.json`` and ``outputs.npz``.
 
@@ -39,6 +41,7 @@ def measure(
         size: of ``size.json``.
         images: the whole test set, (n, h, w, c) uint8: the native program runs all of it, the
             device the first ``target.images``.
+        layers: what the network's are called, in order.
     """
     asked = int(target["images"])
     if asked < 0:
@@ -57,9 +60,9 @@ def measure(
         "compute_cycles": _spread(runs.compute_cycles),
         "instructions": _spread(runs.instructions),
         "invoke_cycles": _spread(runs.invoke_cycles),
-        "modelled_cycles": runs.modelled_cycles,
+        "modelled_cycles": _modelled(runs),
         "arena_touched_bytes": runs.arena_touched_bytes,
-        "layer_cycles": _by_layer(runs),
+        "layer_cycles": _by_layer(runs, layers),
         "host": {"images": len(images)},
         "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
     }
@@ -114,9 +117,18 @@ def _median(cycles: npt.NDArray[np.int64]) -> int:
     return int(np.argsort(cycles, kind="stable")[(len(cycles) - 1) // 2])
 
 
-def _by_layer(runs: Runs) -> list[tuple[str, int]] | None:
+def _modelled(runs: Runs) -> dict[str, Any] | None:
+    """Without the cycles of single functions, which those of the layers say."""
+    found = runs.modelled_cycles
+    return found and {name: value for name, value in found.items() if name != "functions"}
+
+
+def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None:
     """Cycles of each layer in the inference whose compute cycles are the median, which they add up
     to, in the order they are computed; None where no target looks at layers."""
+    modelled = runs.modelled_cycles or {}
+    if "functions" in modelled:
+        return of_functions(modelled["functions"], modelled["median"], layers) or None
     if not runs.layers or not len(runs.layer_cycles):
         return None
     cycles = runs.layer_cycles[_median(runs.compute_cycles)].tolist()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 
 REST = "rest"
@@ -53,3 +54,33 @@ class Layers:
         found[0] += feed
         found[-1] += invoke - sum(steps)
         return found
+
+
+INVOKE = "invoke"
+"""The end of nn_invoke's name, behind the prefix that all names have."""
+
+
+def of_functions(
+    functions: Mapping[str, int], whole: int, names: Sequence[str]
+) -> list[tuple[str, int]]:
+    """(layer, cycles) of one inference that took ``whole`` cycles, ``REST`` the last: what no
+    function is for alone, such as nn_invoke and what layers share. None where the compiler has left
+    no function of any layer.
+
+    Args:
+        functions: the cycles of each, without what it called; those of a layer are called as it
+            is, and maybe more behind.
+        names: of the layers, in order.
+    """
+    prefixes = [name.removesuffix(INVOKE) for name in functions if name.endswith(f"_{INVOKE}")]
+    prefix = min(prefixes, key=len, default="")
+    layers = {f"{prefix}{identifier(name)}": name for name in names}
+    found = dict.fromkeys(names, 0)
+    for function, cycles in functions.items():
+        owners = [each for each in layers if f"{function}_".startswith(f"{each}_")]
+        if prefix and owners:
+            found[layers[max(owners, key=len)]] += cycles
+    rest = whole - sum(found.values())
+    if rest == whole:
+        return []
+    return [(name, cycles) for name, cycles in found.items() if cycles] + [(REST, rest)]

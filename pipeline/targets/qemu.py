@@ -39,6 +39,7 @@ class Core:
         self.elf = (build / "firmware.elf").resolve()
         self.hardware = hardware
         self.sections: Mapping[str, Any] = size["sections"]
+        self.code: qemu_cycles.Functions = {n: tuple(at) for n, at in size["code"].items()}
 
     def exchange(
         self, stream: bytes, more: Sequence[str] = ()
@@ -118,8 +119,9 @@ def _modelled(core: Core, who: Identity, loaded: bytes, images: Images) -> dict[
         return None
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         plugin, out = qemu_cycles.compile_plugin(Path(name), core.hardware), Path(name) / "counts"
-        _infer(core, who, loaded, images, qemu_cycles.options(plugin, out, core.hardware))
-        return qemu_cycles.cycles(out.read_text(), core.hardware)
+        more = qemu_cycles.options(plugin, out, core.hardware, core.code)
+        _infer(core, who, loaded, images, more)
+        return qemu_cycles.cycles(out.read_text(), core.hardware, core.code)
 
 
 def _infer(

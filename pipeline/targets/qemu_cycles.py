@@ -21,6 +21,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming, Hardware
 from pipeline.targets import machines, tools
+from pipeline.targets.elf import AVR_DATA_ADDRESS
 from pipeline.targets.harness import FIRMWARE
 
 SIMULATORS = FIRMWARE / "simulators"
@@ -107,11 +108,28 @@ def compile_plugin(folder: Path, hardware: Hardware) -> Path:
     return folder / "cycles.so"
 
 
-def options(plugin: Path, out: Path, hardware: Hardware) -> Sequence[str]:
-    """QEMU's, to count into the file ``out``."""
+Functions = Mapping[str, tuple[int, int]]
+"""Where each lies: its start and its bytes."""
+
+
+def ordered(functions: Functions) -> list[str]:
+    """By address, which the plugin wants; of those at one place one."""
+    names = {place: name for name, place in functions.items() if place[1]}
+    return [names[place] for place in sorted(names)]
+
+
+def options(
+    plugin: Path, out: Path, hardware: Hardware, functions: Functions | None = None
+) -> Sequence[str]:
+    """QEMU's, to count into the file ``out``, of each of ``functions``, too."""
     flash, machine = hardware.flash_timing, machines.machine(hardware)
+    known, table = functions or {}, out.with_suffix(".functions")
+    origin = machine.flash_start - machine.flash_start % AVR_DATA_ADDRESS  # elf.read leaves it out
+    places = [known[name] for name in ordered(known)]
+    table.write_text("".join(f"{origin + at:x} {origin + at + size:x}\n" for at, size in places))
     values = {
         "out": out,
+        "functions": table,
         "flash_start": machine.flash_start,
         "flash_bytes": hardware.flash_bytes,
         "rom_start": machine.outside_start,
@@ -131,23 +149,31 @@ def options(plugin: Path, out: Path, hardware: Hardware) -> Sequence[str]:
     ]
 
 
-def cycles(text: str, hardware: Hardware) -> dict[str, Any]:
+def cycles(text: str, hardware: Hardware, functions: Functions | None = None) -> dict[str, Any]:
     """Of the median inference: ``median``, and the band ``low`` to ``high``; the exact number of
     ``instructions``; where this core with this flash was compared with measurements, ``error_pct``
-    and ``evidence``.
+    and ``evidence``; ``functions``, the cycles of each that took any, without what it called.
 
     Args:
         text: what the plugin wrote, a line for each inference.
+        functions: those that it was told of.
     """
+    names, width = ordered(functions or {}), len(COUNTS)
     rows = [[int(word) for word in line.split()] for line in text.splitlines()]
-    if not rows or any(len(row) != len(COUNTS) for row in rows):
+    if not rows or any(len(row) != width * (1 + len(names)) for row in rows):
         raise ThimbleError("the cycle model counted nothing: run stages generate and build again")
-    counts = dict(zip(COUNTS, np.array(rows, np.int64).T, strict=True))
+    every = np.array(rows, np.int64).reshape(len(rows), -1, width)
+    counts = dict(zip(COUNTS, every[:, 0].T, strict=True))
     core = CORES[hardware.cpu]
     found: dict[str, Any] = {
         name: _middle(_cycles(counts, core, hardware, number)) for number, name in enumerate(BAND)
     }
     found["instructions"] = _middle(counts["instructions"])
+    whole = _cycles(counts, core, hardware, BAND.index("median"))
+    chosen = every[int(np.argsort(whole, kind="stable")[(len(whole) - 1) // 2]), 1:]
+    each = _cycles(dict(zip(COUNTS, chosen.T, strict=True)), core, hardware, BAND.index("median"))
+    if took := {name: round(float(n)) for name, n in zip(names, each, strict=True) if n}:
+        found["functions"] = took
     for known in VALIDATED:
         if (known.cpu, known.flash, "flash") == (
             hardware.cpu, hardware.flash_timing, hardware.weights_in

@@ -47,6 +47,7 @@ class Size:
         sram_bytes: statics and stack bound.
         ram_objects, flash_objects, functions: bytes by symbol.
         sections: start and bytes by name, in the chip's own addresses; of ``PLACES`` too.
+        code: start and bytes of each function, where a simulator asks for them.
         outside: bytes used and available by memory outside of the chip, where any is used.
         steps: of ``steps.json``, empty for sources that say nothing of it.
         where, resource, needed_bytes, available_bytes, advice: as of plan.fit.Fit; empty
@@ -66,6 +67,7 @@ class Size:
     flash_objects: dict[str, int]
     functions: dict[str, int]
     sections: dict[str, tuple[int, int]]
+    code: dict[str, tuple[int, int]] = field(default_factory=dict)
     outside: dict[str, tuple[int, int]] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     where: str = ""

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import device, simavr, toolchain
-from pipeline.targets.layers import REST, Layers
+from pipeline.targets.layers import REST, Layers, of_functions
 from pipeline.targets.runs import Runs
 from tests.targets.conftest import generate, model, needs_avr
 
@@ -41,8 +42,8 @@ def test_the_figures_are_of_the_median_image() -> None:
     cycles = np.array([50, 90, 70, 60])
     by_layer = np.stack([cycles - 20, np.full(4, 20)], axis=1)
     runs = Runs(np.zeros((4, 3)), cycles, cycles, ("a", REST), by_layer)
-    assert device._by_layer(runs) == [("a", 40), (REST, 20)]
-    assert device._by_layer(Runs(np.zeros((4, 3)), cycles, cycles)) is None
+    assert device._by_layer(runs, ()) == [("a", 40), (REST, 20)]
+    assert device._by_layer(Runs(np.zeros((4, 3)), cycles, cycles), ()) is None
 
 
 WORK = """
@@ -72,3 +73,18 @@ def test_the_chip_sees_each_call_of_nn_invoke(tmp_path: Path, arduino: Hardware)
     assert set(runs.layer_cycles[:, 1]) == {2 * one}
     assert 3 * 200 + 2 * leaf + 4 < runs.layer_cycles[0, 2] <= 3 * 200 + 2 * leaf + 4 + 2 * 4
     assert (runs.layer_cycles.sum(axis=1) == runs.compute_cycles).all()
+
+
+def test_functions_are_the_layers_that_they_are_called_as() -> None:
+    functions = {
+        "nn_invoke": 5, "nn_conv1": 100, "nn_conv1_row": 20, "nn_conv10": 7, "memcpy": 3,
+        "nn_a_b_0123456789ab": 1,
+    }  # fmt: skip
+    names = ["conv1", "conv10", "conv1_row", "unseen"]
+    assert of_functions(functions, 140, names) == [
+        ("conv1", 100), ("conv10", 7), ("conv1_row", 20), ("rest", 13),
+    ]  # fmt: skip
+    assert of_functions(functions, 140, ["conv1", "conv10"])[0] == ("conv1", 120)
+    odd = identifier("a b")
+    assert of_functions({"my_invoke": 1, f"my_{odd}": 9}, 10, ["a b"]) == [("a b", 9), ("rest", 1)]
+    assert of_functions({"nn_invoke": 10}, 10, ["conv1"]) == [] == of_functions({}, 10, ["a"])

@@ -13,6 +13,7 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming
 from pipeline.targets import machines, qemu, qemu_cycles
 from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.layers import of_functions
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
 from tests.targets.cortex_m import (
@@ -141,6 +142,18 @@ def test_cycles_are_the_formulas() -> None:
             qemu_cycles.cycles(damaged, board)
 
 
+def test_functions_have_the_cycles_of_the_median_inference() -> None:
+    board = replace(board_named("nucleo_l4r5zi"), flash_timing=FlashTiming(5, 8, 32, 32, 8))
+    code = {"late": (64, 8), "early": (32, 16), "empty": (32, 0)}
+    assert qemu_cycles.ordered(code) == ["early", "late"]
+    line = "{} 220 0 10 3 1 1 0 0 0  50 100 0 4 3 0 0 0 0 0  {} {} 0 0 0 0 0 0 0 0\n"
+    text = line.format(200, 0, 0) + line.format(200, 9, 7) + line.format(200, 9, 7)
+    found = qemu_cycles.cycles(text, board, code)
+    assert found["functions"] == {"early": 100 + 2 * 4 + 3, "late": 7}, "of equals the second"
+    with pytest.raises(ThimbleError, match="counted nothing"):
+        qemu_cycles.cycles(text, board)
+
+
 def test_only_what_is_known_is_modelled() -> None:
     board = board_named("nucleo_l4r5zi")
     assert qemu_cycles.models(board, "QEMU emulator version 7.2.22 (Debian)")
@@ -179,6 +192,17 @@ def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
     found = runs.modelled_cycles
     assert found is not None and 0 < found["low"] <= found["median"] <= found["high"]
     assert found["low"] > found["instructions"] / 2  # two at once are the most
+    names = [op.name for op in graph.operators]
+    layers = dict(of_functions(found["functions"], found["median"], names))
+    if name == "nucleo_g0b1re":  # all of its kernels are in nn_invoke
+        assert not layers
+    else:
+        assert sum(layers.values()) == found["median"] and set(layers) >= {
+            "conv0",
+            "dense6",
+            "rest",
+        }
+        assert 0 < layers["rest"] < 0.2 * found["median"]
     assert ("error_pct" in found) == (name in ("nucleo_l4r5zi", "nucleo_u575zi"))
 
 
