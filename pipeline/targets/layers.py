@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.codegen.constants import Names
 from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 
@@ -56,6 +57,7 @@ class Layers:
         return found
 
 
+RUN = "run_"
 INVOKE = "invoke"
 """The end of nn_invoke's name, behind the prefix that all names have."""
 
@@ -74,10 +76,12 @@ def of_functions(
     """
     prefixes = [name.removesuffix(INVOKE) for name in functions if name.endswith(f"_{INVOKE}")]
     prefix = min(prefixes, key=len, default="")
-    layers = {f"{prefix}{identifier(name)}": name for name in names}
+    layers = {f"{RUN}{identifier(name)}": name for name in names}  # of 4-bit kernels
+    layers |= {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
     found = dict.fromkeys(names, 0)
     for function, cycles in functions.items():
-        owners = [each for each in layers if f"{function}_".startswith(f"{each}_")]
+        calls = (f"{function}_", f"{RUN}{function.partition(RUN)[2]}_")
+        owners = [each for each in layers if any(call.startswith(f"{each}_") for call in calls)]
         if prefix and owners:
             found[layers[max(owners, key=len)]] += cycles
     rest = whole - sum(found.values())
