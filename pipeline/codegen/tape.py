@@ -42,9 +42,10 @@ Entries = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """
+    """Of the switch: calls of one function.
+
     Attributes:
-        calls: of one function, all of which the arguments' texts below are right for.
+        resumes: it is none, but a wait for the input.
         columns: of each entry of a step what it is in all calls.
         arguments: in C, where ``NN_ENTRY(n)`` is the step's entry n.
     """
