@@ -360,14 +360,16 @@ def _taps(
         goes_on = at - gone_on if beyond else 0
         gone_on += goes_on
         size = lanes // 2 + int(single == "high" or closes)
-        found.append(Tap(number, tap + parity, at - gone_on, single, closes, size, goes_on))
+        element = kernel.first + tap + parity
+        found.append(Tap(number, element, at - gone_on, single, closes, size, goes_on))
     return tuple(found)
 
 
 def _fits(a: Assembly) -> bool:
     """Displacements, and a register for the runs' number where their ends do not tell."""
     runs = a.grid[0] * a.grid[1]
-    if runs > MAX_RUNS or a.taps + (1 in a.parities) > MAX_ELEMENTS:
+    elements = [tap.element for run in a.runs for taps in run.values() for tap in taps]
+    if runs > MAX_RUNS or max(elements) >= MAX_ELEMENTS:
         return False
     if a.code:
         return True

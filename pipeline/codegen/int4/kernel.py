@@ -74,8 +74,9 @@ class WindowKernel:
 
     Attributes:
         in_rows: of every input the pixels of a row lie side by side.
-        of: how many weights the whole window has, where this computes a part of its channels; the
-            results of a part go to bytes that the caller has.
+        of: how many weights (or channels) the whole window has, where this computes a part of its
+            channels; the results of a part go to bytes that the caller has.
+        first: the channel of the input that a part which has no weights begins with.
     """
 
     name: str
@@ -88,6 +89,7 @@ class WindowKernel:
     out_addresses: set[int] = field(default_factory=set)
     in_rows: bool = True
     of: int = 0
+    first: int = 0
 
     def __post_init__(self) -> None:
         window = self.window
@@ -136,8 +138,7 @@ class WindowKernel:
     def parts(self, most: int) -> list[WindowKernel]:
         """Kernels for at most ``most`` channels each, as many pairs of channels in one as in the
         next: together they compute what this does."""
-        spec, count = self.window, len(self.lanes.channels)
-        assert spec.weights is not None
+        spec, count, weights = self.window, len(self.lanes.channels), self.window.weights
         pairs, number = -(-count // 2), -(-count // (most - most % 2))
         edges = [min(2 * (pairs * n // number), count) for n in range(number)] + [count]
         found = []
@@ -145,17 +146,23 @@ class WindowKernel:
             some = replace(
                 spec,
                 op=replace(spec.op, name=f"{spec.op.name}.{n}"),
-                target=replace(spec.target, shape=(*spec.target.shape[:-1], end - begin)),
-                weights=spec.weights[begin:end],
+                source=spec.source if weights is not None else _some(spec.source, end - begin),
+                target=_some(spec.target, end - begin),
+                weights=None if weights is None else weights[begin:end],
                 bias=None if spec.bias is None else spec.bias[begin:end],
             )
             found.append(
                 replace(
                     self, name=f"{self.name}_part{n}", window=some, out_kind="bytes",
-                    out_addresses=set(), of=spec.weights.size,
+                    out_addresses=set(), of=count if weights is None else weights.size,
+                    first=begin if weights is None else 0,
                 )
             )  # fmt: skip
         return found
+
+
+def _some(tensor: Tensor, channels: int) -> Tensor:
+    return replace(tensor, shape=(*tensor.shape[:-1], channels))
 
 
 def shifts(op: Operator, requant: object) -> PowerOfTwo:

@@ -50,7 +50,8 @@ class Portable:
         self.in_pixel = "nn_flash16(&nn_pixels[position])" if table else "position"
         out_table = kernel.out_kind == "table"
         self.out_pixel = "nn_flash16(&nn_pixels[out])" if out_table else "out"
-        cell = _cell("pixel", "tap", source, kernel.scattered)
+        tap = f"({kernel.first} + tap)" if kernel.first else "tap"
+        cell = _cell("pixel", tap, source, kernel.scattered)
         raw = f"nn_get{source.dtype.bits}(nn_arena, {cell})"
         if source.dtype.signed:
             raw = f"(int8_t){raw}" if source.dtype.bits == 8 else f"({raw} ^ 8) - 8"

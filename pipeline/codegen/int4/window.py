@@ -82,10 +82,12 @@ def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
 
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     """Kernels in assembly for some channels each, where registers do not hold the sums of all."""
-    too_many = len(kernel.lanes.channels) > avr.MAX_LANES and kernel.window.combine == "mac"
-    if not (windows.has_assembly and too_many and kernel.window.target.dtype.bits == 4):
+    window, count = kernel.window, len(kernel.lanes.channels)
+    most = avr.MAX_LANES if window.combine == "mac" else avr.MAX_REDUCED_LANES
+    torn = window.combine == "max" and kernel.scattered
+    if not windows.has_assembly or count <= most or torn or window.target.dtype.bits != 4:
         return []
-    parts = kernel.parts(avr.MAX_LANES)
+    parts = kernel.parts(most)
     return parts if all(avr.window(part) for part in parts) else []
 
 

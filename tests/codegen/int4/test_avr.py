@@ -104,6 +104,9 @@ SHAPES = {
     "40 lanes": lambda: Chain((4, 3, 8)).conv("a", 40).dense("d", 2),
     "deep pixels": lambda: Chain((4, 4, 40)).conv("a", 3, 2).dense("d", 2),
     "deep rows": lambda: Chain((5, 5, 14)).conv("a", 6, stride=(2, 1)).dense("d", 2),
+    "42 pooled": lambda: (
+        Chain((4, 5, 42)).maximum("a", kernel=(2, 2), stride=(2, 1)).conv("b", 2, 1).dense("d", 2)
+    ),
     "ends alike": lambda: Chain((5, 5, 8)).conv("a", 8).dense("d", 2),
     "deep window": lambda: Chain((2, 2, 16)).conv("a", 10, 1).conv("b", 11, 2).dense("d", 10),
     "torn pixels": lambda: Chain((7, 7, 7)).conv("a", 8, 5).conv("b", 11, 2).dense("d", 2),
