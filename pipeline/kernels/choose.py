@@ -20,7 +20,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         return Portable(word(form.op), cycles), Window(4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
-        *cortex_m.kernels(hardware.cpu, cortex_m.waits(hardware)),
+        *cortex_m.kernels(hardware.cpu, cortex_m.slow_flash(hardware)),
         *cortex_m.ordered(hardware.cpu),
         Portable(word(form.op), portable),
         Window(4 * portable),

@@ -189,7 +189,7 @@ def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = 
     names = [op.output] if image else [first.output, op.output]
     pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
     if kernel == "cortex_m.row_fused":  # for the slowest flash, or another is faster
-        hardware = replace(hardware, flash_timing=FlashTiming(99, 8, 32, 1, 1))
+        hardware = replace(hardware, flash_timing=FlashTiming(99, 8, 32, 1, 64))
     plan = by_rows(graph, hardware, pixels)
     assert kernel in kernels(plan).values(), f"{kernel} does not take it"
     if runs:

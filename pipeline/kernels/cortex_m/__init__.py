@@ -10,11 +10,13 @@ from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.convolution import (
+    NO_WAITS,
     RowFused,
     RowImage,
     RowPointwise,
     RowSpatial,
     RowWide,
+    SlowFlash,
 )
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
@@ -30,7 +32,7 @@ RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
 cycles they take for one of the first: the mean of simulated networks, and of ten layers."""
 
-__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "waits"]
+__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "slow_flash"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
@@ -47,18 +49,18 @@ def has_dsp(hardware: Hardware) -> bool:
 
 
 @cache
-def kernels(cpu: str, waits: float = 0.0) -> tuple[Fast, ...]:
-    """Those that the core has; ``waits``: see ``RowFused``."""
-    return (*(kernel(RATES[cpu]) for kernel in KERNELS), RowFused(RATES[cpu], waits))
+def kernels(cpu: str, flash: SlowFlash = NO_WAITS) -> tuple[Fast, ...]:
+    """Those that the core has."""
+    return (*(kernel(RATES[cpu]) for kernel in KERNELS), RowFused(RATES[cpu], flash))
 
 
-def waits(hardware: Hardware) -> float:
-    """Cycles that a byte of weights waits for flash, where no cache is large enough for them."""
+def slow_flash(hardware: Hardware) -> SlowFlash:
+    """What weights wait for, where no cache is large enough for those of a layer."""
     flash = hardware.flash_timing
     cached = flash.line_bytes * (flash.instruction_lines if flash.unified else flash.data_lines)
     if hardware.weights_in != "flash" or not flash.read_bytes or cached > LARGE_CACHE:
-        return 0.0
-    return flash.wait_states / flash.read_bytes
+        return NO_WAITS
+    return SlowFlash(flash.wait_states / flash.read_bytes, cached)
 
 
 @cache

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -136,12 +136,19 @@ class RowPointwise(RowConvolution):
         return each, each * max(part.pixels for part in self.parts(form))
 
 
+class SlowFlash(NamedTuple):
+    """``byte_cycles``: that a byte takes which the cache, of ``cached_bytes``, does not hold."""
+
+    byte_cycles: float = 0.0
+    cached_bytes: int = 0
+
+
+NO_WAITS = SlowFlash()
+
+
 class RowFused(RowPointwise):
     """Two channels of all pixels at a time, so that weights are read from flash once a row. That is
-    slower where flash has no waits, but for few channels.
-
-    Attributes:
-        waits: cycles of a byte of flash that no cache holds.
+    slower where flash has no waits, but for few channels, or where a cache loses them meanwhile.
     """
 
     word = "row_fused"
@@ -157,9 +164,9 @@ class RowFused(RowPointwise):
         "shift": 0.934,
     }
 
-    def __init__(self, rate: float = 1.0, waits: float = 0.0) -> None:
+    def __init__(self, rate: float = 1.0, flash: SlowFlash = NO_WAITS) -> None:
         super().__init__(rate)
-        self.waits = waits
+        self.flash = flash
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -182,10 +189,12 @@ class RowFused(RowPointwise):
         return each, each * form.source.shape[1]
 
     def cycles(self, form: Form) -> float:
-        """Less the waits for weights that others read again."""
+        """Less the waits for weights that others read again; beside them and the table of what ends
+        the sums half of the cache has room for little else."""
         window, _ = self.window(form)
         again = (len(self.parts(form)) - 1) * -(-form.target.shape[2] // 2) * 4 * window
-        return super().cycles(form) - self.waits * again
+        kept = 4 * window <= self.flash.cached_bytes // 2
+        return super().cycles(form) - self.flash.byte_cycles * again * kept
 
     def turns(self, form: Form) -> Turns:
         source, target = self.known(form)
