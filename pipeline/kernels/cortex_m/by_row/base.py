@@ -96,7 +96,9 @@ class RowKernel(Fast):
         if not self.in_place or tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.turns(form)
-        return Gap(2 * turns.latest) if turns.latest > -len(turns.written) else None
+        at = (0,) if turns.exactly else ()
+        gap = Gap(2 * turns.latest, 2 * turns.earliest, at)
+        return gap if gap.shared(2 * len(turns.written), 2 * len(turns.read)) else None
 
     def known(self, form: Form) -> tuple[RowLayout, RowLayout]:
         """``rows`` of a form that it takes."""

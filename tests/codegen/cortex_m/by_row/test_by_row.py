@@ -45,6 +45,11 @@ def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     assert used >= len(seeds) // 2
 
 
+def test_windows_of_one_pixel_compile_without_warnings(tmp_path: Path) -> None:
+    """A pooling beside the layer, whose one row is where it is said to be before the call."""
+    assert check("pointwise", 2004, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("first", range(100, 400, 100))
