@@ -11,6 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
+# The Arduino core, for the tests of packages, is 0.2 MB; clang and its linker, for those of compilers, are 130 MB and left out.
 PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
   arduino-core-avr \
   $(if $(PYTHON),,python3-venv)

@@ -64,7 +64,7 @@ def test_same_outputs_whatever_compiles_it(
     ):  # a frame pointer, of which the bound of a Cortex-M's stack knows nothing
         monkeypatch.setattr(cortex_m.thumb_stack, "bound", lambda *_: Bound(0, ()))
     if case.compiler == "clang" and not CLANG:
-        pytest.skip("clang is not installed: sudo apt-get install clang-14")
+        pytest.skip("clang is not installed, or its linker: sudo apt-get install clang-14 lld-14")
     found = matrix.hardware(case)
     if not shutil.which(found.toolchain.compiler):
         pytest.skip(f"{found.toolchain.compiler} is not installed: make setup")
