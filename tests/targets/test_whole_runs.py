@@ -74,7 +74,6 @@ def test_a_network_larger_than_the_chip_runs_from_a_card(model: str, home: Path)
     assert result["images_device"] == 1
     assert not result["mismatches_device"] and not result["mismatches_host"]
     assert result["weight_bytes"] > 4_000_000 and result["sram_bytes"] <= 320_000
-    assert result["stack_measured_bytes"] + result["statics_bytes"] <= result["sram_bytes"]
 
 
 @pytest.mark.skipif(not CIFAR10.is_dir(), reason="CIFAR-10 has not been fetched here")
