@@ -18,6 +18,8 @@ from pipeline.report import palette
 from pipeline.runner.stage import Outcome
 
 BAR = 30
+MOST_LAYERS = 6
+"""That are named with their cycles."""
 DIFFER = "differ from the reference"
 
 
@@ -145,6 +147,9 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append(("writes", flasher["writes"]))
     if each := [layer for layer in result.get("layers", ()) if "cycles_per_mac" in layer]:
         text = ", ".join(f"{layer['layer']} {layer['cycles_per_mac']:.1f}" for layer in each)
+        if len(each) > MOST_LAYERS:
+            least, most = (find(layer["cycles_per_mac"] for layer in each) for find in (min, max))
+            text = f"{least:.1f} to {most:.1f} in {len(each)} layers"
         found.append(("cycles/MAC", text))
     if "makespan_us" in result:
         found += swapped(result)

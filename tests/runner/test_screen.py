@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.runner.screen import Screen, summary
+from pipeline.runner.screen import MOST_LAYERS, Screen, summary
 from pipeline.runner.table import cell, meant
 
 RESULT = {
@@ -86,3 +86,9 @@ def test_the_flashers_command_can_be_copied(capsys: pytest.CaptureFixture[str]) 
     limits = {"sram_limit_bytes": 2048, "flash_limit_bytes": 32_256}
     Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher, **limits})
     assert f"would run: {command}\n" in capsys.readouterr().out
+
+
+def test_many_layers_are_not_named_one_by_one() -> None:
+    layers = [{"layer": f"conv{n}", "cycles_per_mac": 1.0 + n} for n in range(MOST_LAYERS + 1)]
+    said = dict(summary({"layers": layers}))["cycles/MAC"]
+    assert said == f"1.0 to {MOST_LAYERS + 1:.1f} in {MOST_LAYERS + 1} layers"
