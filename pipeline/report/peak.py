@@ -13,7 +13,7 @@ def explain(plan: Plan, cost: Cost) -> str:
     peak = cost.peak
     apart = peak.apart_bytes
     parts = " + ".join(
-        f"{plan.buffer[name].tensor} {number(size)} B" for name, size in peak.buffers
+        f"{plan.buffer[name].tensor or name} {number(size)} B" for name, size in peak.buffers
     )
     if apart == peak.live_bytes:
         return (
@@ -32,7 +32,7 @@ def lower(plan: Plan, graph: Graph, cost: Cost) -> str:
     before another layer is the limit."""
     peak = cost.peak
     name, size = max(peak.buffers, key=lambda held: held[1])
-    tensor = plan.buffer[name].tensor
+    tensor = plan.buffer[name].tensor or name
     users = [op.name for op in graph.operators if tensor in op.inputs]
     until = f"is needed until {users[-1]} has read it" if users else "is the network's output"
     alike = {m.label for m in cost.timeline if m.live_bytes == peak.live_bytes}

@@ -15,6 +15,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import page
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
@@ -77,6 +78,9 @@ def made(kind: str) -> tuple[Plan, Graph, Hardware]:
         graph = rows(8, 3)
         hardware = slow(first_failure_cycles=10.0, read_ma=1.0, write_ma=1.0)
         return swapped(graph, 2), graph, hardware
+    if kind == "joint":
+        graph = two_layers(16)
+        return Joint().plan(graph, ordinary.BOARD), graph, ordinary.BOARD
     if kind == "patch":
         graph = two_layers(16)
         plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, ordinary.BOARD)
@@ -89,4 +93,4 @@ def made(kind: str) -> tuple[Plan, Graph, Hardware]:
     return plan, graph, replace(BOARD, core="generic", streams_input=False)
 
 
-KINDS = ("slots", "too large", "swap", "partial", "patch", "row_ring", "rows_anywhere")
+KINDS = ("slots", "too large", "swap", "joint", "partial", "patch", "row_ring", "rows_anywhere")

@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.plan.buffers import PASSING
 from pipeline.plan.cost import Cost, high_water_nibbles, intervals, spans
 from pipeline.plan.vocabulary import Buffer, Plan
 from pipeline.report.memory_map.cells import Pieces
@@ -80,7 +81,7 @@ def _buffer(buffer: Buffer, graph: Graph) -> dict[str, Any]:
 
 def kind(buffer: Buffer, graph: Graph) -> str:
     """What a buffer's bytes are for: a name of ``palette.MEMORY``."""
-    if buffer.role == "scratch":
+    if buffer.role in PASSING:
         return "scratch"
     if buffer.role == "accumulator":
         return "sums"
@@ -91,6 +92,8 @@ def why(buffer: Buffer, graph: Graph) -> str:
     """Who makes what a buffer holds, and who needs it."""
     if buffer.role == "scratch":
         return "working memory of a kernel, of no use after its step"
+    if buffer.role == "aside":
+        return "what a kernel keeps of an output that lies over its input, until that has been read"
     name = buffer.tensor
     readers = [op.name for op in graph.operators if name in (*op.inputs, *op.parameters)]
     needed = f"needed by {', '.join(readers)}" if readers else "the network's output"
