@@ -28,6 +28,7 @@ from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr, shim
 from tests.targets.cortex_m import board_named, needs_arm, outputs, simulated
+from tests.tiers import quick
 
 __all__ = ["shim"]
 
@@ -150,7 +151,7 @@ def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
 
 
 @needs_avr
-@pytest.mark.parametrize("weights_in", ["sram", "stream"])
+@pytest.mark.parametrize("weights_in", quick(["stream"], ["sram", "stream"]))
 def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path) -> None:
     """What is measured finds its functions and variables, and so do checks of the build."""
     graph, hardware = nibbles(), load_hardware(weights_in=weights_in)
@@ -172,6 +173,7 @@ def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path
 
 
 @needs_arm
+@pytest.mark.ci
 def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
     """The linker's script names the arena and the constants, which are none of the harness's."""
     graph, hardware = network(), board_named("nucleo_l4r5zi")

@@ -46,8 +46,9 @@ def expected(graph: Graph) -> list[int]:
 
 
 @needs_cmake
-@pytest.mark.parametrize("graph", [network(), mnist().graph()], ids=["bytes", "nibbles"])
-def test_native_example(graph: Graph, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", quick(["bytes"], ["bytes", "nibbles"]))
+def test_native_example(kind: str, tmp_path: Path) -> None:
+    graph = network() if kind == "bytes" else mnist().graph()
     program = built(made(board_named("host"), "-O2", graph, prefix="kws"), tmp_path)
     said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert [int(line) for line in said.split()] == expected(graph)

@@ -40,7 +40,7 @@ COMMAND = (
 
 @needs_avr
 @needs_core
-@pytest.mark.ci
+@pytest.mark.slow
 def test_one_command_and_the_sketch_gives_its_outputs(core: Path, uno: Uno, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NET)
     folder = f"hydra.run.dir={tmp_path / 'run'}"

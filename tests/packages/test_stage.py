@@ -62,10 +62,13 @@ def test_a_run_without_one_leaves_an_empty_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "B for a sketch"),
-        (("package.weights_in=sram",), "package.weights_in=flash leaves 1,5"),
+        pytest.param((), "B for a sketch", id="flash"),
+        pytest.param(
+            *(("package.weights_in=sram",), "package.weights_in=flash leaves 1,5"),
+            id="sram",
+            marks=pytest.mark.ci,
+        ),
     ],
-    ids=["flash", "sram"],
 )
 def test_weights_are_where_the_package_says(
     more: tuple[str, ...], said: str, tmp_path: Path
