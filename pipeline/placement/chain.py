@@ -15,8 +15,13 @@ from pipeline.placement.fit import Fitted, Wall, squeaky
 TRIES = 5
 """Limits to aim at: from the bound on, each half as far from the best arena so far."""
 
-ROUNDS = 12
-"""Of first fits, for each rank."""
+ROUNDS = 24
+"""Of first fits for each rank, of parts of up to ``MANY`` profiles; half as many of larger ones."""
+
+MANY = 600
+
+ENOUGH = 128
+"""An arena that is above the bound by less than a part in so many is small enough."""
 
 Places = tuple[tuple[int, int], ...]
 """Numbers of profiles and their addresses."""
@@ -37,7 +42,7 @@ def chained(
         found = _Chain(profiles, walls, turns, limit).place()
         if best is None or found.top < best.top:
             best = found
-        if best.top <= limit:
+        if best.top <= max(limit, bound + bound // ENOUGH):
             break
         limit = round_up(min(best.top - align, limit + (best.top - limit) // 2), align)
     assert best is not None
@@ -68,7 +73,8 @@ class _Chain:
             for places, before in states.items():
                 for fixed in self._ends(sorted(ends), dict(places)):
                     limit = max(self.limit, before.top)
-                    found = squeaky(self.profiles, inner, self.walls, fixed, limit, ROUNDS)
+                    rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
+                    found = squeaky(self.profiles, inner, self.walls, fixed, limit, rounds)
                     key = tuple((n, found.addresses[n]) for n in kept)
                     top = max(before.top, found.top)
                     if key not in following or top < following[key].top:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.placement.chain import ENOUGH
 from pipeline.schedules.lower import Laid, lay, room, settled
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.regions import regions
@@ -56,6 +57,6 @@ def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware)
         if laid.cells > room(graph, hardware):
             laid = settled(laid, parts, scratch=False)
         ways.append(laid)
-        if laid.rows <= bound:
+        if laid.rows <= bound + bound // ENOUGH:
             break
     return Found(min(ways, key=lambda laid: (laid.rows, laid.cells)), bound, len(pieces))
