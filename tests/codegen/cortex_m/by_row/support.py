@@ -15,8 +15,8 @@ from pipeline.search.layouts import in_blocks
 
 
 def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:
-    """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks: those that
-    are faster so."""
+    """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks; if not
+    said, of those that are faster so."""
     operators, whole = needed(graph), frozenset([graph.output])
     order = all_rows(graph, hardware, operators)
     if pixels is None:
