@@ -24,18 +24,18 @@ from pipeline.report.memory_map.clock import Clock, written
 
 MOST_CELLS = 8192
 MOST_EXACT = 20_000
-"""Steps of a plan. In longer ones what happens within a step is too short to be seen, and what a
-ring holds in one turn and the next is one piece unless it is empty for long."""
+"""Steps of a plan. In longer ones what a ring holds in one turn and the next is one piece unless it
+is empty for long."""
 
 SHORT = 1_024
-"""A ring that is empty for less than one of so many parts of the whole is not empty for long."""
+"""What is less than one of so many parts of the whole is too short to be seen: for a ring to be
+empty, for a step to be looked into."""
 
 
 class _Walk:
     def __init__(self, plan: Plan, graph: Graph, clock: Clock) -> None:
         self.plan, self.graph, self.clock = plan, graph, clock
         self.operators = {op.name: op for op in graph.operators}
-        self.timed = len(clock.events) <= MOST_EXACT
         self.memories = {}
         for memory in plan.memories:
             held = [b for b in plan.buffers if b.memory == memory.name and b.role != "constant"]
@@ -86,7 +86,8 @@ class _Walk:
         sources = step.ins if isinstance(step, Compute | Finish) else ()
         sources += (step.src,) if isinstance(step, Move) else ()
         sources += (step.acc,) if isinstance(step, Finish) else ()
-        in_place = self.timed and isinstance(step, Compute) and self.held(target) and any(
+        seen = stop - begin > self.clock.end / SHORT
+        in_place = seen and isinstance(step, Compute) and self.held(target) and any(
             self.plan.buffer[piece.buffer].meets(target) for piece in sources
         )  # fmt: skip
         if in_place and isinstance(step, Compute):

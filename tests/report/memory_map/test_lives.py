@@ -103,6 +103,17 @@ def test_in_place_an_element_lives_until_its_last_reader_is_computed() -> None:
             assert found[y, int(cell)] == (pytest.approx((unit + 0.5) * each), clock.end)
 
 
+def test_a_step_too_short_to_be_seen_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, graph = small("herringbone")
+    clock = by_work(plan, graph)
+    monkeypatch.setattr(lives_module, "SHORT", 1)
+    found = lives(plan, graph, clock)
+    check(plan, clock, found)
+    assert {(born, dies) for n, _, _, born, dies in boxes(found["sram"])} == {
+        (0.0, 0.0), (0.0, clock.end),
+    }  # fmt: skip
+
+
 def test_rows_come_and_go_on_the_time_of_the_simulation() -> None:
     """A byte and a multiplication take a microsecond: two bytes in, two computed, two out."""
     graph = rows(2, 1)
