@@ -1,13 +1,14 @@
 """How the rows of each tensor lie, channels last or in blocks of pixels: as its kernels take less
 time with.
 
-A tensor is turned over where that saves cycles of the operator that makes it and of those that read
-it, until none is left that does: from all in blocks on, since that is best for most.
+Tensors, one by one or all of an operator, are turned over where that saves cycles of the operators
+that make and read them, until none is left that does: from all in blocks on, since that is best for
+most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from pipeline.graph.graph import Graph
@@ -39,15 +40,23 @@ def in_blocks(
             known[key] = cycles_of_rows(op, graph, hardware, layout)
         return known[key]
 
-    def turned(name: str) -> dict[str, int]:
-        return {**chosen, name: 0 if chosen[name] else free[name]}
-
-    def saves(name: str) -> bool:
-        touched, other = [op for op in operators if name in (*op.inputs, op.output)], turned(name)
+    def moved(move: dict[str, int]) -> bool:
+        """Whether it saves something."""
+        touched = [op for op in operators if not move.keys().isdisjoint((*op.inputs, op.output))]
+        other = {**chosen, **move}
         return sum(cycles(op, other) for op in touched) < sum(cycles(op, chosen) for op in touched)
 
-    while better := next(filter(saves, chosen), None):
-        chosen = turned(better)
+    def moves() -> Iterator[dict[str, int]]:
+        """A tensor the other way, or all that an operator reads and makes either way."""
+        yield from ({name: 0 if pixels else free[name]} for name, pixels in chosen.items())
+        for op in operators:
+            names = [name for name in (*op.inputs, op.output) if name in chosen]
+            yield from (
+                {name: way[name] for name in names} for way in (dict.fromkeys(names, 0), free)
+            )
+
+    while better := next(filter(moved, moves()), None):
+        chosen = {**chosen, **better}
     return {name: pixels for name, pixels in chosen.items() if pixels}
 
 
