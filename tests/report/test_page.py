@@ -21,6 +21,7 @@ from tests.plan.fixtures import FIXTURES
 from tests.plan.test_cost import BOARD
 from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
 from tests.report.test_ram import METRICS as RAM
+from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped
 
 
@@ -58,7 +59,7 @@ def map_of(text: str) -> dict[str, Any]:
     return dict(json.loads(found[1]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick(["slots", "swap", "row_ring"], KINDS))
 def test_a_page_of_each_kind_of_plan(kind: str, tmp_path: Path) -> None:
     plan, graph, hardware = made(kind)
     text = write(tmp_path / "plan.html", plan, graph, hardware)
@@ -150,7 +151,7 @@ def test_few_bars_stand_for_many_steps() -> None:
         assert (one.start_us[0], one.stop_us[-1]) == (other.start_us[0], other.stop_us[-1])
 
 
-@pytest.mark.parametrize("each", ["layer", "study", "timeline"])
+@pytest.mark.parametrize("each", quick(["timeline"], ["layer", "study", "timeline"]))
 def test_figures_are_drawn(each: str) -> None:
     graph, hardware = rows(), slow()
     found = verdict.check(swapped(graph, 2), graph, hardware)
