@@ -15,7 +15,7 @@ from pipeline.placement.fit import Fitted, Wall, squeaky
 TRIES = 5
 """Limits to aim at: from the bound on, each half as far from the best arena so far."""
 
-ROUNDS = 24
+ROUNDS = 30
 """Of first fits for each rank, of parts of up to ``MANY`` profiles; half as many of larger ones."""
 
 MANY = 600
