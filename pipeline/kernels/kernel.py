@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.gap import NEVER, Gap
 
 
 class Kernel(ABC):
@@ -43,10 +43,12 @@ class Kernel(ABC):
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """Where the output may begin above ``tensor``, which dies, or a row of it; None: they lie
-        apart."""
+        apart. Pixels in order are not so in memory where they lie in blocks."""
         alike = form.parts[tensor].pixels == form.out.pixels
         able = alike and tensor in form.op.overwritable(form.graph.tensors)
-        return Gap(0) if able else None
+        if not able:
+            return None
+        return Gap(-NEVER, at=(0,)) if form.out.pixels else Gap(0)
 
 
 def natural_unit(form: Form) -> tuple[int, ...]:

@@ -53,8 +53,8 @@ class Held:
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
         over: the buffer whose place it takes, from its beginning on.
         placed: its map has addresses already.
-        rows: each index of the first axis has a life of its own, and a place unless all of it
-            lies in one piece.
+        rows: each index of the first axis has a life of its own, and a place of its own but where
+            they follow each other, ``in_one_piece``.
     """
 
     buffer: Buffer
@@ -62,6 +62,7 @@ class Held:
     over: str = ""
     placed: bool = False
     rows: bool = False
+    in_one_piece: bool = False
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -163,7 +164,7 @@ class Draft:
 
     def hold_rows(self, tensor: str, whole: bool = False, pixels: int = 0) -> Buffer:
         """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other;
-        ``pixels``: anywhere, in blocks of so many."""
+        ``pixels``: in blocks of so many."""
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
         place: Map = packed(shape, bits)
         if pixels:
@@ -171,7 +172,7 @@ class Draft:
         elif not whole:
             place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
         buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
-        self.held[tensor] = Held(buffer, rows=True)
+        self.held[tensor] = Held(buffer, rows=True, in_one_piece=whole)
         self.home[tensor] = tensor
         return buffer
 

@@ -64,9 +64,9 @@ class Laid:
         held, first = self.draft.held[key[0]], self.addresses[key]
         if not held.rows:
             return range(first, first + nibbles(held.buffer))
-        size = row_nibbles(held.buffer)
-        first += 0 if isinstance(held.buffer.map, Rows | Blocks) else key[1] * size
-        return range(first, first + size)
+        if held.in_one_piece:
+            first += key[1] * to_next_row(held.buffer, self.draft.hardware)
+        return range(first, first + row_nibbles(held.buffer))
 
     @property
     def bound(self) -> int:
@@ -124,7 +124,8 @@ class Laid:
     def _placed(self, held: Held) -> Buffer:
         place = held.buffer.map
         if isinstance(place, Rows | Blocks):
-            cells = (self.addresses.get(key, 0) for key in held.keys)
+            known = self.addresses
+            cells = (self.taken(key).start if key in known else 0 for key in held.keys)
             return replace(held.buffer, map=replace(place, cells=tuple(cells)))
         return replace(held.buffer, map=place.moved(self.addresses[held.keys[0]]))
 
@@ -268,7 +269,7 @@ def _needs(
     aligns: list[int] = []
     for each in held.values():
         align = alignment(each.buffer, draft.hardware)
-        apart = each.rows and isinstance(each.buffer.map, Rows | Blocks)
+        apart = each.rows and not each.in_one_piece
         size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
         if each.buffer.role == "scratch":
             if but:
@@ -294,7 +295,8 @@ def _needs(
             at[key] = len(parts) - 1, len(parts[-1])
             room = round_up(size, align) if apart or not each.rows else size
             parts[-1].append(Block(room, *lives[key]))
-            offsets[-1].append(0 if apart else number * size)
+            step = to_next_row(each.buffer, draft.hardware) if each.in_one_piece else 0
+            offsets[-1].append(number * step)
     profiles = [
         Profile(tuple(each), align, tuple(offset))
         for each, align, offset in zip(parts, aligns, offsets, strict=True)
@@ -334,6 +336,13 @@ def _over(below: list[Block], block: Block) -> list[Block]:
 def row_nibbles(buffer: Buffer) -> int:
     """Of one row, side by side."""
     return buffer.nibbles * prod(buffer.shape[1:])
+
+
+def to_next_row(buffer: Buffer, hardware: Hardware) -> int:
+    """Of rows that follow each other; of those in blocks each begins where kernels like it."""
+    size = row_nibbles(buffer)
+    blocks = isinstance(buffer.map, Blocks)
+    return round_up(size, alignment(buffer, hardware)) if blocks else size
 
 
 def nibbles(buffer: Buffer) -> int:

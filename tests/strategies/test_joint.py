@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.cost import Cost, cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
@@ -23,17 +24,18 @@ from tests.codegen.int8.support import Native, frames, host
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 
-def proved(graph: Graph, streamed: bool) -> tuple[Plan, Cost]:
+def proved(graph: Graph, streamed: bool, board: Hardware = BOARD) -> tuple[Plan, Cost]:
     """The plan and its cost, after it has been verified and run on a random frame."""
-    plan = roomy(Joint().plan(graph, replace(BOARD, streams_input=streamed)))
+    plan = roomy(Joint().plan(graph, replace(board, streams_input=streamed)))
     report = verify(plan, graph)
     assert not report.recomputed
     given = frames(graph, 3)[2:]
     assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
-    return plan, cost(plan, graph, BOARD, report)
+    return plan, cost(plan, graph, board, report)
 
 
 TABLE = [
@@ -87,6 +89,29 @@ def test_random_networks_run_exactly_as_c(seed: int, streamed: bool, tmp_path: P
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
     given = frames(graph, 3, seed)
     assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
+@pytest.mark.parametrize("seed", quick(4, range(40)))
+def test_random_networks_run_exactly_in_blocks(seed: int, streamed: bool, tmp_path: Path) -> None:
+    """Kernels for a Cortex-M, by their twins in C."""
+    graph, board = random_graph(seed), replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
+    plan, _ = proved(graph, streamed, board)
+    native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
+    given = frames(graph, 3, seed)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
+def test_rows_lie_in_blocks_where_kernels_are_made_for_that(streamed: bool) -> None:
+    """Not more memory for it, and no layer is left to portable kernels."""
+    graph = nets.ds_cnn((64,) * 5)
+    plan, found = proved(graph, streamed, board_named("nucleo_l4r5zi"))
+    _, channels_last = proved(graph, streamed)
+    assert found.pmu_bytes <= channels_last.pmu_bytes
+    kernels = {step.kernel for step in statements(plan) if isinstance(step, Compute)}
+    assert kernels >= {"cortex_m.row_depthwise", "cortex_m.row_image", "cortex_m.row_added"}
+    assert any("row" in name and ("pointwise" in name or "fused" in name) for name in kernels)
 
 
 @pytest.mark.parametrize("seed", quick(10, range(60)))

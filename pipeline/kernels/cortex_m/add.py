@@ -13,6 +13,7 @@ from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.quick import REACH, Quick, quick
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts, made
 
 
@@ -50,6 +51,14 @@ class Sum(Fast):
         """Where they do not follow each other."""
         whole = form.covers(form.op.output) and all(map(form.in_one_piece, form.parts))
         return not whole and not all(map(form.follow, form.parts))
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """Words in the order in which they lie: of blocks, in effect, a row."""
+        blocks = form.out.pixels > 0
+        return (1, *form.out.extents[1:]) if blocks else super().unit(form)
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        return Gap(0) if super().overlap(form, tensor) else None
 
     def counts(self, form: Form) -> Counts:
         return {"output": made(form), "call": 1}

@@ -33,7 +33,8 @@ class Portable(Kernel):
         return limits.why_not(form)
 
     def unit(self, form: Form) -> tuple[int, ...]:
-        if form.overlaps and (gap := self.overlap(form, form.op.inputs[0])) and gap.at:
+        over = form.op.slides and form.overlaps and self.overlap(form, form.op.inputs[0])
+        if over and over.at:
             return (*form.out.extents[:2], 1)
         return super().unit(form)
 

@@ -13,6 +13,7 @@ from pipeline.schedules.lower import Laid, lay, room, settled
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.regions import regions
 from pipeline.search.joint.units import Units
+from pipeline.search.layouts import in_blocks
 
 TRIES = 3
 
@@ -27,14 +28,14 @@ class Found(NamedTuple):
 
 def least(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Found:
     """As little memory as is found."""
-    cuts = Cuts(Units.of(graph, hardware, operators, hardware.streams_input))
+    cuts = _cuts(graph, hardware, operators)
     bound, _ = cuts.least()
     return _placed(cuts, cuts.roomiest(bound), bound, hardware)
 
 
 def within(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Found | None:
     """The fewest calls of kernels that the board has room for; None where that is not found."""
-    cuts = Cuts(Units.of(graph, hardware, operators, hardware.streams_input))
+    cuts = _cuts(graph, hardware, operators)
     available = limit = room(graph, hardware)
     for _ in range(TRIES):
         pieces = cuts.fewest(limit)
@@ -45,6 +46,11 @@ def within(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> F
             return found
         limit -= found.laid.cells - available
     return None
+
+
+def _cuts(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Cuts:
+    lie = in_blocks(graph, operators, hardware, frozenset([graph.output]))
+    return Cuts(Units.of(graph, hardware, operators, hardware.streams_input, lie))
 
 
 def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware) -> Found:

@@ -16,11 +16,11 @@ def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> l
         in_one_piece: tensors at which segments meet are; else only the output, and the segments
             are one region.
     """
-    graph, every = cuts.units.graph, cuts.units.units
+    graph, every, pixels = cuts.units.graph, cuts.units.units, cuts.units.pixels
     begin = (Streamed if cuts.units.streamed else Resident)(graph.input)
     orders = [tuple(every[number].step for number in cuts.order(piece)) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)
-        return [begin, Rows(together, frozenset([graph.output]))]
+        return [begin, Rows(together, frozenset([graph.output]), pixels)]
     ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
-    return [begin, *(Rows(order, end) for order, end in zip(orders, ends, strict=True))]
+    return [begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]

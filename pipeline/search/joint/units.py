@@ -6,7 +6,7 @@ its input. What it writes and reads are blocks: rows, or sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -42,6 +42,7 @@ class Units:
     Attributes:
         operators: those that are needed, in order.
         streamed: the input arrives row by row; else all of it is there from the start.
+        pixels: of a block, by the tensors whose rows lie in blocks.
         blocks: of each tensor its rows' blocks, in order; ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
         needed: blocks that the output depends on.
@@ -50,6 +51,7 @@ class Units:
     graph: Graph
     operators: Sequence[Operator]
     streamed: bool
+    pixels: Mapping[str, int] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, range] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -58,18 +60,25 @@ class Units:
 
     @classmethod
     def of(
-        cls, graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool
+        cls,
+        graph: Graph,
+        hardware: Hardware,
+        operators: Sequence[Operator],
+        streamed: bool,
+        pixels: Mapping[str, int] | None = None,
     ) -> Units:
-        found = cls(graph, operators, streamed)
+        found = cls(graph, operators, streamed, pixels or {})
         found._add_blocks(graph.input)
         if streamed:
             for row, block in enumerate(found.blocks[graph.input]):
                 before = (found.makers[block - 1],) if row else ()
                 found._add(Unit(Arrive(row), (), block, before))
-        draft = Draft(graph, hardware, scratch=False)
+        draft = Draft(graph, hardware)
         for name in (graph.input, *(op.output for op in operators)):
-            hold = draft.hold_rows if rows_of(graph, name) > 1 else draft.hold
-            hold(name)
+            if rows_of(graph, name) > 1:
+                draft.hold_rows(name, pixels=found.pixels.get(name, 0))
+            else:
+                draft.hold(name)
         for op in operators:
             found._add_blocks(op.output)
             if adds_rows(op, graph):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -66,13 +65,7 @@ class Turns:
 
 
 class RowKernel(Fast):
-    """Makes one row of its output, all of it, from rows of its one activation.
-
-    Attributes:
-        in_place: it may write over them.
-    """
-
-    in_place: ClassVar[bool] = True
+    """Makes one row of its output, all of it, from rows of its one activation."""
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
         """How the input's rows lie and how the output's does; None where that is not known."""
@@ -93,7 +86,7 @@ class RowKernel(Fast):
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """As ``turns`` say: over any of the rows that it reads."""
-        if not self.in_place or tensor != form.op.inputs[0] or super().why_not(form):
+        if tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.turns(form)
         at = (0,) if turns.exactly else ()

@@ -303,7 +303,6 @@ def columns_widened(op: Conv2d, tensors: Tensors) -> tuple[int, int]:
 class RowImage(RowConvolution):
     """Few channels, side by side: windows are copied to a line of bytes first."""
 
-    in_place = False
     word = "row_image"
     takes = (
         f"convolutions of one group, windows of up to {MOST_LINE} elements, that make one row, two "
