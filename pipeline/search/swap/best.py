@@ -9,9 +9,9 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import Builder
-from pipeline.search.swap.layers import Layer, Proposal, homes
+from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.program import Scheduled, frozen, schedule
+from pipeline.search.swap.queues import Scheduled, frozen, schedule
 from pipeline.search.swap.search import Search, least_bytes, tail
 from pipeline.search.swap.segments import Place, Segment
 
@@ -23,7 +23,7 @@ Found = tuple[Scheduled, Builder]
 
 
 def search(
-    graph: Graph, chain: tuple[Layer, ...], sram_bytes: int, frames: int, rates: Rates
+    graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates
 ) -> Proposal:
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
     answer."""
@@ -35,7 +35,7 @@ def search(
     assert found is not None
     scheduled, builder = found
     windows = tuple(builder.windows.values())
-    region = Swapped(*homes(chain), windows, *frozen(builder.program, scheduled.io))
+    region = Swapped(*homes(chain), windows, *frozen(builder.queues, scheduled.io))
     bound = lower_bound(chain, graph, sram, rates, frames)
     notes = (
         ("scheduler", "best"),
@@ -48,7 +48,7 @@ def search(
 
 
 def fastest(
-    graph: Graph, chain: tuple[Layer, ...], sram: int, frames: int, rates: Rates
+    graph: Graph, chain: tuple[TiledLayer, ...], sram: int, frames: int, rates: Rates
 ) -> Found | None:
     """The best schedule found in ``sram`` bytes; None where none was."""
     found: tuple[float, Found] | None = None
@@ -62,15 +62,15 @@ def fastest(
         for part, room in parts:
             builder.run(part, range(frames), room)
         for writes_first in (False, True):
-            tried = schedule(builder.program, writes_first)
-            steps = len(builder.program.tasks["compute"])
+            tried = schedule(builder.queues, writes_first)
+            steps = len(builder.queues.tasks["compute"])
             price = tried.makespan_us + search.step_us * steps
             if found is None or price < found[0]:
                 found = price, (tried, builder)
     return found[1] if found else None
 
 
-def limits(chain: tuple[Layer, ...], sram: int, frames: int) -> tuple[int, ...]:
+def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:
     """Bytes that each frame alone may take: less than all, so that weights of the dense layers can
     arrive meanwhile."""
     return (sram, sram // 4) if frames > 1 and tail(chain) < len(chain) else (sram,)

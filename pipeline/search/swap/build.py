@@ -10,8 +10,8 @@ from pipeline.graph.tensor import Tensor
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Box, Range, all_of
 from pipeline.schedules.swapped import Act, Window
-from pipeline.search.swap.layers import Layer
-from pipeline.search.swap.program import Program, Span
+from pipeline.search.swap.layers import TiledLayer
+from pipeline.search.swap.queues import Queues, Span
 from pipeline.search.swap.segments import Rows, Segment, aligned, extent, row_bytes
 
 
@@ -56,11 +56,11 @@ class Builder:
     graph: Graph
     sram_bytes: int
     rates: Rates
-    program: Program = field(init=False)
+    queues: Queues = field(init=False)
     windows: dict[str, Window] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.program = Program(self.sram_bytes)
+        self.queues = Queues(self.sram_bytes)
 
     def run(self, segments: Sequence[Segment], frames: Sequence[int], sram_bytes: int) -> None:
         """The segments one after the other for each frame, or once for those in a batch, in the
@@ -107,7 +107,7 @@ class _Run:
 
     def __init__(self, builder: Builder, segment: Segment, place: Layout) -> None:
         self.builder, self.segment = builder, segment
-        self.rates, self.program = builder.rates, builder.program
+        self.rates, self.queues = builder.rates, builder.queues
         self.tensors = builder.graph.tensors
         self.tile = -1
         layers = segment.layers
@@ -131,7 +131,7 @@ class _Run:
         self.builder.windows[name] = window
         return window
 
-    def map(self, layer: Layer, source: bool, base: int, rows: int) -> Held:
+    def map(self, layer: TiledLayer, source: bool, base: int, rows: int) -> Held:
         tensor = self.tensors[layer.source if source else layer.target]
         each, batch = row_bytes(layer, source), self.segment.batch
         vector = extent(layer, source) == 1
@@ -142,7 +142,7 @@ class _Run:
         window = self.add(tensor, base, sizes, batch, aligned(rows * each))
         return Held(window, rows, each, vector)
 
-    def held_weights(self, n: int, layer: Layer, base: int) -> Held:
+    def held_weights(self, n: int, layer: TiledLayer, base: int) -> Held:
         tensor, segment = self.tensors[layer.weight], self.segment
         streamed = n == segment.streamed
         rows = min(segment.tile, layer.channels) if streamed else layer.channels
@@ -185,7 +185,7 @@ class _Run:
         if low >= high:
             return arrived
         load = Act("load", held.window.name, copy, held.box((low, high)), frame)
-        self.program.read(
+        self.queues.read(
             self.rates.move_us((high - low) * held.row_bytes, False), load,
             held.spans((low, high), copy),
             (layer.source, frame, low, high if layer.windows else layer.source_bytes),
@@ -197,12 +197,12 @@ class _Run:
         if rows[0] >= rows[1]:
             return
         store = Act("store", held.window.name, copy, held.box(rows), frame)
-        self.program.write(
+        self.queues.write(
             self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, True), store,
             held.spans(rows, copy), (layer.target, frame, *rows), extent(layer, False),
         )  # fmt: skip
 
-    def read_ahead(self, layer: Layer) -> None:
+    def read_ahead(self, layer: TiledLayer) -> None:
         """As many tiles as have a place: before the frames, for which they would have to wait."""
         tile = self.segment.tile
         for number, low in enumerate(range(0, layer.channels, tile)[: self.segment.copies]):
@@ -215,9 +215,11 @@ class _Run:
         us = self.rates.move_us(size * layer.row_bytes, False)
         load = Act("load", held.window.name, copy, held.box(channels))
         spans = list(held.spans((0, held.rows), copy))
-        self.program.read(us, load, spans, same=(layer.weight, channels[0]))
+        self.queues.read(us, load, spans, same=(layer.weight, channels[0]))
 
-    def stream(self, n: int, layer: Layer, rows: Rows, reads: Rows, frames: Sequence[int]) -> None:
+    def stream(
+        self, n: int, layer: TiledLayer, rows: Rows, reads: Rows, frames: Sequence[int]
+    ) -> None:
         tile = self.segment.tile
         for low in range(0, layer.channels, tile):
             self.tile += 1
@@ -239,6 +241,6 @@ class _Run:
         make = Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
         made = (rows[1] - rows[0]) / extent(layer, False)
         share = made * (min(channels[1], depth) - channels[0]) / depth
-        self.program.compute(
+        self.queues.compute(
             self.rates.compute_us(layer.work * share), make, spans, target.spans(rows, copy)
         )

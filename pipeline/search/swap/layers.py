@@ -20,7 +20,7 @@ from pipeline.schedules.swapped import Swapped
 
 
 @dataclass(frozen=True)
-class Layer:
+class TiledLayer:
     """One operator of a chain. Elements are bytes.
 
     Attributes:
@@ -83,14 +83,14 @@ class Proposal:
     notes: Notes
 
 
-def homes(layers: Sequence[Layer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What lies on the card, the feature maps and the weights; what stays on the chip: biases."""
     maps = (layers[0].source, *(layer.target for layer in layers))
     weights = dict.fromkeys(layer.weight for layer in layers if layer.weight)
     return (*maps, *weights), tuple(dict.fromkeys(layer.bias for layer in layers if layer.bias))
 
 
-def layers(graph: Graph) -> tuple[Layer, ...]:
+def layers(graph: Graph) -> tuple[TiledLayer, ...]:
     """The layers of ``graph`` in order.
 
     Raises:
@@ -110,7 +110,7 @@ def layers(graph: Graph) -> tuple[Layer, ...]:
     return tuple(result)
 
 
-def _layer(op: Operator, graph: Graph) -> Layer:
+def _layer(op: Operator, graph: Graph) -> TiledLayer:
     tensors = graph.tensors
     for name in (op.inputs[0], op.output, *op.parameters[:1]):
         if tensors[name].dtype.bits != 8:
@@ -121,7 +121,7 @@ def _layer(op: Operator, graph: Graph) -> Layer:
     effort = work(op, graph)
     if isinstance(op, Dense):
         shape = (1, 1, target[0])
-        return Layer(op.name, op.inputs[0], op.output, shape, source, None, False,
+        return TiledLayer(op.name, op.inputs[0], op.output, shape, source, None, False,
                      weight, bias, row_bytes, effort)  # fmt: skip
     if not isinstance(op, Conv2d | Pool2d):
         kind = type(op).__name__
@@ -133,7 +133,7 @@ def _layer(op: Operator, graph: Graph) -> Layer:
     alone = isinstance(op, Pool2d) or (op.groups == source[2] == target[2] and op.groups > 1)
     if isinstance(op, Conv2d) and op.groups > 1 and not alone:
         raise ThimbleError(f"{op.name}: strategy swap takes no convolution in {op.groups} groups")
-    return Layer(op.name, op.inputs[0], op.output, (target[0], target[1], target[2]), source,
+    return TiledLayer(op.name, op.inputs[0], op.output, (target[0], target[1], target[2]), source,
                  _moving(image), alone, weight, bias, row_bytes, effort)  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import taps
-from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.layers import TiledLayer
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Bound:
 
 
 def lower_bound(
-    layers: Sequence[Layer], graph: Graph, sram_bytes: int, rates: Rates, frames: int
+    layers: Sequence[TiledLayer], graph: Graph, sram_bytes: int, rates: Rates, frames: int
 ) -> Bound:
     """The largest of
 
@@ -59,7 +59,7 @@ def lower_bound(
     return Bound(found[by], by, cpu_us)
 
 
-def before(layers: Sequence[Layer]) -> float:
+def before(layers: Sequence[TiledLayer]) -> float:
     """The least work before the last layer makes its first element: padding makes corners least."""
     (rows, columns, channels), ends = layers[-1].shape, list[float]()
     own = layers[-1].work / (rows * columns * channels)
@@ -73,7 +73,7 @@ def _all(extent: int) -> set[int]:
 
 
 def _needed(
-    layers: Sequence[Layer], rows: set[int], columns: set[int], share: float
+    layers: Sequence[TiledLayer], rows: set[int], columns: set[int], share: float
 ) -> tuple[float, int]:
     """The work behind rows x columns, and that share of the channels, of the last target; the bytes
     of the first source that it reads."""

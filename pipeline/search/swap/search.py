@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from pipeline.plan.rates import Rates
-from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.layers import TiledLayer
 from pipeline.search.swap.segments import Place, Rings, Segment, aligned, extent
 
 LONGEST = 10
@@ -33,7 +33,7 @@ Offer = tuple[float, float, float, Segment]
 
 @dataclass
 class Search:
-    layers: tuple[Layer, ...]
+    layers: tuple[TiledLayer, ...]
     sram_bytes: int
     rates: Rates
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Search:
                     continue
                 yield from self.streamed(replace(plain, streamed=n), layer)
 
-    def streamed(self, segment: Segment, layer: Layer) -> Iterator[Segment]:
+    def streamed(self, segment: Segment, layer: TiledLayer) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once as fit."""
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
         sizes = (min(1 << 17, self.sram_bytes // part) for part in TILES)
@@ -150,12 +150,12 @@ class Search:
         return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
 
 
-def least_bytes(layers: Sequence[Layer]) -> int:
+def least_bytes(layers: Sequence[TiledLayer]) -> int:
     """SRAM in which each layer can run alone, row by row, with the smallest tiles of weights."""
     return max(min(_alone(layer)) for layer in layers)
 
 
-def _alone(layer: Layer) -> Iterator[int]:
+def _alone(layer: TiledLayer) -> Iterator[int]:
     whole = Segment((layer,), Rings.of((layer,), 1), "stored", "stored")
     if layer.windows:
         yield whole.needed_bytes
@@ -163,7 +163,7 @@ def _alone(layer: Layer) -> Iterator[int]:
         yield replace(whole, streamed=0, tile=1, copies=COPIES[0]).needed_bytes
 
 
-def tail(layers: Sequence[Layer]) -> int:
+def tail(layers: Sequence[TiledLayer]) -> int:
     """The number of the first of the dense layers that end the chain."""
     first = len(layers)
     while first and layers[first - 1].windows is None:

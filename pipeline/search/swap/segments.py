@@ -17,7 +17,7 @@ from typing import Literal
 
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import reach
-from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.layers import TiledLayer
 
 Place = Literal["kept", "stored"]
 """In memory, whole; or on the card."""
@@ -29,14 +29,14 @@ def aligned(size: int) -> int:
     return -(-size // 16) * 16
 
 
-def extent(layer: Layer, source: bool) -> int:
+def extent(layer: TiledLayer, source: bool) -> int:
     """Rows of the source or the target; a vector is one row."""
     if source:
         return layer.source_shape[0] if layer.windows else 1
     return layer.shape[0]
 
 
-def row_bytes(layer: Layer, source: bool) -> int:
+def row_bytes(layer: TiledLayer, source: bool) -> int:
     size = layer.source_bytes if source else layer.target_bytes
     return size // extent(layer, source)
 
@@ -49,7 +49,7 @@ class Turn:
     reads: tuple[Rows, ...]
 
 
-def turns(layers: Sequence[Layer], chunk: int) -> tuple[Turn, ...]:
+def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
     done, result = [0] * len(layers), list[Turn]()
     rows = extent(layers[-1], source=False)
     for start in range(0, rows, chunk):
@@ -65,7 +65,7 @@ def turns(layers: Sequence[Layer], chunk: int) -> tuple[Turn, ...]:
     return tuple(result)
 
 
-def needed(layer: Layer, rows: Rows) -> Rows:
+def needed(layer: TiledLayer, rows: Rows) -> Rows:
     """Rows of the source that rows of the target are made of."""
     if rows[0] >= rows[1]:
         return (0, 0)
@@ -84,7 +84,7 @@ class Rings:
     target: int
 
     @classmethod
-    def of(cls, layers: Sequence[Layer], chunk: int) -> Rings:
+    def of(cls, layers: Sequence[TiledLayer], chunk: int) -> Rings:
         """``arriving``: of the first source where the next turn's rows come in meanwhile."""
         all_turns = turns(layers, chunk)
         sources, arriving = [0] * len(layers), 0
@@ -114,7 +114,7 @@ class Segment:
         batch: frames that share what is streamed; their sources and targets are whole, in SRAM.
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[TiledLayer, ...]
     rings: Rings
     source: Place
     target: Place

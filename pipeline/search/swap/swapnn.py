@@ -16,7 +16,7 @@ from pipeline.schedules.swapped import Job, Swapped
 from pipeline.search.swap.algorithm1 import Algorithm1, Chosen, Task
 from pipeline.search.swap.cuts import Cut, cut
 from pipeline.search.swap.emit import Emitter, Pools
-from pipeline.search.swap.layers import Layer, Proposal, homes
+from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.tiles import tiling
 
 
@@ -98,7 +98,7 @@ class Frozen:
 
 def schedule(
     graph: Graph,
-    chain: Sequence[Layer],
+    chain: Sequence[TiledLayer],
     sizes: Pools,
     frames: int,
     rates: Rates,

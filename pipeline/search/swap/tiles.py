@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.errors import ThimbleError
-from pipeline.search.swap.layers import Layer
+from pipeline.search.swap.layers import TiledLayer
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Tiling:
         weights: weight tiles; 0 without weights.
     """
 
-    layer: Layer
+    layer: TiledLayer
     buffer_bytes: int
     side: int
     grid: tuple[int, int]
@@ -45,7 +45,7 @@ class Tiling:
         return self.inputs * max(1, self.weights)
 
 
-def tiling(layer: Layer, buffer_bytes: int) -> Tiling:
+def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
     """
     Raises:
         ThimbleError: when the smallest output tile, one pixel, is as large as a buffer.
@@ -75,5 +75,5 @@ def tiling(layer: Layer, buffer_bytes: int) -> Tiling:
     return Tiling(layer, buffer_bytes, 0, (rows, columns), parts, weights)
 
 
-def tilings(layers: tuple[Layer, ...], buffer_bytes: int) -> tuple[Tiling, ...]:
+def tilings(layers: tuple[TiledLayer, ...], buffer_bytes: int) -> tuple[Tiling, ...]:
     return tuple(tiling(layer, buffer_bytes) for layer in layers)

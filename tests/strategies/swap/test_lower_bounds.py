@@ -13,12 +13,12 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.search.swap.layers import Layer, layers
+from pipeline.search.swap.layers import TiledLayer, layers
 from pipeline.search.swap.lower_bounds import before, lower_bound
 from tests.strategies.swap.nets import Chain, alexnet, best_plan, paper_rates, random_chain
 
 
-def toy(widths: tuple[int, ...]) -> tuple[Graph, tuple[Layer, ...]]:
+def toy(widths: tuple[int, ...]) -> tuple[Graph, tuple[TiledLayer, ...]]:
     """Dense layers, the first of which works like a convolution: with each weight 12 times."""
     chain = Chain("toy", (1, 1, widths[0]))
     for width in widths[1:]:
@@ -31,7 +31,7 @@ Row = tuple[int, int]
 """Of weights: the number of the layer, and of the row."""
 
 
-def orders(parts: tuple[Layer, ...]) -> Iterator[tuple[Row, ...]]:
+def orders(parts: tuple[TiledLayer, ...]) -> Iterator[tuple[Row, ...]]:
     """All orders in which rows may be read. Those of one layer are alike: one order is enough."""
     layer_of = [n for n, layer in enumerate(parts) for _ in range(layer.channels)]
     for order in set(permutations(layer_of)):
@@ -43,14 +43,14 @@ def orders(parts: tuple[Layer, ...]) -> Iterator[tuple[Row, ...]]:
         yield tuple(rows)
 
 
-def least_us(parts: tuple[Layer, ...], sram_bytes: int, rates: Rates) -> float:
+def least_us(parts: tuple[TiledLayer, ...], sram_bytes: int, rates: Rates) -> float:
     """The fastest of all schedules, whatever the order of reading. Activations take no room, and
     writing no time; a row of weights keeps its place from its read to its use."""
     return min(makespan_us(parts, sram_bytes, rates, order) for order in orders(parts))
 
 
 def makespan_us(
-    parts: tuple[Layer, ...], sram_bytes: int, rates: Rates, order: tuple[Row, ...]
+    parts: tuple[TiledLayer, ...], sram_bytes: int, rates: Rates, order: tuple[Row, ...]
 ) -> float:
     """Everything as soon as it can be; infinite where rows that are there wait for others."""
     uses, arrived, held = sorted(order), dict[Row, float](), list[Row]()
@@ -109,7 +109,7 @@ def test_the_weights_bound_by_hand() -> None:
     assert (roomy.us, roomy.by) == (453 * 3 + 3 * 2, "io")
 
 
-def made_of(parts: tuple[Layer, ...], element: tuple[int, int, int]) -> float:
+def made_of(parts: tuple[TiledLayer, ...], element: tuple[int, int, int]) -> float:
     """The work that one element of the last target needs done before it, element by element."""
     wanted, total = {element}, 0.0
     for number, layer in reversed(list(enumerate(parts))):

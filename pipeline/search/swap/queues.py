@@ -35,18 +35,18 @@ class Needs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class Queued:
     us: float
     needs: Needs
     act: Act
 
 
 @dataclass
-class Program:
+class Queues:
     """Tasks in the order in which they would run alone, in three queues."""
 
     sram_bytes: int
-    tasks: dict[Queue, list[Task]] = field(default_factory=lambda: {name: [] for name in QUEUES})
+    tasks: dict[Queue, list[Queued]] = field(default_factory=lambda: {name: [] for name in QUEUES})
 
     def __post_init__(self) -> None:
         size = -(-self.sram_bytes // GRAIN)
@@ -76,7 +76,7 @@ class Program:
             compute = max(compute, int(self.used[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.loaded[part] = number
-        self.tasks["read"].append(Task(us, Needs(0, compute, write), act))
+        self.tasks["read"].append(Queued(us, Needs(0, compute, write), act))
 
     def compute(self, us: float, act: Act, reads: Iterable[Span], writes: Iterable[Span]) -> None:
         number, read, write = len(self.tasks["compute"]) + 1, 0, 0
@@ -88,7 +88,7 @@ class Program:
             write = max(write, int(self.saved[part].max(initial=0)))
             self.used[part] = self.made[part] = number
             self.holds[part] = 0
-        self.tasks["compute"].append(Task(us, Needs(read, 0, write), act))
+        self.tasks["compute"].append(Queued(us, Needs(read, 0, write), act))
 
     def write(self, us: float, act: Act, out: Iterable[Span],
               rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
@@ -100,7 +100,7 @@ class Program:
             self.saved[part] = number
         known = self.card.setdefault(rows[:2], np.zeros(extent, dtype=np.int64))
         known[rows[2] : rows[3]] = number
-        self.tasks["write"].append(Task(us, Needs(read, compute, 0), act))
+        self.tasks["write"].append(Queued(us, Needs(read, compute, 0), act))
 
 
 def _parts(spans: Iterable[Span]) -> Iterator[slice]:
@@ -116,7 +116,7 @@ class Scheduled:
     io: tuple[Queue, ...]
 
 
-def schedule(program: Program, writes_first: bool) -> Scheduled:
+def schedule(program: Queues, writes_first: bool) -> Scheduled:
     """List scheduling: of a read and a write that can start, the preferred kind goes first."""
     queues = program.tasks
     at, done = dict.fromkeys(QUEUES, 0), dict.fromkeys(QUEUES, 0)
@@ -153,7 +153,7 @@ def schedule(program: Program, writes_first: bool) -> Scheduled:
     return Scheduled(now, tuple(io))
 
 
-def frozen(program: Program, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
+def frozen(program: Queues, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
     """The jobs of the tracks that compute and move."""
     queues, at = program.tasks, dict.fromkeys(QUEUES, 0)
     place: dict[Queue, list[int]] = {name: [0] for name in QUEUES}
