@@ -31,7 +31,7 @@ def page_of(paths: dict[str, Path], kind: str) -> Path:
     return paths[kind]
 
 
-@pytest.mark.parametrize("kind", quick(["swap"], KINDS))
+@pytest.mark.parametrize("kind", quick(["swap"], KINDS, ci=4))
 def test_a_page_is_drawn_and_not_cut(kind: str, browser: Any, paths: dict[str, Path]) -> None:
     for size, dark in ((DESKTOP, False), (PHONE, True)):
         with opened(browser, page_of(paths, kind), size, dark) as page:

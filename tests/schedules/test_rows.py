@@ -46,7 +46,7 @@ def exact(plan: Plan, graph: Graph) -> bool:
     return np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
-@pytest.mark.parametrize("seed", quick(8, range(40)))
+@pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
 def test_random_networks_run_exactly(seed: int) -> None:
     graph = random_graph(seed)
     plan = laid(graph).plan("rows")
@@ -55,7 +55,7 @@ def test_random_networks_run_exactly(seed: int) -> None:
     assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
 
 
-@pytest.mark.parametrize("seed", quick(4, range(0, 40, 2)))
+@pytest.mark.parametrize("seed", quick(4, range(0, 40, 2), ci=4))
 def test_random_networks_run_as_they_arrive(seed: int) -> None:
     graph = random_graph(seed)
     if len(graph.tensors[graph.input].shape) != 3:
@@ -162,7 +162,7 @@ def test_scratch_takes_room_only_while_a_row_is_made() -> None:
     assert found.cells / 2 <= bare.cells / 2 + 2 * max(held) < bare.cells / 2 + sum(held)
 
 
-@pytest.mark.parametrize("seed", quick(1, range(8)))
+@pytest.mark.parametrize("seed", quick(1, range(8), ci=2))
 def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
     """Kernels of one operator differ in that: the one that runs counts."""
     rng = np.random.default_rng(seed)
