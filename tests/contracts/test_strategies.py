@@ -131,10 +131,10 @@ def test_its_c_does_what_the_plan_does(path: Path) -> None:
 @pytest.mark.ci
 @every
 def test_many_of_its_plans_are_right(path: Path) -> None:
-    assert tried(path, 120, check_plan)
+    assert tried(path, 80, check_plan)
 
 
 @pytest.mark.ci
 @every
 def test_much_of_its_c_does_what_the_plan_does(path: Path) -> None:
-    assert tried(path, 120, check_c, enough=20)
+    assert tried(path, 80, check_c, enough=12)

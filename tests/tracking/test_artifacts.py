@@ -89,7 +89,7 @@ def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: 
     assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
     """All stages of the real project, and a sweep with published figures and pictures."""
     small.run("tracking=wait")

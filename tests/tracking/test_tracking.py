@@ -249,7 +249,7 @@ def test_six_processes_on_an_absent_database(project: Project) -> None:
     assert not spooled(project)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
     """They train once, end with one network, and are nested under one parent in a new database."""
     project.hold("train")

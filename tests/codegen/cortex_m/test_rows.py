@@ -48,7 +48,7 @@ def test_layers(kind: str, anywhere: bool, seeds: range, tmp_path: Path) -> None
     assert used >= (len(seeds) // 3 if anywhere else len(seeds) * 2 // 3)
 
 
-@pytest.mark.parametrize("seed", quick(2, range(3000, 3012)))
+@pytest.mark.parametrize("seed", quick(2, range(3000, 3012), ci=3))
 def test_networks_of_rows_anywhere(seed: int, tmp_path: Path) -> None:
     graph = random_graph(seed)
     check(graph, scattered(in_rows(graph, seed), graph, "rows", seed), tmp_path, seed)
@@ -60,7 +60,7 @@ def test_rings(tmp_path: Path) -> None:
     assert fast(native, "conv2d") and "% 3" in native.files["model.c"]
 
 
-@pytest.mark.parametrize("seed", quick(1, range(4)))
+@pytest.mark.parametrize("seed", quick(1, range(4), ci=1))
 def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
     """Rows go round rings; what a patch has of its last rows may be less than of others."""
     graph = inverted_residual(seed)

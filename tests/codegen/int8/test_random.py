@@ -35,7 +35,7 @@ def check(seed: int, folder: Path) -> None:
         assert np.array_equal(native(given), expected), seed
 
 
-@pytest.mark.parametrize("first", quick(2, range(0, QUICK, CHUNK)))
+@pytest.mark.parametrize("first", quick(2, range(0, QUICK, CHUNK), ci=3))
 def test_random_networks(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check(seed, tmp_path)
@@ -59,7 +59,7 @@ def check_loops(seed: int, folder: Path) -> None:
     assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
 
 
-@pytest.mark.parametrize("first", quick(1, range(0, 30, CHUNK)))
+@pytest.mark.parametrize("first", quick(1, range(0, 30, CHUNK), ci=2))
 def test_random_loops(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check_loops(seed, tmp_path)
@@ -118,7 +118,7 @@ def check_rounded(seed: int, folder: Path) -> None:
     assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
 
 
-@pytest.mark.parametrize("first", quick(1, range(0, 18, CHUNK)))
+@pytest.mark.parametrize("first", quick(1, range(0, 18, CHUNK), ci=1))
 def test_random_rounded_sums(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         check_rounded(seed, tmp_path)
