@@ -86,6 +86,9 @@ class Rows:
                 draft.hold_rows(op.output, op.output in self.whole, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
+        unmade = {name for step in made for name in step.op.inputs} - set(draft.home)
+        for name in sorted(unmade):  # nothing but what is around them is read
+            draft.hold_rows(name)
         reads = [_reads(step, draft.graph) for step in self.order]
         last = {
             (name, row): number

@@ -35,9 +35,14 @@ SBC_R29_R1, SBCI_R29_0 = 0x09D1, 0x40D0
 """The same: r1 is 0 wherever C runs."""
 
 
-DROPPING = (0xB78D, 0xB79E, 0x9600, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D)
+DROPPING = (
+    (0xB78D, 0xB79E, 0x9600, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D),
+    (0xB7ED, 0xB7FE, 0x9630, 0xB60F, 0x94F8, 0xBFFE, 0xBE0F, 0xBFED),
+)
 """What takes pushed arguments off the stack: in r24, SPL; in r25, SPH; adiw r24, n; in r0, SREG;
-cli; out SPH, r25; out SREG, r0; out SPL, r24."""
+cli; out SPH, r25; out SREG, r0; out SPL, r24; or the same by r30 and r31."""
+
+DROPPING_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class _Walk:
         op = self._word(pc)
         after = pc + self._length(pc)
         if dropped := self._dropped(pc):
-            return state.cut(state.depth - dropped), None, iter((pc + 2 * len(DROPPING),))
+            return state.cut(state.depth - dropped), None, iter((pc + 2 * DROPPING_WORDS,))
         if op in RETURNS:
             return state, None, iter(())
         if op in COMPUTED or op == SEI:
@@ -177,13 +182,12 @@ class _Walk:
 
     def _dropped(self, pc: int) -> int:
         """Bytes of arguments that the instructions from ``pc`` on take off the stack; 0: others."""
-        held = self.flash[pc : pc + 2 * len(DROPPING)]
+        held = self.flash[pc : pc + 2 * DROPPING_WORDS]
         words = [int.from_bytes(held[n : n + 2], "little") for n in range(0, len(held), 2)]
-        if len(words) < len(DROPPING) or words[2] & 0xFF30 != DROPPING[2]:
+        if len(words) < DROPPING_WORDS:
             return 0
-        others = [word for n, word in enumerate(words) if n != 2]
-        wanted = [word for n, word in enumerate(DROPPING) if n != 2]
-        return words[2] >> 2 & 0x30 | words[2] & 0xF if others == wanted else 0
+        found = (*words[:2], words[2] & 0xFF30, *words[3:])
+        return words[2] >> 2 & 0x30 | words[2] & 0xF if found in DROPPING else 0
 
     def _moved(self, op: int, state: State) -> State:
         """Pushes, pops, and what avr-gcc's frames do to SP and Y."""
