@@ -143,6 +143,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     graph.save(folder)
     artifacts.write_npz(folder / "float_labels.npz", {"labels": np.full(images, 9)})
     plan = Ordinary().plan(graph, computer())
+    artifacts.write_json(folder / "passes.json", [])
     artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
     serialize.save(plan, folder / "plan.json")
     proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
