@@ -180,6 +180,7 @@ class Hardware:
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
         regions: the memory behind the sizes above, for cores whose simulator keeps to it.
         flash_timing: where a modelled latency counts the flash's waits.
+        platformio: its platform and board there, PLATFORM/BOARD; empty: it has none.
         uart: how a firmware for the board itself reaches the computer.
         card: block storage that plans may swap with, if it has any bytes.
     """
@@ -199,6 +200,7 @@ class Hardware:
     power: Power
     simulator: str
     flasher: str = ""
+    platformio: str = ""
     baud: int = 115200
     alignment_bytes: int = 1
     cpu: str = ""

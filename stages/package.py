@@ -31,7 +31,7 @@ def main() -> None:
         artifacts.write_json(Path("package.json"), {})
         return
     kind, own = KINDS[name], board.hardware(cfg["hardware"])
-    boards.check(name, own.name, own.core)
+    boards.check(name, own.name, own.core, own.platformio)
     graph = Graph.load(Path())
     wanted = cfg["package"]["weights_in"]
     chosen = _library(cfg, graph, replace(own, weights_in=wanted), kind.level)

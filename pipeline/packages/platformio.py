@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from pipeline.codegen.render import render
-from pipeline.packages.boards import PLATFORMIO
 from pipeline.packages.library import Library
 from pipeline.packages.package import Package
 
@@ -15,7 +14,7 @@ LEVEL = "-Os"
 
 def package(library: Library) -> Package:
     """For a board that there is one for, see ``boards``."""
-    platform, board = PLATFORMIO[library.hardware.name]
+    platform, board = library.hardware.platformio.split("/")
     sketch = render("arduino/SerialClassifier.ino.j2", library=library)
     named = library.named({"main.cpp": f"#include <Arduino.h>\n\n{sketch}"})
     places = {"main.cpp": "project/src/main.cpp"}

@@ -7,13 +7,13 @@ those that did not fit under the bound served earlier each time (squeaky wheel o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from pipeline.placement.blocks import Overlap, Place, Profile
 from pipeline.placement.chain import chained
-from pipeline.placement.fit import Wall, first_fit
+from pipeline.placement.fit import Rank, Wall, first_fit
 from pipeline.placement.pack import pack
 
 ROUNDS = 400
@@ -28,8 +28,6 @@ class Placed:
     cells: int
     bound: int
 
-
-Rank = Callable[[Profile], tuple[int, ...]]
 
 RANKS: tuple[Rank, ...] = (
     lambda p: (-p.size, p.first),

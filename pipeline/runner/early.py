@@ -46,7 +46,8 @@ def _packages(config: Mapping[str, Any]) -> None:
     name, until = (str(getattr(v, "name", v)) for v in (config["package"]["name"], config["until"]))
     if name == "none":
         return
-    boards.check(name, config["hardware"]["name"], config["hardware"]["core"])
+    node = config["hardware"]
+    boards.check(name, node["name"], node["core"], node.get("platformio") or "")
     if home.STAGES.index(until) < home.STAGES.index("schedule"):
         raise ThimbleError(
             f"package={name}: it is made of a plan, and until={until} ends before there is one; "

@@ -21,12 +21,12 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
-from pipeline.search.joint.segment import all_rows
 from pipeline.search.layouts import in_blocks
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from tests.codegen.support import Native, agrees, frames, write
 from tests.graphs import Net, random_graph
+from tests.schedules.on_demand import all_rows
 from tests.schedules.test_rows import laid
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr

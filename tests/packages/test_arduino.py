@@ -118,9 +118,9 @@ def test_refuses_what_has_no_room_and_what_has_no_board(in_sram: Library) -> Non
     with pytest.raises(ThimbleError, match=f"no room for any sketch, {missing} B are missing; try"):
         arduino.package(full)
     with pytest.raises(ThimbleError, match="hardware=host is no Arduino with an AVR; try package="):
-        boards.check("arduino", "host", "host")
-    boards.check("arduino", "arduino", "avr")
-    boards.check("cmake", "anything", "host")
+        boards.check("arduino", "host", "host", "")
+    boards.check("arduino", "arduino", "avr", "")
+    boards.check("cmake", "anything", "host", "")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
 from pipeline.packages import boards, platformio
 from pipeline.packages.library import Library
 from tests.packages.arduino_core import needs_core, sketch
@@ -52,8 +51,9 @@ def test_project_for_a_nucleo() -> None:
     assert found.memory.stack.bytes > 0 and "NN_STACK_BYTES" in files["src/model.h"]
 
 
-def test_boards_are_ours_and_others_are_refused() -> None:
-    for name in boards.PLATFORMIO:
-        assert (ROOT / "conf" / "hardware" / f"{name}.yaml").is_file()
+def test_boards_say_what_they_are_there_and_others_are_refused() -> None:
+    for name in ("arduino", "arduino_mega", "nucleo_l4r5zi", "stm32f746g_disco"):
+        board = board_named(name)
+        boards.check("platformio", name, board.core, board.platformio)
     with pytest.raises(ThimbleError, match="hardware=host is not known to be one of its boards;"):
-        boards.check("platformio", "host", "host")
+        boards.check("platformio", "host", "host", "")

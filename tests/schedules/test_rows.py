@@ -19,11 +19,11 @@ from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
-from pipeline.search.joint.segment import all_rows
 from pipeline.search.layouts import in_blocks
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
 from tests.graphs import Net, random_graph
+from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick

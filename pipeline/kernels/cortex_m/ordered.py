@@ -3,36 +3,18 @@ two output channels at a time, of two pixels where both have all their windows i
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from math import prod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
-from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.work import Counts, made, positions, priced, products
+from pipeline.kernels.work import Counts, made, positions, products
 
 
-class Ordered(Kernel):
-    """
-    Attributes:
-        word: its name in the set.
-        takes: what it is for, to say why it is not for something else.
-        costs: cycles of what it does, on a Cortex-M4 without flash waits.
-        rate: cycles of the core for one of a Cortex-M4's.
-    """
-
-    word: ClassVar[str]
-    takes: ClassVar[str]
-    costs: ClassVar[Counts]
-
-    def __init__(self, rate: float = 1.0) -> None:
-        self.rate = rate
-
-    @property
-    def name(self) -> str:
-        return f"cortex_m.{self.word}"
+class Ordered(Fast):
+    """Of weights in a window, as the tensor has them."""
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -49,17 +31,6 @@ class Ordered(Kernel):
             and self.can(form)
         )
         return "" if can else f"{self.name} is for {self.takes}"
-
-    @abstractmethod
-    def can(self, form: Form) -> bool:
-        """Whether it computes ``form``, whose weights are in a window."""
-
-    @abstractmethod
-    def counts(self, form: Form) -> Counts:
-        """What it does for ``form``, in the words of ``costs``."""
-
-    def cycles(self, form: Form) -> float:
-        return self.rate * priced(self.counts(form), self.costs)
 
 
 class OrderedConvolution(Ordered):

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
-from pipeline.hardware import Hardware
-from pipeline.schedules.rows import Arrive, RowStep
 from pipeline.search.joint.units import Units
 
 WHOLE = 1 << 30
@@ -48,15 +44,6 @@ def on_demand(
                     done[each] = 1
                     order.append(each)
     return order
-
-
-def all_rows(
-    graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool = False
-) -> tuple[RowStep | Arrive, ...]:
-    """A network in one segment."""
-    units = Units.of(graph, hardware, operators, streamed)
-    order = on_demand(units, [] if streamed else [graph.input], [graph.output])
-    return tuple(units.units[number].step for number in order)
 
 
 def _asked(units: Units, target: Iterable[str]) -> list[int]:

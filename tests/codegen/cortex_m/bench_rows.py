@@ -1,8 +1,7 @@
-"""``python -m tests.codegen.cortex_m.bench_rows``: what row by row takes on simulated cores, as a
-ratio to whole tensors one after the other; of all networks, or of those that are named.
-
-Rows are made on demand (``search.joint``), one a step, and lie in blocks where that is faster. Ends
-with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``; ``--record`` writes it.
+"""``python -m tests.codegen.cortex_m.bench_rows``: what the joint schedule takes at its least
+memory on simulated cores, as a ratio to whole tensors one after the other; of all networks, or of
+those that are named. Ends with 1 where a ratio is more than 3 % worse than the one in
+``ratios.json``; ``--record`` writes it.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from pipeline.graph.operators.softmax import Softmax
 from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PLAIN, without_waits
-from tests.codegen.cortex_m.by_row.support import by_rows
 from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames
 from tests.strategies import nets
@@ -36,13 +35,12 @@ WORSE = 1.03
 
 FORMS: dict[str, Callable[[Graph, Hardware], Plan]] = {
     "ordinary": lambda graph, hardware: Ordinary().plan(graph, hardware),
-    "rows in blocks": by_rows,
+    "joint": lambda graph, hardware: Joint().plan(graph, hardware),
 }
 TFLITE = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
 MADE: dict[str, Callable[[], Graph]] = {
     "res15": nets.res15,
     "micronet_kws_l": nets.micronet_kws_l,
-    "mobilenet_v2_160": lambda: nets.mobilenet_v2(160),
 }
 """With random weights; none is -128, as in networks that are quantized."""
 

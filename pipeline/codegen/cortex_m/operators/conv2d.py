@@ -145,6 +145,7 @@ def compute(job: Job) -> None:
         packed=packed,
         zero=source.zero_point,
         pad_row=shape.row if edges else 0,
+        looked_up=view.lookup is not None,
         widen="s8" if source.dtype.signed else "u8",
         weights=constants.add(
             op.name, "weights", "int8_t", stream, f"{op.name}: two channels by two elements",

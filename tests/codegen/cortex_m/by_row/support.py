@@ -10,8 +10,8 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
-from pipeline.search.joint.segment import all_rows
 from pipeline.search.layouts import in_blocks
+from tests.schedules.on_demand import all_rows
 
 
 def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:

@@ -1,0 +1,85 @@
+"""``python -m tests.strategies.bench_joint``: how much memory the joint schedule takes, of ten
+networks or of those that are named, with the input held and streamed, on a NUCLEO-L4R5ZI whatever
+its size.
+
+Ends with 1 where a network takes more than what it has to hold.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+
+from pipeline import passes
+from pipeline.graph.graph import Graph
+from pipeline.importers.tflite import TFLite
+from pipeline.models.network import state_arrays
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
+from pipeline.plan.verify import verify
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.joint import Joint
+from tests.importers.test_tflite import MODELS
+from tests.models.counting import member
+from tests.targets.cortex_m import board_named
+
+PASSES = ("constants", "fold_reshape", "fold_pad")
+
+MOST: dict[str, tuple[int, int]] = {
+    "kws_ref_model": (3_708, 3_400),
+    "pretrainedResnet_quant": (9_984, 8_768),
+    "vww_96_int8": (27_776, 9_920),
+    "res15": (30_400, 30_400),
+    "micronet_kws_l": (27_800, 27_500),
+    "mobilenet_v2_160": (104_300, 70_900),
+    "mobilenet_v2_224": (189_000, 104_900),
+    "mobilenet_v2_w035_144": (65_200, 23_400),
+    "mcunet_s": (80_100, 52_900),
+    "mcunet_5fps": (29_600, 15_700),
+}
+"""Bytes with the input held, and streamed."""
+
+FILES = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+
+MOBILENETS: dict[str, dict[str, object]] = {
+    "mobilenet_v2_160": {"input_shape": [160, 160, 3], "classes": 2},
+    "mobilenet_v2_224": {},
+    "mobilenet_v2_w035_144": {"input_shape": [144, 144, 3], "width": 0.35},
+}
+
+
+def network(name: str) -> Graph:
+    """With PyTorch's initial weights, unless it comes from a file."""
+    path = MODELS / f"{name}.tflite"
+    if path.is_file():
+        return passes.applied(TFLite(path=str(path)).graph(), list(PASSES))
+    changes = MOBILENETS.get(name)
+    model = member(name) if changes is None else member("mobilenet_v2", **changes)
+    graph = Int8(images=1).graph(name, model, state_arrays(model.build()), {})
+    return passes.applied(graph, list(PASSES))
+
+
+def main(arguments: list[str]) -> int:
+    names = arguments or list(MOST)
+    if not MODELS.is_dir():
+        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
+        names = [name for name in names if name not in FILES]
+    print(f"{'network':24} {'input':9} {'pmu B':>8} {'most':>8} {'arena B':>8} {'planned s':>10}")
+    more = 0
+    for name in names:
+        graph = network(name)
+        for streamed, most in zip((False, True), MOST[name], strict=True):
+            board = replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
+            begin = time.process_time()
+            plan = roomy(Joint().plan(graph, board))
+            seconds = time.process_time() - begin
+            found = cost(plan, graph, board, verify(plan, graph))
+            more += found.pmu_bytes > most
+            print(f"{name:24} {'streamed' if streamed else 'held':9} {found.pmu_bytes:8,.0f} "
+                  f"{most:8,} {found.arena_bytes:8,} {seconds:10.1f}", flush=True)  # fmt: skip
+    return int(more > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
