@@ -39,12 +39,15 @@ class Cuts:
     """
     Attributes:
         frontiers: of each place the tensors that are whole there, the first before all operators.
+        orders, peaks: of segments, as far as they have been asked for; ``above``: of others what
+            their peak is at least.
     """
 
     units: Units
     frontiers: list[tuple[str, ...]] = field(init=False)
     orders: dict[Piece, list[int]] = field(default_factory=dict)
     peaks: dict[Piece, int] = field(default_factory=dict)
+    above: dict[Piece, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.frontiers = frontiers(self.units)
@@ -61,14 +64,13 @@ class Cuts:
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""
-        known = self.peaks.get(piece, 0)
-        if known >= 0 and piece in self.peaks:
+        if piece in self.peaks:
+            return self.peaks[piece]
+        if (known := self.above.get(piece, 0)) > limit:
             return known
-        if -known > limit:
-            return -known
         ends = self.frontiers[piece.start], self.frontiers[piece.stop]
         found = peak(self.units, self.order(piece), *ends, limit)
-        self.peaks[piece] = found if found <= limit else -found
+        (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
     def least(self) -> tuple[int, list[Piece]]:
