@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 
 Layout = Literal["slots", "contiguous"]
 LAYOUTS: tuple[Layout, ...] = ("slots", "contiguous")
+Objective = Literal["memory", "latency", "throughput", "energy"]
+OBJECTIVES: tuple[Objective, ...] = ("memory", "latency", "throughput", "energy")
+"""Of all strategies; what each makes of them is in docs/strategies.md."""
+
 ANY = 1 << 62
 """More multiply–accumulates than a network has."""
 
@@ -25,11 +31,26 @@ class Strategy(ABC):
         glance_macs: the multiply–accumulates of the largest network that it plans in a second.
         layout: ``slots`` puts every output in any free nibble through a static address table;
             ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
+        objective: what is made small, or ``throughput`` large.
     """
 
     name: ClassVar[str]
     glance_macs: ClassVar[int] = 0
     layout: Layout = "slots"
+    objective: Objective = "memory"
+
+    def __post_init__(self) -> None:
+        self.choose("objective", OBJECTIVES)
+
+    def choose(self, key: str, allowed: Sequence[object]) -> None:
+        """
+        Raises:
+            ThimbleError: when ``key`` of the config has none of these values.
+        """
+        value = getattr(self, key)
+        if value not in allowed:
+            *others, last = map(str, allowed)
+            raise ThimbleError(f"strategy.{key}={value}: choose {', '.join(others)} or {last}")
 
     @abstractmethod
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:

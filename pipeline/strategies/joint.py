@@ -20,28 +20,25 @@ from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 
-OBJECTIVES = ("memory", "latency", "throughput", "energy")
-"""Of all strategies; one frame at a time, on a core that never rests, the last three are one."""
-
 
 @dataclass(frozen=True)
 class Joint(Strategy):
     """For any graph; ``layout`` is the chains' and means nothing here.
 
+    ``objective``: ``memory``: as little of it as possible; the others: as few calls of kernels as
+    the board has room for.
+
     Attributes:
-        objective: ``memory``: as little of it as possible; the others: as few calls of kernels as
-            the board has room for.
+        accumulator_bits: of what loops over channels add up, where these are the plan; all else
+            has exact sums.
     """
 
     name: ClassVar[str] = "joint"
-    objective: Literal["memory", "latency", "throughput", "energy"] = "memory"
+    accumulator_bits: Literal[8, 16, 32] = 32
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise ThimbleError(
-                f"strategy.objective={self.objective}: choose {', '.join(OBJECTIVES[:-1])} or "
-                f"{OBJECTIVES[-1]}"
-            )
+        super().__post_init__()
+        self.choose("accumulator_bits", (8, 16, 32))
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         """Rows, unless one of the schedules of whole tensors, or of some of their channels, happens
@@ -61,7 +58,7 @@ class Joint(Strategy):
                 return found.laid.plan(self.name, self._notes(found))
         found = least(graph, hardware, needed(graph))
         best = found.laid.plan(self.name, self._notes(found))
-        for other in (Ordinary(), Partial()):
+        for other in (Ordinary(), Partial(accumulator_bits=self.accumulator_bits)):
             plan = other.plan(graph, hardware)
             if _peak_bytes(plan) < _peak_bytes(best):
                 best = self._named(plan, other.name)

@@ -45,13 +45,9 @@ class Partial(Strategy):
     channels: int = 0
 
     def __post_init__(self) -> None:
-        for key, value, allowed in (
-            ("search", self.search, ("pex", "exact")),
-            ("accumulator_bits", self.accumulator_bits, (8, 16, 32)),
-        ):
-            if value not in allowed:
-                choices = ", ".join(map(str, allowed[:-1])) + f" or {allowed[-1]}"
-                raise ThimbleError(f"strategy.{key}={value}: it has to be {choices}")
+        super().__post_init__()
+        self.choose("search", ("pex", "exact"))
+        self.choose("accumulator_bits", (8, 16, 32))
         if not isinstance(self.channels, int) or self.channels < 0:
             raise ThimbleError(
                 f"strategy.channels={self.channels}: how many channels a loop computes at once, or "

@@ -30,6 +30,7 @@ class Patch(Strategy):
     until: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if min(self.rows, self.columns) < 1:
             raise ThimbleError(
                 f"strategy.rows={self.rows} strategy.columns={self.columns}: at least one patch"

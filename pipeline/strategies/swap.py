@@ -14,7 +14,7 @@ from pipeline.schedules.lower import laid_at, room
 from pipeline.search.swap import best, swapnn
 from pipeline.search.swap.layers import layers
 from pipeline.search.swap.tiles import tilings
-from pipeline.strategies.base import Strategy
+from pipeline.strategies.base import Objective, Strategy
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Swap(Strategy):
 
     Attributes:
         scheduler: ``best`` searches; ``swapnn`` is the published one (Miao and Lin 2021).
-        objective: what ``best`` makes small: the time of one frame, or that of ``frames``.
+        objective: what ``best`` makes small: the time of one frame, or, ``throughput``, that of
+            ``frames``. Less memory than there is is never the aim: ``hardware.sram_bytes`` says it.
         frames: in flight together; 0: 1 for latency, 10 for throughput.
         buffer_bytes: ``swapnn``'s; all its buffers are of this size.
         pools: ``swapnn``'s shares of the buffers for input, weight and output tiles.
@@ -31,7 +32,7 @@ class Swap(Strategy):
 
     name: ClassVar[str] = "swap"
     scheduler: Literal["best", "swapnn"] = "best"
-    objective: Literal["latency", "throughput"] = "latency"
+    objective: Objective = "latency"
     frames: int = 0
     buffer_bytes: int = 131072
     pools: tuple[int, int, int] = (1, 2, 1)
@@ -44,7 +45,7 @@ class Swap(Strategy):
         """
         self.check(hardware)
         chain, rates = layers(graph), Rates.of(hardware)
-        frames = self.frames or {"latency": 1, "throughput": 10}[self.objective]
+        frames = self.frames or (10 if self.objective == "throughput" else 1)
         available = room(graph, hardware, graph.constants) // 2
         if self.scheduler == "best":
             found = best.search(graph, chain, available, frames, rates)
@@ -63,15 +64,7 @@ class Swap(Strategy):
         }
 
     def check(self, hardware: Hardware) -> None:
-        allowed = {
-            "scheduler": ("best", "swapnn"),
-            "objective": ("latency", "throughput"),
-        }
-        for key, values in allowed.items():
-            if getattr(self, key) not in values:
-                raise ThimbleError(
-                    f"strategy.{key}={getattr(self, key)}: choose {' or '.join(values)}"
-                )
+        self.choose("scheduler", ("best", "swapnn"))
         if self.frames < 0:
             raise ThimbleError(f"strategy.frames={self.frames}: a number of frames, 0 for as usual")
         if self.buffer_bytes < 16:

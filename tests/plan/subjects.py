@@ -33,7 +33,6 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "preserve_input": (False, True),
     "accumulator_bits": (32, 8),
     "scheduler": ("best", "swapnn"),
-    "objective": ("latency",),
     "frames": (1, 2),
     "buffer_bytes": (64,),
     "rows": (2,),

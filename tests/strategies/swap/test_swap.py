@@ -29,7 +29,7 @@ def with_card(sram_bytes: int) -> Hardware:
     ("settings", "message"),
     [
         ({"scheduler": "first"}, r"strategy.scheduler=first: choose best or swapnn"),
-        ({"objective": "both"}, r"strategy.objective=both: choose latency or throughput"),
+        ({"scheduler": 1}, r"strategy.scheduler=1: choose best or swapnn"),
         ({"frames": -1}, r"strategy.frames=-1"),
         ({"buffer_bytes": 1}, r"strategy.buffer_bytes=1: at least 16"),
         ({"pools": (1, 2)}, r"strategy.pools=\[1, 2\]: three shares"),
