@@ -1,4 +1,5 @@
-"""MLPerf Tiny's networks on simulated Cortex-M cores, byte by byte what tflite-micro answers."""
+"""MLPerf Tiny's networks on simulated Cortex-M cores, byte by byte what tflite-micro answers: as
+whole tensors, and row by row on boards nobody would have tried."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ import numpy as np
 import pytest
 
 from pipeline import passes
+from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
+from pipeline.strategies.joint import Joint
 from tests.importers.test_tflite import MLPERF_TINY, MODELS
 from tests.importers.tflite_reference import frames, reference
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
 
 PASSES = ("constants", "fold_reshape", "fold_pad", "dead_channels")
 TFLM_ARENA = {
@@ -22,15 +26,25 @@ TFLM_ARENA = {
 }
 """Bytes that tflite-micro says it takes on a computer of 64 bits."""
 
+ON_SMALL_BOARDS = (
+    ("kws_ref_model", "nucleo_f302r8"),
+    ("kws_ref_model", "nucleo_g431rb"),
+    ("vww_96_int8", "nucleo_g431rb"),
+    ("pretrainedResnet_quant", "nucleo_g431rb"),
+)
+
 pytestmark = [
     needs_arm,
     pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here"),
 ]
 
 
+def network(model: str) -> Graph:
+    return passes.applied(TFLite(path=str(MODELS / f"{model}.tflite")).graph(), PASSES)
+
+
 def check(model: str, board: str, folder: Path, count: int) -> None:
-    path = MODELS / f"{model}.tflite"
-    graph = passes.applied(TFLite(path=str(path)).graph(), PASSES)
+    path, graph = MODELS / f"{model}.tflite", network(model)
     hardware = board_named(board)
     size = built(folder, graph, hardware)
     given = frames(graph, count)
@@ -51,3 +65,22 @@ def test_keyword_spotting_on_a_cortex_m4(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", MLPERF_TINY)
 def test_fifty_inputs_on_every_core(model: str, board: str, tmp_path: Path) -> None:
     check(model, board, tmp_path, 50)
+
+
+@pytest.mark.parametrize(("model", "board"), quick(0, ON_SMALL_BOARDS, ci=1))
+def test_row_by_row_on_small_boards(model: str, board: str, tmp_path: Path) -> None:
+    """All within the board's flash and RAM; what is announced is what is found afterwards."""
+    graph, hardware = network(model), board_named(board)
+    plan = Joint().plan(graph, hardware)
+    assert hardware.streams_input and any(m.kind == "stream" for m in plan.memories)
+    size = built(tmp_path, graph, hardware, plan)
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    found = outputs(graph, runs).reshape(3, -1)
+    assert np.array_equal(found, graph.outputs(given).reshape(3, -1))
+    assert np.array_equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
+    assert size.status == "ok" and size.flash_bytes <= hardware.flash_bytes
+    assert size.sram_bytes <= hardware.sram_bytes
+    assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
+    assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
+    assert size.statics_bytes - size.ram_objects["nn_arena"] <= 32
