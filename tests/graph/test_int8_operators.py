@@ -156,6 +156,12 @@ def test_a_mean_counts_only_what_is_inside(seed: int) -> None:
         assert found[row, column, channel] == (away if mean >= 0 else -away)
 
 
+@pytest.mark.parametrize("table", [(1,) * 255, (1 << 31, *(1,) * 255), (-1, *(1,) * 255)])
+def test_softmax_takes_256_exponentials_of_31_bits(table: tuple[int, ...]) -> None:
+    with pytest.raises(ThimbleError, match=r"softmax needs 256 exp|is not of 0 to 2\^31 - 1"):
+        Softmax("soft", ("x",), "y", exponentials=table).infer({"x": Tensor("x", (4,), I8)})
+
+
 @given(st.integers(0, 1 << 32))
 @SETTINGS
 def test_softmax_is_within_a_step_of_the_real_one(seed: int) -> None:

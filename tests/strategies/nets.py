@@ -123,7 +123,7 @@ class Net:
         return self.add_op(Reshape, x, shape=shape)
 
     def softmax(self, x: str) -> str:
-        return self.add_op(Softmax, x, exponentials=tuple(range(1 << 31, 0, -(1 << 23)))[:256])
+        return self.add_op(Softmax, x, exponentials=tuple(range((1 << 31) - 1, 0, -(1 << 23))))
 
     def average(self, x: str) -> str:
         height, width, _ = self.tensors[x].shape

@@ -11,10 +11,14 @@ import pytest
 from pipeline import verdict
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
+from pipeline.plan.cost import cost
+from pipeline.plan.verify import verify
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, elf, machines, qemu
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
+from tests.strategies.bench_joint import network as named
 from tests.targets.cortex_m import (
     board_named,
     built,
@@ -121,3 +125,23 @@ def test_more_than_the_simulated_machine_has_is_said(
     monkeypatch.setattr(cortex_m, "OUTSIDE_BYTES", 128)
     with pytest.raises(ThimbleError, match="in quadspi, the simulated machine has 128 B for it"):
         built(tmp_path, network(), discovery(**WEIGHTS))
+
+
+@needs_arm
+@pytest.mark.slow
+@pytest.mark.parametrize("streams_input", [False, True])
+def test_mobilenet_v2_224_in_the_chips_own_sram(streams_input: bool, tmp_path: Path) -> None:
+    """All of its activations, exact sums, nothing computed twice; as much as was announced."""
+    graph = named("mobilenet_v2_224")
+    hardware = board_named("stm32f746g_disco", **WEIGHTS, streams_input=streams_input)
+    plan = Joint().plan(graph, hardware)
+    costs = cost(plan, graph, hardware, verify(plan, graph))
+    assert costs.macs_executed == graph.macs
+    size = built(tmp_path, graph, hardware, plan)
+    assert size.status == "ok" and set(size.outside) == {"quadspi"}
+    given = frames(graph, 3)[2:]
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given).reshape(1, -1))
+    assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] == costs.arena_bytes
+    assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
+    assert size.sram_bytes <= hardware.sram_bytes

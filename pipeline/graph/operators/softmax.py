@@ -33,6 +33,8 @@ class Softmax(Operator):
                 raise ThimbleError(f"{self.name}: softmax takes and gives 8 bits, {name} has not")
         if len(self.exponentials) != 256:
             raise ThimbleError(f"{self.name}: softmax needs 256 exponentials")
+        if not all(0 <= value < 1 << 31 for value in self.exponentials):
+            raise ThimbleError(f"{self.name}: an exponential of softmax is not of 0 to 2^31 - 1")
         return tensors[self.inputs[0]].shape
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
