@@ -209,13 +209,11 @@ class Program:
         first, second = self.buffer(one), self.buffer(other)
         if self.apart(first, second):
             return True
-        boxes = [
-            [(part.start.const, part.stop.const) for part in self.box(piece)]
-            for piece in (one, other)
-            if all(part.start.known and part.extent.known for part in self.box(piece))
-        ]
-        if len(boxes) < 2 or max(first.copies, second.copies) > 1:
+        if max(first.copies, second.copies) > 1:
             return False
+        boxes = [
+            [(part.start.low, part.stop.high) for part in self.box(piece)] for piece in (one, other)
+        ]
         written, read = (b.cells(tuple(x)) for b, x in zip((first, second), boxes, strict=True))
         return not bool(np.isin(written, read).any())
 
@@ -227,7 +225,7 @@ class Program:
         if key not in self._apart:
             disjoint = not one.meets(other)
             if not disjoint and one.copies == other.copies == 1:
-                shared = np.isin(one.cells(one.box), other.cells(other.box))
+                shared = np.isin(one.cells(one.held), other.cells(other.held))
                 disjoint = not bool(shared.any())
             self._apart[key] = disjoint
         return self._apart[key]

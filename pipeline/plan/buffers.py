@@ -85,6 +85,11 @@ class Buffer:
         return tuple((0, extent) for extent in self.shape)
 
     @property
+    def held(self) -> Box:
+        """The indices that have a place."""
+        return (isinstance(self.map, Affine) and self.map.held) or self.box
+
+    @property
     def wrap(self) -> tuple[int, ...]:
         """The modulus of each axis, 0 for none."""
         return self.map.rings if isinstance(self.map, Affine) else (0,) * len(self.shape)

@@ -104,9 +104,14 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
     }
     sizes = {name: int((each[:, 1] - each[:, 0]).sum()) / 2 for name, each in held.items()}
     turns = sorted({turn for name in held for turn in (used[name][0], used[name][1] + 1)})
-    moments = []
+    begins: dict[int, list[str]] = {}
+    for name in held:
+        begins.setdefault(used[name][0], []).append(name)
+    rank = {name: number for number, name in enumerate(held)}
+    moments, live = [], list[str]()
     for turn in turns:
-        live = [name for name in held if used[name][0] <= turn <= used[name][1]]
+        live = [name for name in live if turn <= used[name][1]] + begins.get(turn, [])
+        live.sort(key=rank.__getitem__)
         if live:
             covered = sum(
                 _covered([held[name] for name in live if plan.buffer[name].memory == memory])
@@ -126,11 +131,11 @@ def intervals(buffer: Buffer) -> IntArray:
     """The nibbles of ``buffer``, of all its copies, as sorted, disjoint intervals: shape (n, 2),
     ends exclusive."""
     one = buffer.at(0)
-    if buffer.run(buffer.box) is not None:
+    if buffer.run(buffer.held) is not None:
         found = np.array([one.extent], dtype=np.int64)
     else:  # what lies in a ring repeats beyond it
-        rings = zip(buffer.shape, buffer.wrap, strict=True)
-        found = _adjacent(one, tuple((0, min(extent, ring or extent)) for extent, ring in rings))
+        rings = zip(buffer.held, buffer.wrap, strict=True)
+        found = _adjacent(one, tuple((low, min(high, ring or high)) for (low, high), ring in rings))
     if buffer.copies == 1:
         return found
     shifts = buffer.copy_stride * np.arange(buffer.copies)

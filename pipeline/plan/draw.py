@@ -48,6 +48,8 @@ def _buffer(buffer: Buffer) -> str:
             )
         ]
         place = "byte " + " + ".join([_bytes(buffer.map.base), *terms])
+        if buffer.map.held:
+            place += " for " + ", ".join(f"{low}:{high}" for low, high in buffer.map.held)
     else:
         low, stop = buffer.map.extent(buffer.shape, buffer.nibbles)
         kind = _kind(buffer.map)

@@ -27,15 +27,27 @@ class Affine:
 
     ``wrap[d] = 0`` means no modulus; a wrap makes a ring of rows, or ping-pong with wrap 2.
     An empty ``wrap`` is all zeros.
+
+    Attributes:
+        held: from where to where along each axis indices have a place; empty: all of them. Others
+            have none, so ``base`` may be below the memory.
     """
 
     base: int
     strides: tuple[int, ...]
     wrap: tuple[int, ...] = ()
+    held: Box = ()
 
     def fits(self, shape: Shape) -> bool:
         wrap = self.rings
-        return len(self.strides) == len(wrap) == len(shape) and min(wrap) >= 0
+        if not len(self.strides) == len(wrap) == len(shape) or min(wrap) < 0:
+            return False
+        if not self.held:
+            return True
+        inside = len(self.held) == len(shape) and all(
+            0 <= low < high <= extent for (low, high), extent in zip(self.held, shape, strict=True)
+        )
+        return inside and not any(wrap)
 
     @property
     def rings(self) -> tuple[int, ...]:
@@ -44,9 +56,11 @@ class Affine:
 
     def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
         low = high = self.base
-        for extent, stride, ring in zip(shape, self.strides, self.rings, strict=True):
-            reach = stride * (min(extent, ring or extent) - 1)
-            low, high = low + min(0, reach), high + max(0, reach)
+        rings = zip(shape, self.rings, strict=True)
+        every = self.held or tuple((0, min(extent, ring or extent)) for extent, ring in rings)
+        for (first, stop), stride in zip(every, self.strides, strict=True):
+            ends = stride * first, stride * (stop - 1)
+            low, high = low + min(ends), high + max(ends)
         return low, high + nibbles
 
     def starts_on_bytes(self, shape: Shape) -> bool:

@@ -23,7 +23,8 @@ CLASSES: dict[str, type] = {
 
 
 OFTEN = {
-    "copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": "", "delay": 0
+    "copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": "", "delay": 0,
+    "held": [],
 }  # fmt: skip
 """Fields that are left out where they have these values."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import PlanError
 from pipeline.plan.buffers import MOST_COPIES, PASSING, Buffer
+from pipeline.plan.maps import Affine
 from pipeline.plan.steps import (
     Compute,
     Finish,
@@ -204,6 +205,15 @@ def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
         raise PlanError(f"a slice of {buffer.name} has {min(piece.size)} indices along an axis")
     for index in (*piece.lo, piece.copy):
         _bound(index, scope)
+    if isinstance(buffer.map, Affine) and buffer.map.held:
+        _in_part(buffer, piece)
+
+
+def _in_part(buffer: Buffer, piece: Slice) -> None:
+    """Of a tensor of which no more has a place, whatever loops run the step."""
+    for low, size, (first, stop) in zip(piece.lo, piece.size, buffer.held, strict=True):
+        if not isinstance(low, int) or low < first or low + size > stop:
+            raise PlanError(f"a slice of {buffer.name} reaches beyond the part that it holds")
 
 
 def _scratch(plan: Plan, step: Compute, name: str) -> None:

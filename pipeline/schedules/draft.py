@@ -20,6 +20,7 @@ from pipeline.kernels.gap import Gap
 from pipeline.placement.constants import constants, stored
 from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (
+    Affine,
     Blocks,
     Buffer,
     Clear,
@@ -174,6 +175,19 @@ class Draft:
         buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[tensor] = Held(buffer, rows=True, in_one_piece=whole)
         self.home[tensor] = tensor
+        return buffer
+
+    def hold_part(self, tensor: str, box: Box, name: str, over: str = "") -> Buffer:
+        """No more than ``box`` of ``tensor`` in memory, side by side, in a buffer of its own name;
+        ``over``: the buffer whose place it takes."""
+        shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
+        strides = packed(tuple(each.size for each in box), bits).strides
+        held = tuple(each.ends for each in box)
+        base = -sum(stride * low for stride, (low, _) in zip(strides, held, strict=True))
+        place = Affine(base, strides, held=held)
+        buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
+        self.held[name] = Held(buffer, over=over)
+        self.home[tensor] = name
         return buffer
 
     def put(self, buffer: Buffer) -> None:

@@ -17,6 +17,7 @@ from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, all_of, needs
 from pipeline.schedules.draft import Draft, MayOverlap
+from pipeline.schedules.tiles import Tiles
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Arrive:
     """Row ``row`` of the input comes in."""
 
     row: int
+
+
+RowsStep = RowStep | Tiles | Arrive
 
 
 @dataclass(frozen=True)
@@ -67,18 +71,18 @@ class Streamed:
 class Rows:
     """
     Attributes:
-        order: every row that is needed, once.
+        order: every row that is needed, once; those of ``Tiles`` together.
         whole: tensors that lie in one piece, such as the network's output.
         pixels: of a block, by the tensors whose rows lie in blocks.
     """
 
-    order: tuple[RowStep | Arrive, ...]
+    order: tuple[RowsStep, ...]
     whole: frozenset[str] = frozenset()
     pixels: Mapping[str, int] = field(default_factory=dict)
 
     def steps(self, draft: Draft) -> list[Step]:
-        made = [step for step in self.order if isinstance(step, RowStep)]
-        summed = {step.op.output for step in made if step.kind == "open"}
+        made = [step for step in self.order if not isinstance(step, Arrive)]
+        summed = {s.op.output for s in made if isinstance(s, RowStep) and s.kind == "open"}
         for op in dict.fromkeys(step.op for step in made):
             if op.output in summed:
                 draft.sums(op.output, bits=32)
@@ -86,22 +90,26 @@ class Rows:
                 draft.hold_rows(op.output, op.output in self.whole, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
-        unmade = {name for step in made for name in step.op.inputs} - set(draft.home)
+        read = {name for step in made for name in _inputs(step)}
+        unmade = read - set(draft.home)
         for name in sorted(unmade):  # nothing but what is around them is read
             draft.hold_rows(name)
         reads = [_reads(step, draft.graph) for step in self.order]
         last = {
             (name, row): number
-            for number, read in enumerate(reads)
-            for name, rows in read.items()
+            for number, each in enumerate(reads)
+            for name, rows in each.items()
             if name not in self.whole
             for row in rows
         }
-        found = []
-        for number, (step, read) in enumerate(zip(self.order, reads, strict=True)):
+        found = list[Step]()
+        for number, (step, each) in enumerate(zip(self.order, reads, strict=True)):
+            if isinstance(step, Tiles):
+                found += step.steps(draft)
+                continue
             dying = {
                 name: [row for row in rows if last.get((name, row)) == number]
-                for name, rows in read.items()
+                for name, rows in each.items()
             }
             found.append(_step(draft, step, dying))
         return found
@@ -126,8 +134,15 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
     return draft.finish(op, whole(acc), whole(out))
 
 
-def _reads(step: RowStep | Arrive, graph: Graph) -> dict[str, range]:
+def _inputs(step: RowStep | Tiles) -> Sequence[str]:
+    """Tensors that it reads rows of."""
+    return step.run.outer if isinstance(step, Tiles) else step.op.inputs
+
+
+def _reads(step: RowsStep, graph: Graph) -> Mapping[str, range]:
     """Rows of each input."""
+    if isinstance(step, Tiles):
+        return step.rows_read()
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
         return {}
     if step.kind == "add":

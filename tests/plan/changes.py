@@ -219,6 +219,13 @@ def place(site: Site, map_: Map) -> Map:
     return packed(node.shape, node.bits, node.extent[0])
 
 
+def part(site: Site, held: Any) -> Any:
+    """Other indices along an axis."""
+    if not held:
+        return ((0, int(site.pick((1, 2, 3)))),) * int(site.pick((1, 2, 3)))
+    return one(lambda site, ends: (near(site, ends[0]), near(site, ends[1])))(site, held)
+
+
 def more_buffers(site: Site, those: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
     if site.chance(0.5):
         return reordered(site, those)
@@ -241,7 +248,7 @@ STEP: dict[str, Change] = {"op": any_of(operators), "frame": index}
 
 CHANGES: dict[type, dict[str, Change]] = {
     Lin: {"const": near, "coef": coefficients},
-    Affine: {"base": near, "strides": one(near), "wrap": wrap},
+    Affine: {"base": near, "strides": one(near), "wrap": wrap, "held": part},
     Rows: {"cells": one(near), "strides": one(near)},
     Blocks: {"cells": one(near), "pixels": near, "width": either(1, 2, 4, 8)},
     Table: {"cells": one(near)},

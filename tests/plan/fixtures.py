@@ -33,6 +33,10 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from pipeline.schedules.lower import lay
+from pipeline.schedules.rows import Resident
+from pipeline.schedules.rows import Rows as RowByRow
+from pipeline.schedules.tiles import Run, Tiles
 from pipeline.strategies.ordinary import Ordinary
 from tests.strategies.chains import board
 from tests.strategies.nets import Net
@@ -315,6 +319,18 @@ def rows_in_blocks(rng: np.random.Generator) -> tuple[Plan, Graph]:
     ), graph
 
 
+def column_tiles(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """Two columns at a time of what three layers make, and some of the first one again."""
+    net = Net((4, 4, 1), int(rng.integers(1 << 30)))
+    net.conv(net.conv(net.conv("input", 2, 3), 1, 3), 1)
+    graph = net.graph()
+    hardware = board(streams=False, weights_in="flash", sram_bytes=64)
+    run = Run(graph, graph.operators, rows=2, columns=2)
+    steps = tuple(Tiles(run, row) for row in run.tops)
+    regions = [Resident("input"), RowByRow(steps, frozenset([graph.output]))]
+    return lay(regions, graph, hardware, scratch=False).plan("by hand"), graph
+
+
 def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """Whole tensors: a table and a sum in place, a broadcast factor, a reshape that stays put."""
     net = Net((3, 3, 2), int(rng.integers(1 << 30)))
@@ -334,5 +350,6 @@ FIXTURES = {
     "row_ring": row_ring,
     "rows_anywhere": rows_anywhere,
     "rows_in_blocks": rows_in_blocks,
+    "column_tiles": column_tiles,
     "residual": residual,
 }

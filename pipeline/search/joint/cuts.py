@@ -22,6 +22,9 @@ FEWEST = (WHOLE, 16, 8, 4, 2, 1)
 """Those that make few calls, the fewest first."""
 
 
+NEVER = 1 << 60
+"""Cells: some of the tensors are never whole."""
+
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
 
@@ -51,8 +54,11 @@ class Cuts:
 
     def __post_init__(self) -> None:
         self.frontiers = frontiers(self.units)
+        within = {name for run in self.units.runs for name in run.inner}
         self.cells = [
             sum(self.units.sizes[block] for block in self.units.held(tensors))
+            if within.isdisjoint(tensors)
+            else NEVER
             for tensors in self.frontiers
         ]
 

@@ -10,6 +10,7 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.chain import ENOUGH
 from pipeline.schedules.lower import Laid, lay, room, settled
+from pipeline.schedules.tiles import Run, tensors_apart
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.regions import regions
 from pipeline.search.joint.units import Units
@@ -48,9 +49,12 @@ def within(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> F
     return None
 
 
-def _cuts(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Cuts:
-    lie = in_blocks(graph, operators, hardware, frozenset([graph.output]))
-    return Cuts(Units.of(graph, hardware, operators, hardware.streams_input, lie))
+def _cuts(
+    graph: Graph, hardware: Hardware, operators: Sequence[Operator], runs: Sequence[Run] = ()
+) -> Cuts:
+    apart = tensors_apart(runs) | {graph.output}
+    lie = in_blocks(graph, operators, hardware, apart)
+    return Cuts(Units.of(graph, hardware, operators, hardware.streams_input, lie, runs))
 
 
 def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware) -> Found:

@@ -80,7 +80,7 @@ def peak(
     most = live = sum(sizes[block] for block in here)
     live -= sum(sizes[block] for block in here if block not in left)
     for number in order:
-        _, reads, block, _ = every[number]
+        _, reads, block, _, within = every[number]
         died = saved = 0
         if block not in here:
             here.add(block)
@@ -93,8 +93,8 @@ def peak(
                 died += sizes[read]
                 if share > saved:
                     saved = share
-        if live - saved > most:
-            most = live - saved
+        if live - saved + within > most:
+            most = live - saved + within
             if most > limit:
                 return most
         live -= died

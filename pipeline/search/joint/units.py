@@ -15,7 +15,8 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
-from pipeline.schedules.rows import Arrive, RowStep, over_dying, read_by, rows_of, saved
+from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, read_by, rows_of, saved
+from pipeline.schedules.tiles import Run, Tiles
 
 SUM_NIBBLES = 8
 """Of an exact accumulator."""
@@ -28,12 +29,14 @@ class Unit(NamedTuple):
             what is kept aside for that.
         writes: a block.
         after: units that have to be done before, in the order in which they are asked for.
+        within: cells that it takes meanwhile besides those that it reads and writes.
     """
 
-    step: RowStep | Arrive
+    step: RowsStep
     reads: tuple[tuple[int, int], ...]
     writes: int
     after: tuple[int, ...]
+    within: int = 0
 
 
 @dataclass
@@ -43,7 +46,9 @@ class Units:
         operators: those that are needed, in order.
         streamed: the input arrives row by row; else all of it is there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
-        blocks: of each tensor its rows' blocks, in order; ``sizes``: cells (nibbles) of each.
+        runs: that are made tile by tile.
+        blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
+            tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
         needed: blocks that the output depends on.
     """
@@ -52,8 +57,9 @@ class Units:
     operators: Sequence[Operator]
     streamed: bool
     pixels: Mapping[str, int] = field(default_factory=dict)
+    runs: Sequence[Run] = ()
     units: list[Unit] = field(default_factory=list)
-    blocks: dict[str, range] = field(default_factory=dict)
+    blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
     makers: dict[int, int] = field(default_factory=dict)
     needed: set[int] = field(default_factory=set)
@@ -66,8 +72,11 @@ class Units:
         operators: Sequence[Operator],
         streamed: bool,
         pixels: Mapping[str, int] | None = None,
+        runs: Sequence[Run] = (),
     ) -> Units:
-        found = cls(graph, operators, streamed, pixels or {})
+        found = cls(graph, operators, streamed, pixels or {}, runs)
+        inner = {name for run in runs for name in run.inner}
+        tiled = {run.op.output: run for run in runs}
         found._add_blocks(graph.input)
         if streamed:
             for row, block in enumerate(found.blocks[graph.input]):
@@ -80,6 +89,12 @@ class Units:
             else:
                 draft.hold(name)
         for op in operators:
+            if op.output in inner:
+                found.blocks[op.output] = ()
+                continue
+            if run := tiled.get(op.output):
+                found._tiles(run)
+                continue
             found._add_blocks(op.output)
             if adds_rows(op, graph):
                 found._sums(op)
@@ -94,7 +109,7 @@ class Units:
         return [
             block
             for name in tensors
-            for block in self.blocks[name]
+            for block in dict.fromkeys(self.blocks[name])
             if block in self.needed or block not in self.makers
         ]
 
@@ -128,6 +143,21 @@ class Units:
                 (self.blocks[name][at], shares[name]) for name, rows in read.items() for at in rows
             ]
             self._add(Unit(RowStep("make", op, row), tuple(reads), block, self._makers(reads)))
+
+    def _tiles(self, run: Run) -> None:
+        """Rows that are made together live together: it may be less."""
+        tensor, blocks = self.graph.tensors[run.op.output], list[int]()
+        height = rows_of(self.graph, tensor.name)
+        for top in run.tops:
+            block, some = len(self.sizes), min(run.rows, height - top)
+            self.sizes.append(some * tensor.size * tensor.dtype.bits // 4 // height)
+            blocks += [block] * some
+            step = Tiles(run, top)
+            rows = step.rows_read().items()
+            read = dict.fromkeys(self.blocks[name][at] for name, each in rows for at in each)
+            reads = tuple((each, 0) for each in read)
+            self._add(Unit(step, reads, block, self._makers(reads), run.held))
+        self.blocks[run.op.output] = blocks
 
     def _sums(self, op: Operator) -> None:
         sums, (block,) = len(self.sizes), self.blocks[op.output]

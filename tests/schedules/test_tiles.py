@@ -1,0 +1,175 @@
+"""Tiles of columns: right on random networks, no more work repeated than is said, and as C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.cost import intervals
+from pipeline.plan.draw import pseudocode
+from pipeline.plan.interpret import interpret
+from pipeline.plan.serialize import load, save
+from pipeline.plan.verify import Report, verify
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, PlanError, packed
+from pipeline.schedules.lower import lay, needed
+from pipeline.schedules.rows import Resident, Rows, Streamed
+from pipeline.schedules.tiles import Run, Tiles
+from pipeline.search.joint.segment import on_demand
+from pipeline.search.joint.tiles import stretches
+from pipeline.search.joint.units import Units
+from tests.codegen.int8.support import Native, frames, host
+from tests.graphs import Net, random_graph
+from tests.strategies.test_ordinary import BOARD
+from tests.targets.cortex_m import board_named
+from tests.tiers import quick
+
+
+def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = False) -> Plan:
+    """All in one segment."""
+    units = Units.of(graph, hardware, needed(graph), streamed, runs=runs)
+    order = on_demand(units, [] if streamed else [graph.input], [graph.output])
+    begin = (Streamed if streamed else Resident)(graph.input)
+    steps = tuple(units.units[number].step for number in order)
+    regions = [begin, Rows(steps, frozenset([graph.output]))]
+    return lay(regions, graph, hardware, scratch=False).plan("tiles")
+
+
+def proved(plan: Plan, graph: Graph) -> Report:
+    given = frames(graph, 3, 5)[2:]
+    assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
+    return verify(plan, graph)
+
+
+def some_runs(graph: Graph, seed: int) -> list[Run]:
+    """Up to two, anywhere, tiles of any size."""
+    chance, operators = Random(seed), needed(graph)
+    able = list(stretches(graph, operators))
+    chance.shuffle(able)
+    found, taken = list[Run](), set[int]()
+    for first, last in able:
+        part, width = range(first, last + 1), graph.tensors[operators[last].output].shape[1]
+        sizes = chance.randint(1, 3), chance.randint(1, width)
+        run = Run(graph, tuple(operators[first : last + 1]), *sizes)
+        if len(found) < 2 and taken.isdisjoint(part) and run.reads:
+            taken.update(part)
+            found.append(run)
+    return found
+
+
+def inverted(height: int = 8, width: int = 9) -> Graph:
+    """Thin, wide, depthwise, thin: what tiles are for."""
+    net = Net((height, width, 4), np.random.default_rng(0))
+    net.conv(32, (1, 1))
+    net.depthwise()
+    net.conv(4, (1, 1))
+    return net.graph()
+
+
+def run_of(graph: Graph, rows: int, columns: int) -> Run:
+    return Run(graph, tuple(needed(graph)), rows, columns)
+
+
+@pytest.mark.parametrize("seed", quick(2, range(80), ci=6))
+def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
+    """Interpreted, and as C with the kernels of a Cortex-M, by their twins, or of any core."""
+    graph = random_graph(seed)
+    streamed = bool(seed % 3 == 0 and len(graph.tensors[graph.input].shape) == 3)
+    runs, board = some_runs(graph, seed), board_named("nucleo_l4r5zi") if seed % 2 else host()
+    hardware = replace(board, streams_input=streamed)
+    plan = planned(graph, runs, hardware, streamed)
+    report = proved(plan, graph)
+    assert report.macs_executed <= graph.macs + sum(run.again for run in runs)
+    native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
+    given = frames(graph, 3, seed)
+    assert np.array_equal(native(given), graph.outputs(given))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])
+def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
+    """All of it is in the layer before the one with windows; nothing where there is one tile."""
+    graph = inverted()
+    run = run_of(graph, rows, columns)
+    report = proved(planned(graph, [run], BOARD), graph)
+    assert report.macs_executed == graph.macs + run.again
+    down = sum(min(8, top + rows + 1) - max(0, top - 1) for top in range(0, 8, rows))
+    across = sum(min(9, low + columns + 1) - max(0, low - 1) for low in range(0, 9, columns))
+    assert run.again == (down * across - 8 * 9) * 4 * 32
+
+
+def test_wide_layers_take_a_tile() -> None:
+    """Three rows of 288 B are held; a tile has 3 x 3 pixels, and 1 of the layer after it."""
+    graph = inverted()
+    run = run_of(graph, 1, 1)
+    assert run.held == 2 * (3 * 3 + 1) * 32
+    rows, tiles = (
+        max(b.extent[1] for b in planned(graph, runs, BOARD).buffers if b.memory == "sram")
+        for runs in ([], [run])
+    )
+    assert tiles <= rows * 2 // 3
+
+
+def test_places_are_shared_by_what_is_not_there_together() -> None:
+    """Of five layers in a row two are held at a time."""
+    net = Net((6, 8, 4), np.random.default_rng(0))
+    for _ in range(6):
+        net.conv(4)
+    graph = net.graph()
+    run = run_of(graph, 1, 4)
+    assert sorted(run.places.values()) == [0, 0, 0, 1, 1]
+    proved(planned(graph, [run], BOARD), graph)
+
+
+def test_no_tile_lies_in_the_padding() -> None:
+    net = Net((4, 4, 2), np.random.default_rng(0))
+    net.conv(2)
+    net.conv(2, (1, 1), padding=(0, 0, 3, 0))
+    graph = net.graph()
+    assert not run_of(graph, 1, 2).reads
+    assert run_of(graph, 1, 7).reads
+
+
+def test_rows_of_tiles_are_read_where_they_are() -> None:
+    graph = inverted()
+    tiles = Tiles(run_of(graph, 2, 4), 4)
+    assert tiles.rows_read() == {graph.input: range(3, 7)}
+
+
+def test_stretches_end_where_others_read() -> None:
+    net = Net((6, 6, 4), np.random.default_rng(0))
+    first = net.conv(4)
+    net.conv(4)
+    net.plus(first, net.last)
+    net.conv(4)
+    graph = net.graph()
+    assert set(stretches(graph, needed(graph))) == {(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
+
+
+def test_a_part_of_a_tensor_has_no_other_places() -> None:
+    """Whatever lies around it may be taken, and steps that would touch that are no plan's."""
+    part = Affine(-2 * 3, (2 * 4, 2), held=((1, 3), (0, 3)))
+    buffer = Buffer("t.part", "t", "sram", (5, 4), 8, part)
+    assert buffer.extent == (2, 2 + 2 * 7) and intervals(buffer).tolist() == [[2, 8], [10, 16]]
+    assert not Affine(0, (8, 2), held=((1, 6), (0, 3))).fits((5, 4))
+    assert not Affine(0, (8, 2), (2, 0), ((1, 3), (0, 3))).fits((5, 4))
+    assert packed((5, 4), 8).fits((5, 4))
+
+
+def test_slices_beyond_the_part_are_refused(tmp_path: Path) -> None:
+    graph = inverted()
+    plan = planned(graph, [run_of(graph, 2, 4)], BOARD)
+    save(plan, tmp_path / "plan.json")
+    assert load(tmp_path / "plan.json") == plan
+    assert " for 0:3, 0:5, 0:32" in pseudocode(plan)
+    (track,) = plan.tracks
+    first = next(s for s in track.steps if isinstance(s, Compute) and "." in s.out.buffer)
+    more = replace(first.out, size=(first.out.size[0], first.out.size[1] + 1, first.out.size[2]))
+    steps = tuple(replace(first, out=more) if s is first else s for s in track.steps)
+    with pytest.raises(PlanError, match="beyond the part that it holds"):
+        replace(plan, tracks=(replace(track, steps=steps),))
