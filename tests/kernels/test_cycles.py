@@ -24,11 +24,17 @@ from tests.kernels.fit import fitted, measured
 from tests.kernels.layers import RECORDED, Layer, step_of
 
 ROWS: list[dict[str, Any]] = json.loads(RECORDED.read_text())
-LARGEST_ERROR = {"cortex_m": 0.11, "int8": 0.36, "copies": 0.86}
-"""Of what is modelled. Portable C is what the compiler makes of it: up to twice as much for a
+LARGEST_ERROR = {"cortex_m": 0.11, "rows": 0.055, "int8": 0.36, "copies": 0.86}
+"""Of what is modelled; ``rows``: of kernels that make one. Portable C is what the compiler makes of it: up to twice as much for a
 product where a loop's bounds are in memory."""
 
 COPIES = ("int8.concat", "int8.pad", "int8.rearrange")
+
+
+def kind_of(kernel: str) -> str:
+    if kernel in COPIES:
+        return "copies"
+    return "rows" if kernel.startswith("cortex_m.row_") else kernel.split(".")[0]
 
 
 def layer_of(row: dict[str, Any]) -> Layer:
@@ -51,7 +57,7 @@ def test_all_layers_are_recorded() -> None:
 
 @pytest.mark.parametrize("kernel", sorted({row["kernel"] for row in ROWS}))
 def test_the_error_is_bounded(kernel: str) -> None:
-    limit = LARGEST_ERROR["copies" if kernel in COPIES else kernel.split(".")[0]]
+    limit = LARGEST_ERROR[kind_of(kernel)]
     for row in ROWS:
         if row["kernel"] == kernel:
             found, form = modelled(layer_of(row))

@@ -19,6 +19,7 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     SlowFlash,
 )
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
+from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
@@ -36,7 +37,7 @@ __all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "slow_flash"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(RowAdded, RowDepthwise, RowImage, RowPointwise, RowSpatial, RowWide),
+    *(RowAdded, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowSpatial, RowWide),
 )
 
 

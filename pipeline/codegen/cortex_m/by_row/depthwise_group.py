@@ -127,7 +127,7 @@ class Group:
         carried = self.kept is not None or self.keeps is not None
         asm = Assembly(REGISTERS - self.count - 3 - carried)
         where = {} if self.kept is None else {self.kept: "kept"}
-        for number, part in enumerate(self._parts(asm.temporaries - 1)):
+        for number, part in enumerate(self._parts(asm.temporaries)):
             reads: set[int | None] = {*part, *([] if number else [self.kept])}
             uses = [
                 [(o, p) for o in self.outs if (p := self.window(o)[k]) in reads and p is not None]
@@ -154,14 +154,15 @@ class Group:
             asm("mov", "kept", where[self.keeps])
         return asm
 
-    def _parts(self, most: int) -> list[list[int]]:
-        """The pixels in parts of at most so many, words whole."""
+    def _parts(self, registers: int) -> list[list[int]]:
+        """The pixels in parts that so many are enough for, words whole: taking one apart needs five
+        registers, a pixel alone one more than it stays in, as weights do."""
         found: list[list[int]] = [[]]
         words: dict[int, list[int]] = {}
         for pixel in self.pixels:
             words.setdefault(pixel // BLOCK, []).append(pixel)
         for word in words.values():
-            if len(found[-1]) + len(word) > most:
+            if len(found[-1]) + (5 if len(word) > 2 else len(word) + 1) > registers:
                 found.append([])
             found[-1] += word
         return found

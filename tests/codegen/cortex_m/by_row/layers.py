@@ -47,6 +47,20 @@ def depthwise(rng: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
+def depthwise_wide(rng: np.random.Generator) -> Case:
+    """Also of more columns than 3 x 3 is taken by the other kernel for."""
+    rows, columns, channels = _sides(rng, 20)
+    kernel = int(rng.integers(1, 7)), (4, 5, 5, 6, 7, 7)[int(rng.integers(6))]
+    left, right = (int(n) for n in rng.integers(0, kernel[1], 2))
+    down, across = (int(n) for n in rng.integers(1, 3, 2))
+    padding = (kernel[0] // 2, int(rng.integers(0, 3)), left, right)
+    shape = (rows + 3, max(columns, kernel[1] - left - right), channels)
+    return _case(
+        rng, shape, "row_depthwise_wide",
+        lambda net: net.depthwise(kernel, stride=(down, across), padding=padding),
+    )  # fmt: skip
+
+
 def pointwise(rng: np.random.Generator) -> Case:
     stride = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
     channels = int(rng.integers(2, 14))
@@ -97,7 +111,10 @@ def added(rng: np.random.Generator) -> Case:
     return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
 
 
-KINDS = {each.__name__: each for each in (depthwise, pointwise, spatial, wide, image, added)}
+KINDS = {
+    each.__name__: each
+    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added)
+}
 
 
 def network(seed: int) -> Graph:
@@ -113,6 +130,7 @@ def network(seed: int) -> Graph:
     net.plus(net.conv(8, (1, 1)), start)
     net.depthwise((3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
     net.conv(7, (1, 1))
+    net.depthwise(((5, 5), (7, 7))[seed % 2])
     net.rescaled_mean()
     net.dense(5)
     return net.graph()

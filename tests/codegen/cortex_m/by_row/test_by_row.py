@@ -4,15 +4,19 @@ the graph's outputs; the twin, with ASan and UBSan, touches nothing that it was 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.codegen import generate
+from pipeline.codegen.cortex_m.by_row.depthwise_group import Group
 from pipeline.graph.graph import Graph
 from pipeline.hardware import FlashTiming
 from pipeline.kernels.cortex_m import best_pixels
+from pipeline.kernels.cortex_m.by_row.depthwise import groups
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute
 from tests.codegen.cortex_m.by_row.layers import KINDS, image_network, network
@@ -76,7 +80,7 @@ def on_board(graph: Graph, board: str, folder: Path) -> set[str]:
 def test_simulated(board: str, seed: int, tmp_path: Path) -> None:
     used = on_board(network(seed), board, tmp_path / "chain")
     used |= on_board(image_network(seed), board, tmp_path / "residual")
-    words = ("added", "conv2d", "depthwise", "image", "pointwise")
+    words = ("added", "conv2d", "depthwise", "depthwise_wide", "image", "pointwise")
     assert {f"cortex_m.row_{word}" for word in words} <= used
 
 
@@ -93,6 +97,18 @@ def test_many_layers_simulated(board: str, kind: str, tmp_path: Path) -> None:
         size = built(folder, graph, hardware, plan)
         runs = simulated(folder, graph, hardware, size, given)
         assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (kind, seed)
+
+
+def test_registers_are_enough_for_every_width() -> None:
+    every = product(range(1, 29), (1, 2), (0, 1), (0, 1))
+    for columns, stride, left, right in every:
+        outputs = (columns + left + right - 3) // stride + 1
+        if outputs < 1 or (outputs - 1) * stride - left + 1 >= columns:
+            continue
+        rows = [RowLayout(n, 8, best_pixels(n)) for n in (columns, outputs)]
+        for first, count in groups(*rows):
+            group = Group(first, count, outputs, stride, left, rows[0], signed=True)
+            assert group.vertical.lines and group.single.lines
 
 
 @pytest.mark.parametrize("columns", quick(2, [5, 14, 3, 6, 7, 8]))

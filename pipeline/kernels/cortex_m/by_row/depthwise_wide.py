@@ -1,0 +1,84 @@
+"""Depthwise with windows of up to seven columns, of a row in blocks, channel by channel: the rows
+under the kernel are widened first, so that neighbours are pairs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK
+from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel
+from pipeline.kernels.cortex_m.fast import convolution
+from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, positions
+
+WIDEST = 7
+"""Columns of a kernel whose row of weights fits the registers beside four sums."""
+
+
+class RowDepthwiseWide(RowKernel):
+    """All that a channel's row is made of is read before it is written."""
+
+    word = "row_depthwise_wide"
+    takes = (
+        f"depthwise convolutions, kernels of up to {WIDEST} columns, strides 1 and 2 along rows, "
+        "that make one row from rows in blocks"
+    )
+    costs: ClassVar[Counts] = {
+        "pair of taps": 2.31,
+        "output": 13.2,
+        "word widened": 12.9,
+        "word moved": 4.8,
+        "byte widened": 2.34,
+        "row widened": 4.88,
+        "clip": 2.84,
+        "shift": 2.29,
+    }
+
+    def can(self, form: Form) -> bool:
+        op, found = form.op, self.rows(form)
+        if not isinstance(op, Conv2d) or found is None:
+            return False
+        source, target = found
+        return (
+            op.groups == source.channels == target.channels
+            and positions(form)[1] <= WIDEST
+            and op.dilation[1] == 1
+            and op.stride[1] in (1, 2)
+            and source.blocked
+            and (target.blocked or target.pixels == 1)
+            and quick_end(op, form.graph) is not None
+        )
+
+    def scratch_bytes(self, form: Form) -> int:
+        return 2 * positions(form)[0] * columns(convolution(form), form.graph.tensors)
+
+    def counts(self, form: Form) -> Counts:
+        source, target = self.known(form)
+        op, rows, half = convolution(form), positions(form)[0], odd_kernel(positions(form)[1]) // 2
+        made = target.columns + target.columns % 2 * (op.stride[1] == 1)
+        words, single = divmod(source.columns, BLOCK)
+        each = target.channels * rows
+        return {
+            "pair of taps": each * made * (half + 1),
+            "output": target.bytes,
+            "word widened": each * words,
+            "word moved": each * words * (op.padding[2] % 2),
+            "byte widened": each * single,
+            "row widened": each,
+            **self.endings(form),
+        }
+
+    def turns(self, form: Form) -> Turns:
+        """Channel by channel."""
+        source, target = self.known(form)
+        read = np.empty(source.bytes, dtype=np.int64)
+        written = np.empty(target.bytes, dtype=np.int64)
+        for row, turns in ((source, read), (target, written)):
+            for column in range(row.columns):
+                turns[row.places(column)] = np.arange(row.channels)
+        return Turns(read, written)
