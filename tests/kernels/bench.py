@@ -1,6 +1,6 @@
 """``python -m tests.kernels.bench``: cycles of layers on a simulated Cortex-M4 without flash waits,
-one kernel each, into ``cycles.json``, beside what ``pipeline/kernels`` says of them, which is fitted
-to that. Of all kernels, or of those that are named: ``cortex_m.row_depthwise``."""
+one kernel each, into ``cycles.json``, beside what ``pipeline/kernels`` says of them, which is
+fitted to that. Of all kernels, or of those that are named: ``cortex_m.row_depthwise``."""
 
 from __future__ import annotations
 
@@ -159,10 +159,12 @@ LAYERS = [
     *(
         Layer("cortex_m.row_depthwise_wide", shape, kind="depthwise", window=window, stride=stride)
         for shape, window, stride in (
-            ((8, 40, 16), (7, 7), (1, 1)), ((8, 20, 24), (5, 5), (1, 1)), ((6, 6, 48), (5, 5), (1, 1)),
-            ((8, 5, 64), (7, 7), (1, 1)), ((8, 14, 24), (7, 7), (1, 1)), ((8, 12, 32), (5, 5), (2, 2)),
-            ((10, 40, 12), (7, 7), (2, 2)), ((6, 3, 64), (5, 5), (1, 1)), ((8, 24, 16), (5, 7), (2, 2)),
-            ((5, 10, 32), (5, 5), (2, 2)), ((6, 20, 24), (3, 5), (1, 1)),
+            ((8, 40, 16), (7, 7), (1, 1)), ((8, 20, 24), (5, 5), (1, 1)),
+            ((6, 6, 48), (5, 5), (1, 1)), ((8, 5, 64), (7, 7), (1, 1)),
+            ((8, 14, 24), (7, 7), (1, 1)), ((8, 12, 32), (5, 5), (2, 2)),
+            ((10, 40, 12), (7, 7), (2, 2)), ((6, 3, 64), (5, 5), (1, 1)),
+            ((8, 24, 16), (5, 7), (2, 2)), ((5, 10, 32), (5, 5), (2, 2)),
+            ((6, 20, 24), (3, 5), (1, 1)),
         )
     ),
     *(

@@ -25,8 +25,8 @@ from tests.kernels.layers import RECORDED, Layer, step_of
 
 ROWS: list[dict[str, Any]] = json.loads(RECORDED.read_text())
 LARGEST_ERROR = {"cortex_m": 0.11, "rows": 0.055, "int8": 0.36, "copies": 0.86}
-"""Of what is modelled; ``rows``: of kernels that make one. Portable C is what the compiler makes of it: up to twice as much for a
-product where a loop's bounds are in memory."""
+"""Of what is modelled; ``rows``: of kernels that make one. Portable C is what the compiler makes of
+it: up to twice as much for a product where a loop's bounds are in memory."""
 
 COPIES = ("int8.concat", "int8.pad", "int8.rearrange")
 
