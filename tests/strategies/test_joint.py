@@ -103,6 +103,14 @@ def test_random_networks_run_exactly_in_blocks(seed: int, streamed: bool, tmp_pa
     assert np.array_equal(native(given), graph.outputs(given))
 
 
+@pytest.mark.parametrize("seed", [1205, 1224])
+def test_a_convolution_over_all_rows_of_its_input_is_made_at_once(seed: int) -> None:
+    """Its code takes a kernel's taps all at once: rows cannot be added up one by one."""
+    graph, board = random_graph(seed), board_named("nucleo_l4r5zi")
+    plan, _ = proved(graph, True, board)
+    assert generate(graph, plan, board, {})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_three_hundred_networks_run_exactly(seed: int, tmp_path: Path) -> None:
