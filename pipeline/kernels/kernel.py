@@ -41,6 +41,10 @@ class Kernel(ABC):
     def cycles(self, form: Form) -> float:
         """Modelled, of one step."""
 
+    def weight_passes(self, form: Form) -> int:
+        """How often it reads all weights that the step needs."""
+        return 1
+
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """Where the output may begin above ``tensor``, which dies, or a row of it; None: they lie
         apart. Pixels in order are not so in memory where they lie in blocks."""

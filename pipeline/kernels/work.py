@@ -44,3 +44,19 @@ def products(form: Form) -> float:
     ):
         number *= min(1.0, taken / min(extent, high - low))
     return number
+
+
+END_BYTES = 12
+"""Of the table that ends a channel's sums: bias, multiplier and shift."""
+
+
+def weight_bytes(form: Form) -> float:
+    """Of weights that a step needs, and of what ends its sums."""
+    op, tensors = form.op, form.graph.tensors
+    if not op.weighted:
+        return 0.0
+    weights, channels = tensors[op.parameters[0]], form.out.extents[-1]
+    share = channels / form.target.shape[-1]
+    if form.partial:
+        return weights.bytes * share * products(form) / (made(form) * op.atoms(tensors))
+    return weights.bytes * share + channels * END_BYTES

@@ -22,10 +22,10 @@ from pipeline.schedules.tiles import Tiles
 
 @dataclass(frozen=True)
 class RowStep:
-    """``make`` row ``row`` of the output; ``open`` its sums, ``add`` row ``row`` of the input to
-    them, ``close`` them."""
+    """``make`` row ``row`` of the output, or ``all`` of it at once; ``open`` its sums, ``add`` row
+    ``row`` of the input to them, ``close`` them."""
 
-    kind: Literal["make", "open", "add", "close"]
+    kind: Literal["make", "all", "open", "add", "close"]
     op: Operator
     row: int = 0
 
@@ -125,6 +125,8 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
     op = step.op
     if step.kind == "make":
         return _made(draft, op, step.row, dying)
+    if step.kind == "all":
+        return draft.compute(op, draft.buffer(draft.home[op.output]))
     acc = draft.buffer(f"{op.output}.sums")
     if step.kind == "open":
         return draft.clear(op, whole(acc))
@@ -145,6 +147,8 @@ def _reads(step: RowsStep, graph: Graph) -> Mapping[str, range]:
         return step.rows_read()
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
         return {}
+    if step.kind == "all":
+        return {name: range(rows_of(graph, name)) for name in dict.fromkeys(step.op.inputs)}
     if step.kind == "add":
         return {step.op.inputs[0]: range(step.row, step.row + 1)}
     return read_by(step.op, graph, step.row)

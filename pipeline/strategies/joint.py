@@ -6,56 +6,73 @@ No value is computed twice, and sums are exact.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.cost import cost, timeline
-from pipeline.plan.fit import fits, roomy
+from pipeline.kernels import modelled_cycles
+from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import Notes, needed
+from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
+
+SURE = 0.9
+"""Kernels say what they take to within 11 %: where whole tensors fit, rows have to save more."""
 
 
 @dataclass(frozen=True)
 class Joint(Strategy):
     """For any graph; ``layout`` is the chains' and means nothing here.
 
-    ``objective``: ``memory``: as little of it as possible; the others: as few calls of kernels as
-    the board has room for.
+    ``objective``: ``memory``: as little of it as possible; the others: the fewest modelled cycles
+    in the memory that there is.
 
     Attributes:
         accumulator_bits: of what loops over channels add up, where these are the plan; all else
             has exact sums.
+        arena_limit_bytes: what the fastest plan may take, scratch included; 0: all that the board
+            leaves.
+        arena_limit_times_least: the same, as a multiple of what the least plan takes; 0: as above.
     """
 
     name: ClassVar[str] = "joint"
     accumulator_bits: Literal[8, 16, 32] = 32
+    arena_limit_bytes: int = 0
+    arena_limit_times_least: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.choose("accumulator_bits", (8, 16, 32))
+        size, times = self.arena_limit_bytes, self.arena_limit_times_least
+        limits = f"strategy.arena_limit_bytes={size} strategy.arena_limit_times_least={times:g}"
+        if size and times:
+            raise ThimbleError(f"{limits}: give one of them")
+        if (size or times) and self.objective == "memory":
+            raise ThimbleError(
+                f"{limits}: objective=memory takes as little as it finds; a limit is for "
+                "strategy.objective=latency"
+            )
+        if size < 0 or (times and times < 1):
+            raise ThimbleError(f"{limits}: at least 1, or 0 for all that the board leaves")
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        """Rows, unless one of the schedules of whole tensors, or of some of their channels, happens
-        to need less, or whole tensors fit where they are to be fast.
-
+        """
         Raises:
             ThimbleError: for a graph without operators.
         """
         if graph.output == graph.input or graph.output in graph.constants:
             raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
-        if self.objective != "memory":
-            whole = Ordinary().plan(graph, hardware)
-            costs = cost(roomy(whole), graph, hardware)
-            if fits(whole, costs, hardware)[hardware.activation_memory].fits:
-                return self._named(whole, "ordinary")
-            if found := within(graph, hardware, needed(graph)):
-                return found.laid.plan(self.name, self._notes(found))
+        if self.objective == "memory":
+            return self._least(graph, hardware)
+        return self._fastest(graph, hardware)
+
+    def _least(self, graph: Graph, hardware: Hardware) -> Plan:
+        """Rows, unless whole tensors, or loops over their channels, happen to need less."""
         found = least(graph, hardware, needed(graph))
         best = found.laid.plan(self.name, self._notes(found))
         for other in (Ordinary(), Partial(accumulator_bits=self.accumulator_bits)):
@@ -63,6 +80,23 @@ class Joint(Strategy):
             if _peak_bytes(plan) < _peak_bytes(best):
                 best = self._named(plan, other.name)
         return best
+
+    def _fastest(self, graph: Graph, hardware: Hardware) -> Plan:
+        """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
+        among them; as little as possible where nothing is found that fits."""
+        smallest = self._least(graph, hardware) if self.arena_limit_times_least else None
+        limit = room(graph, hardware)
+        if self.arena_limit_bytes:
+            limit = min(limit, 2 * self.arena_limit_bytes)
+        if smallest is not None:
+            times = self.arena_limit_times_least
+            limit = min(limit, int(times * _arena_nibbles(smallest, hardware)))
+        whole = self._named(Ordinary().plan(graph, hardware), "ordinary")
+        fits = _arena_nibbles(whole, hardware) <= limit
+        most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
+        if found := within(graph, hardware, needed(graph), limit, most):
+            return found.laid.plan(self.name, self._notes(found))
+        return whole if fits else smallest or self._least(graph, hardware)
 
     def _notes(self, found: Found) -> Notes:
         bound = ("order_bound_bytes", found.bound / 2)
@@ -74,3 +108,7 @@ class Joint(Strategy):
 
 def _peak_bytes(plan: Plan) -> float:
     return max(moment.live_bytes for moment in timeline(plan))
+
+
+def _arena_nibbles(plan: Plan, hardware: Hardware) -> int:
+    return high_water_nibbles(plan, hardware.activation_memory, constants=False)

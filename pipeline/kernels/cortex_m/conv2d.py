@@ -61,6 +61,10 @@ class Convolution(Fast):
             "element left over": blocks * together * shape[1] * (shape[2] * shape[3] % 4),
         }
 
+    def weight_passes(self, form: Form) -> int:
+        rows, columns, _ = form.out.extents
+        return -(-rows * columns // pixels_of(form))
+
     def each_row(self, form: Form) -> bool:
         """Where pixels that are computed together would not be evenly spaced."""
         op = convolution(form)

@@ -1,4 +1,4 @@
-"""Where segments meet: the least peak, then the fewest kernel calls within a limit.
+"""Where segments meet for the least peak.
 
 A place between two operators is a frontier: the tensors that are made before and read after it, all
 of them whole there. A segment goes from one frontier to another; a bottleneck path over frontiers
@@ -7,9 +7,7 @@ has the least peak.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.search.joint.segment import WHOLE, on_demand, peak
@@ -18,9 +16,8 @@ from pipeline.search.joint.units import Units
 LEAST = (1, WHOLE)
 """Rows together that the least peak is tried with."""
 
-FEWEST = (WHOLE, 16, 8, 4, 2, 1)
-"""Those that make few calls, the fewest first."""
-
+ALL = 0
+"""Instead of rows together: one call of a kernel makes all of the segment's one operator."""
 
 NEVER = 1 << 60
 """Cells: some of the tensors are never whole."""
@@ -30,7 +27,7 @@ CLOSE = 8
 
 
 class Piece(NamedTuple):
-    """A segment from one frontier to another, with so many rows of a tensor together."""
+    """From one frontier to another, with so many rows of a tensor together, or ``ALL``."""
 
     start: int
     stop: int
@@ -120,23 +117,6 @@ class Cuts:
                         best[stop] = *way, [*path, piece]
         return best[last][2]
 
-    def fewest(self, limit: int) -> list[Piece] | None:
-        """The segments with the fewest calls, none of which holds more than ``limit`` cells."""
-        best: dict[int, tuple[int, list[Piece]]] = {0: (0, [])}
-        for stop in range(1, len(self.frontiers)):
-            if self.cells[stop] > limit:
-                continue
-            for start, (number, path) in list(best.items()):
-                for together in FEWEST:
-                    piece = Piece(start, stop, together)
-                    if self.peak(piece, limit) > limit:
-                        continue
-                    total = number + calls(self.units, self.order(piece))
-                    if stop not in best or total < best[stop][0]:
-                        best[stop] = total, [*path, piece]
-                    break
-        return best[len(self.frontiers) - 1][1] if len(self.frontiers) - 1 in best else None
-
 
 def frontiers(units: Units) -> list[tuple[str, ...]]:
     """For each place between operators, and both ends, the tensors that are whole there."""
@@ -151,9 +131,3 @@ def frontiers(units: Units) -> list[tuple[str, ...]]:
         made.append(op.output)
         found.append(tuple(name for name in made if last.get(name, -1) > number))
     return found
-
-
-def calls(units: Units, order: Sequence[int]) -> int:
-    """Consecutive rows of one operator are one call of its kernel."""
-    names = [getattr(units.units[number].step, "op", None) for number in order]
-    return sum(one is not other for one, other in pairwise(names)) + 1

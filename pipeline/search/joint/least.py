@@ -1,4 +1,4 @@
-"""The least memory, or the fewest kernel calls that fit: an order of rows, then addresses."""
+"""The least memory, or the fastest that fits a limit: an order of rows, then addresses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.chain import ENOUGH
-from pipeline.schedules.lower import Laid, lay, room, settled
+from pipeline.schedules.lower import Laid, lay, room
 from pipeline.schedules.tiles import Run, tensors_apart
 from pipeline.search.joint.cuts import Cuts, Piece
+from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.regions import regions
 from pipeline.search.joint.units import Units
 from pipeline.search.layouts import in_blocks
@@ -31,18 +32,27 @@ def least(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Fo
     """As little memory as is found."""
     cuts = _cuts(graph, hardware, operators)
     bound, _ = cuts.least()
-    return _placed(cuts, cuts.roomiest(bound), bound, hardware)
+    return _placed(cuts, cuts.roomiest(bound), bound, hardware, room(graph, hardware))
 
 
-def within(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Found | None:
-    """The fewest calls of kernels that the board has room for; None where that is not found."""
-    cuts = _cuts(graph, hardware, operators)
-    available = limit = room(graph, hardware)
+def within(
+    graph: Graph,
+    hardware: Hardware,
+    operators: Sequence[Operator],
+    available: int,
+    most: float,
+) -> Found | None:
+    """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
+    less than ``most`` modelled cycles."""
+    fastest, limit = Fastest(_cuts(graph, hardware, operators), hardware), available
     for _ in range(TRIES):
-        pieces = cuts.fewest(limit)
-        if pieces is None:
+        way = fastest.within(limit)
+        if way is None or way.cycles >= most:
             break
-        found = _placed(cuts, pieces, limit, hardware)
+        cuts = fastest.cuts
+        if not way.last.isdisjoint(cuts.units.pixels):
+            cuts = _cuts(graph, hardware, operators, last=way.last)
+        found = _placed(cuts, way.pieces, limit, hardware, available)
         if found.laid.cells <= available:
             return found
         limit -= found.laid.cells - available
@@ -50,22 +60,28 @@ def within(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> F
 
 
 def _cuts(
-    graph: Graph, hardware: Hardware, operators: Sequence[Operator], runs: Sequence[Run] = ()
+    graph: Graph,
+    hardware: Hardware,
+    operators: Sequence[Operator],
+    runs: Sequence[Run] = (),
+    last: frozenset[str] = frozenset(),
 ) -> Cuts:
-    apart = tensors_apart(runs) | {graph.output}
-    lie = in_blocks(graph, operators, hardware, apart)
+    """``last``: tensors with channels last, besides the output and those of ``runs``."""
+    lie = in_blocks(graph, operators, hardware, last | tensors_apart(runs) | {graph.output})
     return Cuts(Units.of(graph, hardware, operators, hardware.streams_input, lie, runs))
 
 
-def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware) -> Found:
+def _placed(
+    cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware, available: int
+) -> Found:
     """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
-    on kernels without scratch where the board has no room for that."""
+    on kernels without scratch where that is more than ``available``."""
     graph, ways = cuts.units.graph, list[Laid]()
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
         laid = lay(parts, graph, hardware, by_region=True)
-        if laid.cells > room(graph, hardware):
-            laid = settled(laid, parts, scratch=False)
+        if laid.cells > available:  # other kernels may lie over what dies elsewhere: placed anew
+            laid = lay(parts, graph, hardware, by_region=True, scratch=False)
         ways.append(laid)
         if laid.rows <= bound + bound // ENOUGH:
             break

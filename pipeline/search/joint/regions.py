@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.schedules.lower import Region
-from pipeline.schedules.rows import Resident, Rows, Streamed
-from pipeline.search.joint.cuts import Cuts, Piece
+from pipeline.schedules.rows import Resident, Rows, RowsStep, RowStep, Streamed
+from pipeline.search.joint.cuts import ALL, Cuts, Piece
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:
     """The input, then the segments.
 
     Args:
-        in_one_piece: tensors at which segments meet are; else only the output, and the segments
-            are one region.
+        in_one_piece: tensors at which segments meet are; else only the output, and those of
+            operators that one call makes, and the segments are one region.
     """
-    graph, every, pixels = cuts.units.graph, cuts.units.units, cuts.units.pixels
+    graph, pixels = cuts.units.graph, cuts.units.pixels
     begin = (Streamed if cuts.units.streamed else Resident)(graph.input)
-    orders = [tuple(every[number].step for number in cuts.order(piece)) for piece in pieces]
+    orders = [_steps(cuts, piece) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)
-        return [begin, Rows(together, frozenset([graph.output]), pixels)]
+        alone = [cuts.units.operators[piece.start] for piece in pieces if piece.together == ALL]
+        whole = {graph.output, *(name for op in alone for name in (*op.inputs, op.output))}
+        return [begin, Rows(together, frozenset(whole), pixels)]
     ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
     return [begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
+
+
+def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
+    if piece.together == ALL:
+        return (RowStep("all", cuts.units.operators[piece.start]),)
+    return tuple(cuts.units.units[number].step for number in cuts.order(piece))

@@ -73,6 +73,9 @@ class RowConvolution(RowKernel):
         }
         return {word: number for word, number in found.items() if word in self.costs}
 
+    def weight_passes(self, form: Form) -> int:
+        return len(self.parts(form))
+
     def gathered(self, form: Form) -> float:
         """Words of windows that a row takes."""
         return self.window(form)[1] * form.target.shape[1] / max(p.pixels for p in self.parts(form))

@@ -1,0 +1,67 @@
+"""Modelled cycles of whole plans: steps of the tape and waits for weights included."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from pipeline.hardware import Hardware
+from pipeline.kernels import modelled_cycles, named
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import weight_bytes
+from pipeline.plan.vocabulary import Compute
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from tests.codegen.cortex_m.bench import without_waits
+from tests.codegen.cortex_m.bench_rows import RATIOS
+from tests.strategies import nets
+from tests.targets.cortex_m import board_named
+
+L4R5 = board_named("nucleo_l4r5zi")
+KWS = nets.ds_cnn((64,) * 5)
+
+
+@pytest.mark.parametrize(("label", "board"), [("M4", without_waits(L4R5)), ("L4R5", L4R5)])
+def test_rows_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None:
+    """Within the error that kernels have, see test_cycles.py."""
+    recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, joint, {label}"]
+    whole, rows = (
+        modelled_cycles(each.plan(KWS, board), KWS, board) for each in (Ordinary(), Joint())
+    )
+    assert rows / whole == pytest.approx(recorded, rel=0.11)
+
+
+def test_weights_in_flash_are_waited_for_as_often_as_they_are_read() -> None:
+    """Four pixels at a time, by a convolution of 125 pixels and 4 KB of weights, which no cache of
+    256 B holds: 5 waits for 8 bytes."""
+    op = KWS.operator("conv2d2")
+    form = Form.whole(op, KWS)
+    kernel = named("cortex_m.conv2d", form, L4R5)
+    assert kernel.weight_passes(form) == 32
+    assert weight_bytes(form) == 64 * 64 + 64 * 12
+    plan = Ordinary().plan(KWS, L4R5)
+    waits = modelled_cycles(plan, KWS, L4R5) - modelled_cycles(plan, KWS, without_waits(L4R5))
+    assert 4 * 32 * weight_bytes(form) * 5 / 8 < waits < 5 * 32 * weight_bytes(form) * 5 / 8
+
+
+def test_loops_count_their_passes() -> None:
+    """Channels one by one cost more, and not a hundred times more."""
+    graph = nets.fig1_block()
+    whole, looped = (
+        modelled_cycles(each.plan(graph, L4R5), graph, L4R5)
+        for each in (Ordinary(), Partial(channels=1))
+    )
+    assert whole < looped < 4 * whole
+
+
+def test_a_plan_without_c_takes_for_ever() -> None:
+    graph = nets.fig1_block()
+    plan = Ordinary().plan(graph, L4R5)
+    (track,) = plan.tracks
+    steps = tuple(replace(step, kernel="") for step in track.steps if isinstance(step, Compute))
+    spoilt = replace(plan, tracks=(replace(track, steps=steps),))
+    assert modelled_cycles(spoilt, graph, L4R5) == inf
