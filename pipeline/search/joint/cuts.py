@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pipeline.search.joint.best_first import better
 from pipeline.search.joint.segment import WHOLE, on_demand, peak
 from pipeline.search.joint.units import Units
 
@@ -21,6 +22,9 @@ ALL = 0
 
 NEVER = 1 << 60
 """Cells: some of the tensors are never whole."""
+
+EFFORT = 500_000
+"""Units looked at in other orders of a whole network."""
 
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
@@ -39,12 +43,14 @@ class Cuts:
     """
     Attributes:
         frontiers: of each place the tensors that are whole there, the first before all operators.
+        whole: all of it as one segment, row by row.
         orders, peaks: of segments, as far as they have been asked for; ``above``: of others what
             their peak is at least.
     """
 
     units: Units
     frontiers: list[tuple[str, ...]] = field(init=False)
+    whole: Piece = field(init=False)
     orders: dict[Piece, list[int]] = field(default_factory=dict)
     peaks: dict[Piece, int] = field(default_factory=dict)
     above: dict[Piece, int] = field(default_factory=dict)
@@ -58,11 +64,14 @@ class Cuts:
             else NEVER
             for tensors in self.frontiers
         ]
+        self.whole = Piece(0, len(self.frontiers) - 1, 1)
+
+    def ends(self, piece: Piece) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.frontiers[piece.start], self.frontiers[piece.stop]
 
     def order(self, piece: Piece) -> list[int]:
         if piece not in self.orders:
-            ends = self.frontiers[piece.start], self.frontiers[piece.stop]
-            self.orders[piece] = on_demand(self.units, *ends, piece.together)
+            self.orders[piece] = on_demand(self.units, *self.ends(piece), piece.together)
         return self.orders[piece]
 
     def peak(self, piece: Piece, limit: int) -> int:
@@ -71,16 +80,14 @@ class Cuts:
             return self.peaks[piece]
         if (known := self.above.get(piece, 0)) > limit:
             return known
-        ends = self.frontiers[piece.start], self.frontiers[piece.stop]
-        found = peak(self.units, self.order(piece), *ends, limit)
+        found = peak(self.units, self.order(piece), *self.ends(piece), limit)
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
     def least(self) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible."""
         last = len(self.frontiers) - 1
-        whole = Piece(0, last, 1)
-        limit = self.peak(whole, 1 << 60)
+        limit = self.peak(self.whole, 1 << 60)
         best: dict[int, tuple[int, int, list[Piece]]] = {0: (self.cells[0], 0, [])}
         for stop in range(1, last + 1):
             if self.cells[stop] > limit:
@@ -96,7 +103,18 @@ class Cuts:
                     found = max(worst, self.peak(piece, most))
                     if found <= limit and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
                         best[stop] = found, number + 1, [*path, piece]
+        if self._better(best[last][0]):
+            return self.peaks[self.whole], [self.whole]
         return best[last][0], best[last][2]
+
+    def _better(self, below: int) -> bool:
+        """Whether some other order of all rows holds less: a small network's are looked at."""
+        order = self.order(self.whole)
+        found = better(self.units, order, *self.ends(self.whole), below, EFFORT // len(order))
+        if found:
+            self.orders[self.whole] = found
+            self.peaks[self.whole] = peak(self.units, found, *self.ends(self.whole), below)
+        return found is not None
 
     def roomiest(self, limit: int) -> list[Piece]:
         """Of the ways within ``limit`` cells that whose segments come near to it least, since what
