@@ -78,7 +78,7 @@ class _Segment:
                 if not self.readers[block] & ~now:
                     died += self.sizes[block]
                     saved = max(saved, share)
-            most = max(worst, live + made - saved)
+            most = max(worst, live + made - saved + unit.within)
             if most >= below:
                 continue
             freed = sum(1 << each for each in self.after[place] if not self.before[each] & ~now)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.rows import over_dying, saved
@@ -197,6 +198,8 @@ def rows_read(graph: Graph, op: Operator, row: int) -> list[Row]:
 
 def adds_up(graph: Graph, op: Operator) -> bool:
     """Sums over all rows of the input are held, to which each is added as it comes."""
+    if isinstance(op, Conv2d):
+        return False
     height = rows_of(graph, op.inputs[0])
     every = op.combine == "add" and len(rows_read(graph, op, 0)) == height > 1
     return every and len(op.inputs) == 1 and rows_of(graph, op.output) == 1
