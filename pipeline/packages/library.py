@@ -87,7 +87,7 @@ def library(
     if card.needed(plan):
         raise ThimbleError(
             f"strategy={plan.strategy}: a package has no driver for a card yet: try "
-            "strategy=partial, or until=generate for the C and the card's image"
+            "strategy=auto, or until=generate for the C and the card's image"
         )
     if not re.fullmatch(r"\d+(\.\d+){2}", version):
         raise ThimbleError(f"package.version={version}: give three numbers, such as 1.0.0")

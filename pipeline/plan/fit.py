@@ -14,8 +14,8 @@ from pipeline.plan.vocabulary import Plan
 LIMITS = {"sram": "hardware.sram_bytes", "flash": "hardware.flash_bytes"}
 """The key of the config that says how large a memory is."""
 
-LEAST_MEMORY = {True: "herringbone", False: "partial"}
-"""The strategy that is worth a try, for 4-bit chains and for all others."""
+CHOSEN = "auto"
+"""The note of a plan that ``strategy=auto`` has chosen: why."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def _ways(
             yield "hardware.weights_in=flash"
         if memory.name == "sram" and hardware.external("ram"):
             yield "hardware.activations_in=sdram"
-        least = LEAST_MEMORY[four_bits]
-        yield "another strategy" + (f" such as {least}" if least not in plan.strategy else "")
+        if CHOSEN not in dict(plan.notes) and plan.strategy != "joint":
+            yield "strategy=auto"
     if weights and memory.name == "flash" and hardware.external("rom"):
         yield "hardware.weights_in=external_flash"
     yield "fewer channels"

@@ -13,8 +13,9 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings", "package")
-"""What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning."""
+BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings", "package", "auto")
+"""What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning,
+what ``strategy=auto`` chose."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 ROW = ("name", "metric", "paper", "layer", "of")

@@ -109,6 +109,8 @@ class Screen:
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The handful of numbers a person asks for first."""
     found: list[tuple[str, str]] = []
+    if "auto" in result:
+        found.append(("auto", result["auto"]))
     if result.get("fits") and "flash_bytes" not in result:  # no firmware yet, only its plan
         found += [("fits", text) for text in planned(result)]
     if "accuracy_int" in result and result.get("random_weights"):

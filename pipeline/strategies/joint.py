@@ -41,6 +41,7 @@ class Joint(Strategy):
     """
 
     name: ClassVar[str] = "joint"
+    glance_macs: ClassVar[int] = 15_000_000
     accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0

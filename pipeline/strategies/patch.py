@@ -40,7 +40,7 @@ class Patch(Strategy):
         if hardware.streams_input:
             raise ThimbleError(
                 f"strategy=patch reads the image again and again; on {hardware.name} it streams "
-                "in: try strategy=partial"
+                "in: try strategy=auto"
             )
         stage, regions = self.regions(graph, hardware)
         laid = with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch))
@@ -66,6 +66,6 @@ class Patch(Strategy):
             where = f"until {self.until}" if self.until else "for any of its first layers"
             raise ThimbleError(
                 f"strategy=patch: {graph.name} cannot run in {self.rows}x{self.columns} patches "
-                f"{where}: try strategy=partial or ordinary, or fewer strategy.rows and .columns"
+                f"{where}: try strategy=auto, or fewer strategy.rows and .columns"
             )
         return min(ways, key=lambda way: (load_of(way[1], graph, hardware), way[0].macs(graph)))

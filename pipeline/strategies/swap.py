@@ -74,5 +74,5 @@ class Swap(Strategy):
         if hardware.storage is None:
             raise ThimbleError(
                 f"strategy swap needs a card and {hardware.name} has none; try "
-                "hardware=stm32f746g_sd or strategy=partial"
+                "hardware=stm32f746g_sd or strategy=auto"
             )

@@ -102,5 +102,5 @@ def test_an_altered_plan_is_one_line(tmp_path: Path) -> None:
 
 def test_a_network_that_swaps_is_one_line() -> None:
     graph = random_chain(9)
-    with pytest.raises(ThimbleError, match="no driver for a card yet: try strategy=partial"):
+    with pytest.raises(ThimbleError, match="no driver for a card yet: try strategy=auto"):
         library(graph, planned(graph, 1 << 12), swaps(1 << 14), {}, Options(), "n", "1.0.0", "-Os")

@@ -10,7 +10,7 @@ import pytest
 from pipeline.hardware import Hardware, Memory, Power, Toolchain
 from pipeline.plan.cost import cost
 from pipeline.plan.draw import pseudocode
-from pipeline.plan.fit import fit, fits, roomy
+from pipeline.plan.fit import CHOSEN, fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
@@ -80,11 +80,12 @@ def test_fit_names_need_place_and_advice() -> None:
         "(hardware.stack_reserve_bytes)"
     )
     assert short.advice == (
-        "another strategy such as partial, fewer channels or a larger board "
+        "strategy=auto, fewer channels or a larger board "
         f"(with hardware.sram_bytes={needed} or more)"
     )
-    tried = fit(replace(plan, strategy="partial"), result, replace(BOARD, sram_bytes=needed - 1))
-    assert tried.advice.startswith("another strategy, fewer channels or")
+    for tried in (replace(plan, strategy="joint"), replace(plan, notes=((CHOSEN, "ordinary"),))):
+        said = fit(tried, result, replace(BOARD, sram_bytes=needed - 1)).advice
+        assert said.startswith("fewer channels or")
     assert not fit(plan, result, replace(BOARD, flash_bytes=100)).fits
 
 
@@ -95,7 +96,7 @@ def test_pruning_is_advised_where_it_works() -> None:
     assert "prune" not in fit(plan, cost(plan, graph, BOARD), tiny).advice
     narrow = replace(plan, buffers=tuple(replace(b, bits=4) for b in plan.buffers))
     found = fit(narrow, cost(plan, graph, BOARD), tiny)
-    assert "such as herringbone, fewer channels, prune=magnitude or a larger" in found.advice
+    assert "strategy=auto, fewer channels, prune=magnitude or a larger" in found.advice
 
 
 def test_every_memory_has_a_verdict() -> None:

@@ -20,8 +20,9 @@ UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)
 def test_each_needs_what_its_own_run_would_say() -> None:
     graph = mnist().graph()
     found = {row["strategy"]: row for row in others(Herringbone().plan(graph, UNO), graph, UNO)}
-    assert set(found) == {"ordinary", "partial", "patch", "replace", "single_transpose"}
+    assert set(found) == {"joint", "ordinary", "partial", "patch", "replace", "single_transpose"}
     assert "streams in" in found["patch"]["why"]
+    assert "no code for it" in found["joint"]["why"]
     for strategy in (Ordinary(), Partial()):
         said = verdict.check(strategy.plan(graph, UNO), graph, UNO)
         (sram,) = (each for each in said["memories"] if each["name"] == "sram")
@@ -42,4 +43,5 @@ def test_a_strategy_without_a_plan_says_why() -> None:
 def test_a_large_network_is_planned_by_the_quick_ones_only() -> None:
     assert {each.name for each in at_a_glance(10**12)} == {"ordinary", "partial"}
     assert "herringbone" in {each.name for each in at_a_glance(94_928)}
-    assert "swap" not in {each.name for each in at_a_glance(1)}
+    assert "joint" in {each.name for each in at_a_glance(12_501_632)}
+    assert not {"auto", "swap"} & {each.name for each in at_a_glance(1)}

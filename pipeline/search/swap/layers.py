@@ -101,7 +101,7 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
         if op.inputs != (before,):
             raise ThimbleError(
                 f"{op.name} reads {', '.join(op.inputs)}: strategy swap takes chains of layers; "
-                "try strategy=partial"
+                "try strategy=auto"
             )
         result.append(_layer(op, graph))
         before = op.output
@@ -127,7 +127,7 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
         kind = type(op).__name__
         raise ThimbleError(
             f"{op.name}: strategy swap knows no {kind}; it takes convolutions, pooling and dense "
-            "layers; try strategy=partial"
+            "layers; try strategy=auto"
         )
     (image, *_) = op.terms(tensors)[0].operands
     alone = isinstance(op, Pool2d) or (op.groups == source[2] == target[2] and op.groups > 1)

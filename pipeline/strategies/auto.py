@@ -1,0 +1,115 @@
+"""What to start with: the fastest plan that fits the board, whichever strategy makes it.
+
+Sums are exact and nothing is computed twice, so that outputs are those of ordinary execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from typing import ClassVar, NamedTuple
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.kernels import modelled_cycles
+from pipeline.plan.cost import high_water_nibbles
+from pipeline.plan.fit import CHOSEN
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.lower import room
+from pipeline.strategies.base import Objective, Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.single_transpose import SingleTranspose
+from pipeline.strategies.swap import Swap
+
+
+class Candidate(NamedTuple):
+    """A plan by the strategy that one would type for it; the bytes of its arena."""
+
+    called: str
+    plan: Plan
+    needed_bytes: float
+
+
+@dataclass(frozen=True)
+class Auto(Strategy):
+    """Whole tensors where they fit, else rows among them (``joint``); of chains of few bits, the
+    order of pixels in place that fits; with a card, tiles that are swapped.
+
+    ``objective``: ``memory`` takes whatever needs least; the others the fastest that fits.
+    """
+
+    name: ClassVar[str] = "auto"
+    objective: Objective = "latency"
+
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        """The chosen strategy's plan, with a note ``auto`` that says why.
+
+        Raises:
+            ThimbleError: when no strategy has a plan for which there is code.
+        """
+        available = room(graph, hardware) / 2
+        found = list[Candidate]()
+        for each in self._candidates(graph, hardware, available):
+            found.append(each)
+            if self.objective != "memory" and each.needed_bytes <= available:
+                break
+        if not found:
+            raise ThimbleError(
+                f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: "
+                "strategy=ordinary until=generate says what is missing"
+            )
+        fits = [each for each in found if each.needed_bytes <= available]
+        least = min(found, key=lambda each: each.needed_bytes)
+        chosen = fits[-1] if fits and self.objective != "memory" else least
+        said = (CHOSEN, self._why(chosen, bool(fits), available, graph, hardware))
+        return replace(chosen.plan, notes=(*chosen.plan.notes, said))
+
+    def _candidates(
+        self, graph: Graph, hardware: Hardware, available: float
+    ) -> Iterator[Candidate]:
+        """Those that there is code for, the fastest first of those whose cycles are modelled alike;
+        what swaps only where it fits, since it needs whatever it is given."""
+        for strategy in self._strategies(graph, hardware):
+            try:
+                plan = strategy.plan(graph, hardware)
+                runs = modelled_cycles(plan, graph, hardware) < inf
+            except ThimbleError:
+                continue
+            whole = dict(plan.notes).get("form") == "ordinary"
+            called = "ordinary" if whole else strategy.name
+            needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
+            swaps = isinstance(strategy, Swap)
+            if runs and (not swaps or graph.tensors[graph.output].bytes <= needed <= available):
+                yield Candidate(called, replace(plan, strategy=called) if whole else plan, needed)
+
+    def _strategies(self, graph: Graph, hardware: Hardware) -> Iterator[Strategy]:
+        """Of few bits pixel by pixel before row by row: nothing is computed as the input comes, for
+        which a serial line may leave too little time."""
+        if any(tensor.dtype.bits < 8 for tensor in graph.tensors.values()):
+            chains = (Replace, Herringbone, SingleTranspose)
+            yield Ordinary()
+            yield from (chain() for chain in chains)
+            if hardware.streams_input:
+                yield from (chain(convolve_arriving=True) for chain in chains)
+        yield Joint(objective=self.objective)
+        if hardware.storage is not None and self.objective != "memory":
+            yield Swap(objective=self.objective)
+
+    def _why(
+        self, chosen: Candidate, fits: bool, available: float, graph: Graph, hardware: Hardware
+    ) -> str:
+        size = f"{chosen.called}, an arena of {chosen.needed_bytes:,.0f} B"
+        left = f"where {available:,.0f} are left"
+        if chosen.called == "ordinary":
+            return f"{size} {left}" + ("; nothing is surely faster" if fits else "")
+        plan = Ordinary().plan(graph, hardware)
+        whole = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
+        beside = f"ordinary would need {whole:,.0f}"
+        if whole <= available and self.objective != "memory":
+            beside = "ordinary would fit, and be slower"
+        return f"{size}{'' if fits else ', the least found,'} {left}; {beside}"
