@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -104,6 +105,7 @@ class Draft:
     """
     Attributes:
         scratch: kernels may have scratch; without it slower ones are taken.
+        most_scratch: bytes of it, by the outputs of operators that may not have more.
         accumulator_bits: of sums that loops add to.
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
@@ -127,6 +129,7 @@ class Draft:
     overlaps: list[MayOverlap] = field(default_factory=list)
     apart: frozenset[tuple[Key, Key]] = frozenset()
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    most_scratch: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
@@ -293,7 +296,8 @@ class Draft:
         key = form.op.name, form.partial, form.overlaps, form.aside, tuple(form.parts.items())
         if key not in self.chosen:
             able = offers(form, self.hardware)
-            allowed = (k for k in able if self.scratch or not k.scratch_bytes(form))
+            most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0
+            allowed = (k for k in able if k.scratch_bytes(form) <= most)
             kernel = next(allowed, None)
             self.chosen[key] = (
                 _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))

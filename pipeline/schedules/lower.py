@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from pipeline.graph.graph import Graph
@@ -140,6 +141,7 @@ def lay(
     scratch: bool = True,
     effort: int = EFFORT,
     by_region: bool = False,
+    most_scratch: Mapping[str, int] = MappingProxyType({}),
 ) -> Laid:
     """``regions`` one after the other.
 
@@ -151,27 +153,35 @@ def lay(
         scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
         by_region: regions are placed one after the other.
+        most_scratch: see ``Draft``.
     """
-    draft = Draft(graph, hardware, scratch, accumulator_bits)
+    draft = Draft(graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch)
     parts = [region.steps(draft) for region in regions]
     ends = list(accumulate(map(numbers, parts)))
     body = tuple(step for part in parts for step in part)
     turns = [end for end in ends[:-1] if end] if by_region else None
     found = _placed(draft, body, keep_input, effort, turns)
-    return settled(found, regions, scratch, keep_input) if draft.overlaps else found
+    return settled(found, regions, keep_input) if draft.overlaps else found
 
 
 def settled(
-    found: Laid, regions: Sequence[Region], scratch: bool, keep_input: bool = False
+    found: Laid,
+    regions: Sequence[Region],
+    keep_input: bool = False,
+    most_scratch: Mapping[str, int] | None = None,
 ) -> Laid:
     """The same addresses, but for scratch, with kernels for what does lie over what it is made of.
 
     Args:
         regions: those that were laid.
+        most_scratch: see ``Draft``; as before, if not said.
     """
-    graph, hardware, bits = found.draft.graph, found.draft.hardware, found.draft.accumulator_bits
-    apart = found.draft.apart | _apart(found)
-    draft = Draft(graph, hardware, scratch, bits, apart=apart)
+    before = found.draft
+    draft = Draft(
+        before.graph, before.hardware, before.scratch, before.accumulator_bits,
+        apart=before.apart | _apart(found),
+        most_scratch=before.most_scratch if most_scratch is None else most_scratch,
+    )  # fmt: skip
     body = tuple(step for region in regions for step in region.steps(draft))
     needs = _needs(draft, body, keep_input, draft.graph.output)
     fixed = {n: found.addresses[key] for key, n in needs.number.items() if key in found.addresses}
@@ -181,6 +191,50 @@ def settled(
     cells = max(at + needs.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in needs.number.items()}
     return Laid(draft, body, Placed((), cells, found.bound), addresses)
+
+
+def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
+    """On slower kernels, with less scratch, for the operators whose scratch does not fit ``cells``:
+    at the same addresses or, where those kernels could not write over what dies there, at others.
+
+    Args:
+        regions: those that were laid, ``by_region``.
+    """
+    while found.cells > cells and (crowded := _crowded(found, cells)):
+        draft, most = found.draft, {**found.draft.most_scratch, **crowded}
+        again = settled(found, regions, most_scratch=most)
+        if not _borne(found, again):
+            again = lay(regions, draft.graph, draft.hardware, by_region=True, most_scratch=most)
+        found = again
+    return found
+
+
+def _crowded(laid: Laid, cells: int) -> dict[str, int]:
+    """Operators whose scratch ends above ``cells``, by output: the bytes below that."""
+    held, scratch = laid.draft.held, dict[str, int]()
+    for step in (step for step in laid.body if isinstance(step, Compute)):
+        for name in step.scratch:
+            if held[name].buffer.role == "scratch" and laid.taken((name, 0)).stop > cells:
+                output = laid.draft.graph.operator(step.op).output
+                scratch[output] = max(0, cells - laid.addresses[name, 0]) // 2
+    return scratch
+
+
+def _borne(before: Laid, after: Laid) -> bool:
+    """Whether the kernels of ``after`` write over what dies as it lies in ``before``."""
+    gaps = {(each.over, each.under): each.gap for each in after.draft.overlaps}
+    times = Counter(over for over, _ in gaps)
+    for each in before.draft.overlaps:
+        over, under = before.taken(each.over), before.taken(each.under)
+        gap, begin = gaps.get((each.over, each.under)), over.start - under.start
+        if over.stop <= under.start or under.stop <= over.start:
+            continue
+        if gap is None:
+            return False
+        walls = gap.apart(len(over), len(under), backwards=times[each.over] == 1)
+        if any(low < begin < high for low, high in walls):
+            return False
+    return True
 
 
 def laid_at(

@@ -9,7 +9,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.chain import ENOUGH
-from pipeline.schedules.lower import Laid, lay, room
+from pipeline.schedules.lower import Laid, lay, room, squeezed
 from pipeline.schedules.tiles import Run, tensors_apart
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
@@ -32,7 +32,8 @@ def least(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Fo
     """As little memory as is found."""
     cuts = _cuts(graph, hardware, operators)
     bound, _ = cuts.least()
-    return _placed(cuts, cuts.roomiest(bound), bound, hardware, room(graph, hardware))
+    pieces = cuts.roomiest(bound)
+    return _placed(cuts, pieces, bound, hardware, room(graph, hardware), squeeze=True)
 
 
 def within(
@@ -72,17 +73,20 @@ def _cuts(
 
 
 def _placed(
-    cuts: Cuts, pieces: Sequence[Piece], bound: int, hardware: Hardware, available: int
+    cuts: Cuts,
+    pieces: Sequence[Piece],
+    bound: int,
+    hardware: Hardware,
+    available: int,
+    squeeze: bool = False,
 ) -> Found:
     """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
-    on kernels without scratch where that is more than ``available``."""
+    ``squeeze``: on slower kernels where their scratch is more than ``available``."""
     graph, ways = cuts.units.graph, list[Laid]()
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
         laid = lay(parts, graph, hardware, by_region=True)
-        if laid.cells > available:  # other kernels may lie over what dies elsewhere: placed anew
-            laid = lay(parts, graph, hardware, by_region=True, scratch=False)
-        ways.append(laid)
+        ways.append(squeezed(laid, parts, available) if squeeze else laid)
         if laid.rows <= bound + bound // ENOUGH:
             break
     return Found(min(ways, key=lambda laid: (laid.rows, laid.cells)), bound, len(pieces))
