@@ -1,0 +1,61 @@
+"""The zoo row by row on simulated cores: all networks whose constants and arena their memory holds,
+which is more than the boards'. Every output is compared with the integer graph's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import passes
+from pipeline.hardware import Hardware, MemoryRegion
+from pipeline.plan.cost import cost
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.joint import Joint
+from pipeline.targets import machines
+from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
+from tests.importers.tflite_reference import frames
+from tests.models.counting import member
+from tests.models.test_zoo import TABLE, Row
+from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
+
+INSIDE = 2_600_000
+"""Parameters that are constants of less than 3 MiB, as the kernels want them."""
+
+SEPARATE = MemoryRegion("quadspi", 0x90000000, machines.OUTSIDE_BYTES, "rom", external=True)
+
+
+def roomy(name: str, row: Row) -> Hardware:
+    """The board with all the memory that its simulated machine has; every other one streams."""
+    most = machines.DESK_OFFSET
+    board = board_named(name, sram_bytes=most, flash_bytes=most)
+    board = replace(board, streams_input=ONE_A_CORE.index(name) % 2 == 1)
+    if row.parameters < INSIDE:
+        return board
+    if row.parameters > machines.OUTSIDE_BYTES or not machines.machine(board).outside_start:
+        pytest.skip(f"{row.parameters:,} parameters: the simulated machine does not hold them")
+    return replace(board, weights_in="external_flash", regions=(*board.regions, SEPARATE))
+
+
+@needs_arm
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ONE_A_CORE)
+@pytest.mark.parametrize("row", TABLE, ids=[row.name for row in TABLE])
+def test_the_zoo_row_by_row(row: Row, name: str, tmp_path: Path) -> None:
+    hardware, model = roomy(name, row), member(row.name)
+    weights = RandomWeights(images=4).train(model, {}, Run(1)).weights
+    graph = Int8(images=2).graph(row.name, model, weights, {})
+    graph = passes.applied(graph, ["constants", "fold_reshape", "fold_pad"])
+    plan = Joint().plan(graph, hardware)
+    costs = cost(plan, graph, hardware)
+    assert costs.macs_executed == row.macs
+    size = built(tmp_path, graph, hardware, plan)
+    assert size.status == "ok"
+    given = frames(graph, 3)[2:]
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
+    assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] == costs.arena_bytes
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
