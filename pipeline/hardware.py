@@ -178,6 +178,8 @@ class Hardware:
         cycles_per_mac: for estimates before anything is run.
         alignment_bytes: what the address of every activation is a multiple of.
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
+        kernels: ``fast``, the core's own where it has some; ``portable`` ones are slower, and take
+            less flash.
         regions: the memory behind the sizes above, for cores whose simulator keeps to it.
         flash_timing: where a modelled latency counts the flash's waits.
         platformio: its platform and board there, PLATFORM/BOARD; empty: it has none.
@@ -204,6 +206,7 @@ class Hardware:
     baud: int = 115200
     alignment_bytes: int = 1
     cpu: str = ""
+    kernels: Literal["fast", "portable"] = "fast"
     regions: tuple[MemoryRegion, ...] = field(default=())
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
     activations_in: Literal["sram", "sdram"] = "sram"

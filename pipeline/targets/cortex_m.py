@@ -218,9 +218,10 @@ def _judged(
             )  # fmt: skip
     if size.flash_bytes > size.flash_limit_bytes:
         parts = {**size.flash_objects, **size.functions}
+        smaller = "hardware.kernels=portable, " if hardware.kernels == "fast" else ""
         return toolchain.infeasible(
             size, "flash", size.flash_bytes, size.flash_limit_bytes,
             max(parts, key=lambda name: parts[name], default="the program"),
-            "try fewer channels, prune=magnitude or a larger board",
+            f"try {smaller}fewer channels, prune=magnitude or a larger board",
         )  # fmt: skip
     return size

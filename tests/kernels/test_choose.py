@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, choose, named, offers
+from pipeline.kernels.choose import block_pixels
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net
 
@@ -32,6 +35,15 @@ def test_the_fastest_that_accepts_is_chosen() -> None:
     }
     found = {name: choose(f, core("cortex-m0plus")).name for name, f in forms(network()).items()}
     assert set(found.values()) == {"int8.conv2d", "int8.dense"}
+
+
+def test_kernels_of_the_cores_own_may_be_left_out() -> None:
+    small = replace(core(), kernels="portable")
+    found = {choose(form, small).name for form in forms(network()).values()}
+    assert found == {"int8.conv2d", "int8.dense"}
+    assert block_pixels(small, 8) == 0 < block_pixels(core(), 8)
+    with pytest.raises(ThimbleError, match=r"this board has no kernel cortex_m\.conv2d"):
+        named("cortex_m.conv2d", forms(network())["conv0"], small)
 
 
 def test_without_scratch_it_is_the_portable_one() -> None:

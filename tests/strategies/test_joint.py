@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,15 @@ def test_a_convolution_over_all_rows_of_its_input_is_made_at_once(seed: int) -> 
     graph, board = random_graph(seed), board_named("nucleo_l4r5zi")
     plan, _ = proved(graph, True, board)
     assert generate(graph, plan, board, {})
+
+
+def test_rows_that_lie_over_others_have_the_weights_of_those_that_do_not() -> None:
+    graph = nets.ds_cnn((16,) * 3)
+    plan, _ = proved(graph, True)
+    text = generate(graph, plan, replace(host(), streams_input=True), {})["model.c"]
+    tables = re.findall(r"static const int8_t (\w+?)_weights\w*\[", text)
+    assert any(f"{name}_over(" in text and f"{name}(" in text for name in tables)
+    assert len(set(tables)) == len(tables)
 
 
 @pytest.mark.slow

@@ -27,10 +27,11 @@ TFLM_ARENA = {
 """Bytes that tflite-micro says it takes on a computer of 64 bits."""
 
 ON_SMALL_BOARDS = (
-    ("kws_ref_model", "nucleo_f302r8"),
-    ("kws_ref_model", "nucleo_g431rb"),
-    ("vww_96_int8", "nucleo_g431rb"),
-    ("pretrainedResnet_quant", "nucleo_g431rb"),
+    ("kws_ref_model", "nucleo_f302r8", "fast"),
+    ("kws_ref_model", "nucleo_g431rb", "fast"),
+    ("vww_96_int8", "nucleo_g431rb", "fast"),
+    ("pretrainedResnet_quant", "nucleo_g431rb", "fast"),
+    ("vww_96_int8", "nucleo_f302r8", "portable"),
 )
 
 pytestmark = [
@@ -67,10 +68,10 @@ def test_fifty_inputs_on_every_core(model: str, board: str, tmp_path: Path) -> N
     check(model, board, tmp_path, 50)
 
 
-@pytest.mark.parametrize(("model", "board"), quick(0, ON_SMALL_BOARDS, ci=1))
-def test_row_by_row_on_small_boards(model: str, board: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "board", "kernels"), quick(0, ON_SMALL_BOARDS, ci=1))
+def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_path: Path) -> None:
     """All within the board's flash and RAM; what is announced is what is found afterwards."""
-    graph, hardware = network(model), board_named(board)
+    graph, hardware = network(model), board_named(board, kernels=kernels)
     plan = Joint().plan(graph, hardware)
     assert hardware.streams_input and any(m.kind == "stream" for m in plan.memories)
     size = built(tmp_path, graph, hardware, plan)

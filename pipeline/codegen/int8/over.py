@@ -65,6 +65,7 @@ def compute(job: Job, about: str, kept: Buffer) -> None:
         depth=depth,
         per_group=per_group,
         weights=read.array if read else None,
+        taps_apart=_taps_apart(job),
         zero=0 if maximum or averages else source.zero_point,
         maximum=maximum,
         opened=source.dtype.minimum if maximum else 0,
@@ -84,5 +85,16 @@ def _shape(job: Job) -> tuple[tuple[int, int], tuple[int, int], int, int, weight
         return op.kernel, (1, 1), 1, POOLED, None
     assert isinstance(op, Conv2d)
     count, height, width, depth = job.tensor(op.parameters[0]).shape
-    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])))
+    axes = weights.TAPS_FIRST if _taps_apart(job) else ()
+    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])), axes)
     return (height, width), op.dilation, depth, count // op.groups if op.groups > 1 else -1, read
+
+
+def _taps_apart(job: Job) -> int:
+    """Weights from one tap to the next, where rows that lie over nothing want them side by side for
+    all channels: one table for both; 0: as the tensor has them."""
+    op = job.op
+    if not isinstance(op, Conv2d) or job.held(op.parameters[0]):
+        return 0
+    count, _, _, depth = job.tensor(op.parameters[0]).shape
+    return count if depth == 1 else 0

@@ -46,6 +46,9 @@ class Weights:
 OF_WINDOWS = ("c_out", "kh", "kw", "c_in")
 """Axes of weights of convolutions."""
 
+TAPS_FIRST = (3, 1, 2, 0)
+"""Order of a table in which those of one tap are side by side for all channels, of depth 1."""
+
 
 def weights(
     job: Job,

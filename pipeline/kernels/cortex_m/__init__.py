@@ -46,7 +46,9 @@ LARGE_CACHE = 4096
 
 
 def has_dsp(hardware: Hardware) -> bool:
-    return hardware.core == "cortex_m" and hardware.cpu in RATES
+    """Whether there are kernels of the core's own for it, and they are wanted."""
+    wanted = hardware.kernels == "fast"
+    return wanted and hardware.core == "cortex_m" and hardware.cpu in RATES
 
 
 @cache

@@ -23,7 +23,7 @@ def compute(job: Job) -> None:
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     view = job.view("in", job.given(source.name), ring_axes=2)
     box = job.program.box(job.given(op.parameters[0]))
-    read = weights.weights(job, op, box, axes=(3, 1, 2, 0))
+    read = weights.weights(job, op, box, axes=weights.TAPS_FIRST)
     kernel = (kernel_h, kernel_w)
     axes = window.window_axes(job.windowed, inside, kernel, op.stride, op.padding, op.dilation)
     channels.call(
