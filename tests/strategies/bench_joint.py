@@ -1,8 +1,10 @@
 """``python -m tests.strategies.bench_joint``: how much memory the joint schedule takes, of ten
 networks or of those that are named, with the input held and streamed, on a NUCLEO-L4R5ZI whatever
-its size.
+its size. Beside it the least peak of an order of rows with channels last, and how far above that
+the addresses end; below it, where rows in blocks of pixels need nothing kept aside.
 
-Ends with 1 where a network takes more than what it has to hold.
+Ends with 1 where a network takes more than what it has to hold, or where addresses cost more than
+``MEAN`` of that bound in the mean, or ``WORST``.
 """
 
 from __future__ import annotations
@@ -40,6 +42,23 @@ MOST: dict[str, tuple[int, int]] = {
 }
 """Bytes with the input held, and streamed."""
 
+BOUND: dict[str, tuple[int, int]] = {
+    "kws_ref_model": (3_674, 3_344),
+    "pretrainedResnet_quant": (9_824, 8_672),
+    "vww_96_int8": (27_752, 9_904),
+    "res15": (30_105, 30_105),
+    "micronet_kws_l": (25_385, 25_105),
+    "mobilenet_v2_160": (101_696, 64_256),
+    "mobilenet_v2_224": (185_344, 97_088),
+    "mobilenet_v2_w035_144": (64_528, 22_944),
+    "mcunet_s": (79_376, 52_864),
+    "mcunet_5fps": (29_200, 14_912),
+}
+"""Bytes that rows with channels last hold at most: no addresses are better."""
+
+MEAN, WORST = 0.035, 0.105
+"""Of the bound, that addresses may cost."""
+
 FILES = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 
 MOBILENETS: dict[str, dict[str, object]] = {
@@ -65,20 +84,26 @@ def main(arguments: list[str]) -> int:
     if not MODELS.is_dir():
         print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
         names = [name for name in names if name not in FILES]
-    print(f"{'network':24} {'input':9} {'pmu B':>8} {'most':>8} {'arena B':>8} {'planned s':>10}")
-    more = 0
+    print(f"{'network':24} {'input':9} {'pmu B':>8} {'most':>8} {'bound':>8} {'above':>7} "
+          f"{'arena B':>8} {'planned s':>10}")  # fmt: skip
+    more, above = 0, list[float]()
     for name in names:
         graph = network(name)
-        for streamed, most in zip((False, True), MOST[name], strict=True):
+        for streamed, most, bound in zip((False, True), MOST[name], BOUND[name], strict=True):
             board = replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
             begin = time.process_time()
             plan = roomy(Joint().plan(graph, board))
             seconds = time.process_time() - begin
             found = cost(plan, graph, board, verify(plan, graph))
             more += found.pmu_bytes > most
+            above.append(found.pmu_bytes / bound - 1)
             print(f"{name:24} {'streamed' if streamed else 'held':9} {found.pmu_bytes:8,.0f} "
-                  f"{most:8,} {found.arena_bytes:8,} {seconds:10.1f}", flush=True)  # fmt: skip
-    return int(more > 0)
+                  f"{most:8,} {bound:8,} {above[-1]:7.1%} {found.arena_bytes:8,} {seconds:10.1f}",
+                  flush=True)  # fmt: skip
+    mean, worst = sum(above) / len(above), max(above)
+    print(f"above the bound: {mean:.1%} in the mean (at most {MEAN:.1%}), {worst:.1%} at worst "
+          f"({WORST:.1%})")  # fmt: skip
+    return int(more > 0 or mean > MEAN or worst > WORST)
 
 
 if __name__ == "__main__":
