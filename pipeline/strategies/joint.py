@@ -18,6 +18,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 
@@ -73,11 +74,18 @@ class Joint(Strategy):
         return self._fastest(graph, hardware)
 
     def _least(self, graph: Graph, hardware: Hardware) -> Plan:
-        """Rows, unless whole tensors, or loops over their channels, happen to need less."""
+        """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
+        other pixel by pixel happen to need less."""
         found = least(graph, hardware, needed(graph))
         best = found.laid.plan(self.name, self._notes(found))
-        for other in (Ordinary(), Partial(accumulator_bits=self.accumulator_bits)):
-            plan = other.plan(graph, hardware)
+        others: list[Strategy] = [Ordinary(), Partial(accumulator_bits=self.accumulator_bits)]
+        if max(graph.tensors[op.output].bytes for op in needed(graph)) < _peak_bytes(best):
+            others.append(Herringbone())
+        for other in others:
+            try:
+                plan = other.plan(graph, hardware)
+            except ThimbleError:  # not a chain
+                continue
             if _peak_bytes(plan) < _peak_bytes(best):
                 best = self._named(plan, other.name)
         return best

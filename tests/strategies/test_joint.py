@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.home import ROOT
 from pipeline.plan.cost import Cost, cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
@@ -161,3 +165,34 @@ def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:
 def test_equal_plans_each_time() -> None:
     graph = random_graph(4)
     assert Joint().plan(graph, BOARD) == Joint().plan(graph, BOARD)
+
+
+FRESH = """
+import json
+import sys
+from dataclasses import replace
+from pipeline.plan.serialize import encoded
+from pipeline.strategies.joint import Joint
+from tests.graphs import random_graph
+from tests.strategies import nets
+from tests.targets.cortex_m import board_named
+
+board = board_named("nucleo_l4r5zi")
+for number, graph in enumerate((nets.ds_cnn((64,) * 5), *map(random_graph, range(4)))):
+    hardware = replace(board, streams_input=number % 2 == 0)
+    json.dump(encoded(Joint().plan(graph, hardware)), sys.stdout)
+"""
+
+
+@pytest.mark.ci
+def test_equal_plans_in_fresh_processes() -> None:
+    """However strings hash."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", FRESH], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+        )
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    one, other = (each.communicate()[0] for each in started)
+    assert one == other and len(one) > 10_000 and not any(each.returncode for each in started)
