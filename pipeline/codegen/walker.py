@@ -6,6 +6,8 @@ A loop stays one where kernels take addresses that count with it; else it is unr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import replace
 
 from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
@@ -14,6 +16,7 @@ from pipeline.codegen.int8 import values
 from pipeline.codegen.int8.values import Span
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
+from pipeline.kernels.own_image import own_image
 from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import (
     Clear,
@@ -101,6 +104,7 @@ def _unless_empty(program: Program, step: Working) -> None:
         streamed.take(program, step)
     else:
         _check_memory(program, step)
+        program, step = _as_image(program, step)
         rows = kernel_sets.row_by_row(program, step)
         if rows is None:
             kernel_sets.write(program, step)
@@ -110,6 +114,25 @@ def _unless_empty(program: Program, step: Working) -> None:
                 emit(program, (row,))
     if unsure:
         program.line("}")
+
+
+def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
+    """A step that makes a tile as one that makes an image of its own, in a program that knows that
+    and adds to the same C."""
+    plan = program.plan
+    if not isinstance(step, Compute) or not step.kernel.startswith("cortex_m."):
+        return program, step
+    own = own_image(step, plan.buffer, program.graph)
+    if own is None:
+        return program, step
+    found = copy(program)
+    found.graph, found.operators = own.graph, {own.step.op: own.graph.operators[0]}
+    track = replace(plan.tracks[0], steps=(own.step,))
+    found.plan = replace(
+        plan, buffers=tuple(own.buffers.values()), tracks=(track,), resident=(),
+        output=own.step.out.buffer,
+    )  # fmt: skip
+    return found, own.step
 
 
 def _written(step: Working) -> Slice:

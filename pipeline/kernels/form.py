@@ -10,6 +10,7 @@ from typing import Literal
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
+from pipeline.kernels.own_image import own_image
 from pipeline.plan.maps import Affine, Blocks, Rows, Table, packed
 from pipeline.plan.vocabulary import Buffer, Compute, Index, Slice
 
@@ -106,7 +107,10 @@ class Form:
         graph: Graph,
         overlaps: Collection[str] = (),
     ) -> Form:
-        """Of a step; wherever its buffers begin doesn't matter."""
+        """Of a step; wherever its buffers begin doesn't matter. One that makes a tile is of an
+        image of its own."""
+        if not overlaps and (own := own_image(step, buffers, graph)):
+            step, buffers, graph = own
         parts = {
             buffers[piece.buffer].tensor: Part.of(piece, buffers[piece.buffer])
             for piece in (*step.ins, step.out)

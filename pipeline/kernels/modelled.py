@@ -55,7 +55,8 @@ def modelled_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
         if not step.kernel:
             return inf
         form = Form.of(step, plan.buffer, graph)
-        key = step.op, step.kernel, step.partial, *form.parts.items()
+        edges = getattr(form.op, "padding", ())  # of a tile its own
+        key = step.op, edges, step.kernel, step.partial, *form.parts.items()
         if key not in known:
             known[key] = cycles_of_step(named(step.kernel, form, hardware), form, hardware)
         return known[key]

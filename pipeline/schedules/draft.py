@@ -293,7 +293,8 @@ class Draft:
 
     def _chosen(self, form: Form) -> _Chosen:
         """Asked once for each form: tiles and rows are many and alike."""
-        key = form.op.name, form.partial, form.overlaps, form.aside, tuple(form.parts.items())
+        edges = getattr(form.op, "padding", ())  # of a tile its own
+        key = form.op.name, edges, form.partial, form.overlaps, form.aside, *form.parts.items()
         if key not in self.chosen:
             able = offers(form, self.hardware)
             most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from pipeline.graph.graph import Graph
@@ -18,15 +19,22 @@ VARIABLES = (ROW, COLUMN)
 @dataclass(frozen=True)
 class Patches:
     """``operators`` make ``end`` from ``start``, ``grid`` patches one after the other; ``tiles``
-    are what a patch needs of every tensor in it, both ends included."""
+    are what a patch needs of every tensor in it, both ends included.
+
+    ``apart``: each patch has steps of its own instead of a round of two loops, and its tiles begin
+    where they lie, not where a ring turns: so kernels for whole images make them.
+    """
 
     start: str
     end: str
     operators: tuple[Operator, ...]
     grid: tuple[int, int]
     tiles: dict[str, Box]
+    apart: bool = False
 
     def steps(self, draft: Draft) -> list[Step]:
+        if self.apart:
+            return self._each(draft)
         body: list[Step] = []
         for op in self.operators:
             name = op.output
@@ -38,6 +46,20 @@ class Patches:
             body.append(draft.compute(op, out, self.tiles[name]))
         rows, columns = self.grid
         return [Loop(ROW, rows, (Loop(COLUMN, columns, tuple(body)),))]
+
+    def _each(self, draft: Draft) -> list[Step]:
+        found = list[Step]()
+        whole = draft.hold(self.end)
+        for patch in product(*map(range, self.grid)):
+            env = dict(zip(VARIABLES, patch, strict=True))
+            for op in self.operators:
+                box = _box(self.tiles[op.output], env, draft.graph.tensors[op.output].shape)
+                out = whole
+                if op.output != self.end:
+                    out = draft.hold_part(op.output, box, f"{op.output}.{patch[0]}.{patch[1]}")
+                found.append(draft.compute(op, out, box))
+        draft.home[self.end] = whole.name
+        return found
 
     def held(self, graph: Graph, tensor: str) -> tuple[int, int]:
         """Rows and columns of the largest tile of ``tensor``."""
@@ -70,6 +92,12 @@ class Patches:
         """How many indices along ``axis`` each patch has of ``tensor``."""
         part, extent = self.tiles[tensor][axis], graph.tensors[tensor].shape[axis]
         return [clipped(part, {VARIABLES[axis]: patch}, extent) for patch in range(self.grid[axis])]
+
+
+def _box(tile: Box, env: dict[str, int], shape: tuple[int, ...]) -> Box:
+    """Of one patch."""
+    sides = zip(tile, shape, strict=True)
+    return tuple(Range(value(p.low, env), p.size).clipped(extent) for p, extent in sides)
 
 
 def clipped(part: Range, env: dict[str, int], extent: int) -> int:

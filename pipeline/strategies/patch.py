@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels import modelled_cycles
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import Region, lay, load_of, needed, with_room
+from pipeline.schedules.lower import Laid, Region, lay, load_of, needed, with_room
 from pipeline.schedules.patches import Patches
 from pipeline.search.patches import stages, whole_network
 from pipeline.strategies.base import Strategy
@@ -43,7 +44,11 @@ class Patch(Strategy):
                 "in: try strategy=auto"
             )
         stage, regions = self.regions(graph, hardware)
-        laid = with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch))
+        each = [replace(r, apart=True) if r == stage else r for r in regions]
+        laid = min(
+            (self._laid(way, graph, hardware) for way in (regions, each)),
+            key=lambda laid: modelled_cycles(laid.plan(self.name), graph, hardware),
+        )
         once = sum(op.macs(graph.tensors) for op in stage.operators)
         again = stage.macs(graph) - once
         return laid.plan(
@@ -54,6 +59,9 @@ class Patch(Strategy):
                 ("patch_overhead_pct", round(100 * again / max(1, graph.macs), 2)),
             ),
         )
+
+    def _laid(self, regions: list[Region], graph: Graph, hardware: Hardware) -> Laid:
+        return with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch))
 
     def regions(self, graph: Graph, hardware: Hardware) -> tuple[Patches, list[Region]]:
         """The stage that ends where the whole network's peak is least, then with the least work."""

@@ -26,8 +26,10 @@ from pipeline.kernels import modelled_cycles
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.base import Strategy
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.bench import PLAIN, without_waits
 from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames
@@ -75,11 +77,14 @@ def boards(name: str) -> dict[str, Hardware]:
     return {**found, "L4R5": m4} if name in TFLITE else found
 
 
-FORMS = {
+FORMS: dict[str, Strategy] = {
     "ordinary": Ordinary(),
     "rows": Joint(),
     "rows, twice": Joint(objective="latency", arena_limit_times_least=2),
+    "patch": Patch(),
 }
+PATCHED = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+"""Networks that begin with images that 4 x 4 patches are worth a try for."""
 
 
 def cycles(graph: Graph, hardware: Hardware, plan: Plan) -> int:
@@ -99,6 +104,8 @@ def rows(name: str, cores: Sequence[str]) -> dict[str, float]:
     for board, hardware in boards(name).items():
         whole = 0
         for form, strategy in FORMS.items() if not cores or board in cores else ():
+            if form == "patch" and name not in PATCHED:
+                continue
             plan = strategy.plan(graph, hardware)
             taken, pmu = cycles(graph, hardware, plan), cost(roomy(plan), graph, hardware).pmu_bytes
             whole = whole or taken

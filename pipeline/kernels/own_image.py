@@ -1,0 +1,110 @@
+"""A tile, some columns of an image, as an image of its own: with as much padding as its windows
+still reach beyond it. So kernels that make whole rows make those of tiles, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+from weakref import ref
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.tensor import Box
+from pipeline.plan.maps import Affine
+from pipeline.plan.vocabulary import Buffer, Compute, Slice
+
+Windowed = Conv2d | AveragePool2d | MaxPool2d
+
+
+class Own(NamedTuple):
+    """A step that makes all of its output from all of its input; ``buffers``: those that it names;
+    ``graph``: of its one operator."""
+
+    step: Compute
+    buffers: Mapping[str, Buffer]
+    graph: Graph
+
+
+def own_image(step: Compute, buffers: Mapping[str, Buffer], graph: Graph) -> Own | None:
+    """Of a step that makes a tile, all channels, from tensors that lie evenly; None: of others."""
+    op = graph.operator(step.op)
+    if step.partial or step.order or not isinstance(op, Windowed):
+        return None
+    given = next(p for p in step.ins if buffers[p.buffer].tensor == op.inputs[0])
+    made, read = _box(step.out, buffers), _box(given, buffers)
+    if made is None or read is None or made[1] == (0, buffers[step.out.buffer].shape[1]):
+        return None
+    alone = _alone(op, graph, made, read)
+    if alone is None:
+        return None
+    found = {name: buffers[name] for name in (p.buffer for p in step.ins) if name != given.buffer}
+    found |= {name: buffers[name] for name in step.scratch if name in buffers}
+    pieces = {}
+    for piece, box in ((step.out, made), (given, read)):
+        own = _own(buffers[piece.buffer], box)
+        found[own.name], pieces[piece] = own, Slice(own.name, (0, 0, 0), own.shape)
+    ins = tuple(pieces.get(piece, piece) for piece in step.ins)
+    return Own(replace(step, out=pieces[step.out], ins=ins), found, alone)
+
+
+def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
+    """What it is of its tensor; None where that moves, or lies otherwise than evenly, or is not of
+    all channels."""
+    buffer = buffers[piece.buffer]
+    evenly = isinstance(buffer.map, Affine) and not any(buffer.map.rings)
+    if not evenly or len(buffer.shape) != 3 or buffer.copies > 1 or buffer.role != "activation":
+        return None
+    found = []
+    for low, size, extent in zip(piece.lo, piece.size, buffer.shape, strict=True):
+        if not isinstance(low, int):
+            return None
+        found.append((max(low, 0), min(low + size, extent)))
+    return tuple(found) if found[2] == (0, buffer.shape[2]) else None
+
+
+def _own(buffer: Buffer, box: Box) -> Buffer:
+    assert isinstance(buffer.map, Affine)
+    base = buffer.map.base + sum(
+        stride * low for stride, (low, _) in zip(buffer.map.strides, box, strict=True)
+    )
+    name = f"{buffer.name}{[list(side) for side in box[:2]]}"
+    shape = tuple(stop - low for low, stop in box)
+    return replace(buffer, name=name, shape=shape, map=Affine(base, buffer.map.strides))
+
+
+def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
+    """``op`` on tensors that are no larger than the tiles; None where it would read beyond what a
+    step is given, or less."""
+    kernel = op.kernel if not isinstance(op, Conv2d) else graph.tensors[op.parameters[0]].shape[1:3]
+    apart = op.dilation if isinstance(op, Conv2d) else (1, 1)
+    ends = list[int]()
+    for axis in range(2):
+        (first, stop), (low, high) = made[axis], read[axis]
+        begin = first * op.stride[axis] - op.padding[2 * axis]
+        end = begin + (stop - first - 1) * op.stride[axis] + (kernel[axis] - 1) * apart[axis] + 1
+        ends += [low - begin, end - high]
+    if min(ends) < 0:
+        return None
+    padding = ends[0], ends[1], ends[2], ends[3]
+    shapes = {op.inputs[0]: read, op.output: made}
+    sizes = tuple(stop - low for box in (made, read) for low, stop in box)
+    key = id(graph), op.name, padding, sizes
+    known = _graphs.get(key)
+    if known is None or known[0]() is not graph:
+        tensors = {n: graph.tensors[n] for n in (*op.inputs, *op.parameters, op.output)}
+        tensors |= {
+            n: replace(tensors[n], shape=tuple(stop - low for low, stop in box))
+            for n, box in shapes.items()
+        }
+        alone = Graph(
+            graph.name, tensors, (replace(op, padding=padding),),
+            {n: graph.constants[n] for n in op.parameters}, op.inputs[0], op.output,
+        )  # fmt: skip
+        known = _graphs[key] = ref(graph, lambda _: _graphs.pop(key, None)), alone
+    return known[1]
+
+
+_graphs: dict[tuple[object, ...], tuple[ref[Graph], Graph]] = {}
+"""Of graphs that are still there."""
