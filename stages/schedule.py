@@ -12,6 +12,7 @@ from pipeline.plan.profile import profile
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
+from stages._lacking import lacking
 from stages._main import run
 from stages._others import others
 
@@ -26,6 +27,7 @@ def main() -> None:
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
+    report |= lacking(report, plan, graph, hardware)
     report["others"] = others(plan, graph, hardware)
     if cfg["study"]:
         report["study"] = study.study(cfg, graph)

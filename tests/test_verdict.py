@@ -36,7 +36,7 @@ def test_too_small_says_needed_available_where_and_what_to_try() -> None:
     assert report["status"] == "infeasible" and report["resource"] == "SRAM"
     assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
     assert report["where"] == "weights 1,512.5 B + activations 430.5 B at their peak in conv2"
-    assert report["advice"].startswith("try hardware.weights_in=flash, another strategy")
+    assert report["advice"].startswith("try hardware.weights_in=flash, strategy=auto")
 
 
 def nucleo() -> Hardware:

@@ -18,6 +18,9 @@ BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings", "packa
 what ``strategy=auto`` chose."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
+BOUND = ("lower_bound_bytes", "lower_bound_at")
+"""Where activations don't fit: what every plan needs that computes nothing twice."""
+
 ROW = ("name", "metric", "paper", "layer", "of")
 
 TIMED = (
@@ -73,6 +76,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         result["error"] = merged["error"]
     if status == "infeasible":
         result |= {name: merged.get(name) for name in INFEASIBLE}
+        result |= {name: merged[name] for name in BOUND if name in merged}
     if config.get("paper"):
         result["rows"] = rows(config["paper"], merged | result, config) + studied(merged, config)
         if unknown := unpublished(config["paper"]):

@@ -1,0 +1,202 @@
+"""How much memory every schedule needs that computes nothing twice: a proof by cuts.
+
+Claim: let T be a tensor and consider the moment before the first step that completes elements of
+it, y among them. Every element that y is made of, directly or not, has been completed, and no
+element of T has. For each x that is completed and each z that reads x and isn't: either x is held,
+since it will still be read and is never made again, or z has taken it already and is held as an
+open sum. So what is held is a vertex cut between the ancestors of y and T, in the graph whose edges
+are these readings; no step, however fine, by rows, by columns, by channels, in place or not,
+escapes that.
+Completed elements count with their width, and so, as less than they are, do open sums, but for
+those of T, where all sums of convolutions and dense layers are open: 32 bits. The least over all y
+of the least cut (by flow: Menger) is a bound, for each T. An input that is held is completed from
+the start; of one that streams in nothing is counted, since it may be read where it comes in.
+
+Channels of a pixel are one vertex of their common capacity: a flow through such vertices, spread
+evenly over the channels, is one through the elements, since an operator that is followed here takes
+all channels (of a group) or each its own. Operators that are not followed have no edges: cuts only
+become smaller. So do they where what is far before T is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from pipeline.graph.access import Window
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.tensor import IntArray
+
+SUM_NIBBLES = 8
+ENDLESS = 1 << 29
+MOST_VERTICES = 20_000
+"""Pixels of the operators before a tensor that are looked at."""
+
+MOST_PIXELS = 600
+"""Of a tensor that is looked at: there is a flow for each."""
+
+
+class Bound(NamedTuple):
+    """``bytes`` that every schedule needs; ``at``: the tensor that asks for them."""
+
+    bytes: float
+    at: str
+
+
+def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> Bound:
+    """Of memory for activations, sums of 32 bits; of what the output needs (``operators``).
+
+    Args:
+        streamed: the input comes in piece by piece, and is not held.
+    """
+    tensors = graph.tensors
+    ends = [graph.output] if streamed else [graph.input, graph.output]
+    best = max((Bound(tensors[name].bytes, name) for name in ends), key=lambda one: one.bytes)
+    tried = []
+    for number, op in enumerate(operators):
+        if pixels(graph, op.output) <= MOST_PIXELS:
+            before = Before.of(graph, operators[: number + 1], streamed)
+            edge = (0, pixels(graph, op.output) - 1)
+            tried.append((min(before.cut(each) for each in edge), number, before))
+    for most, _, before in sorted(tried, key=lambda one: (-one[0], one[1])):
+        found = most
+        for pixel in range(pixels(graph, before.target)):
+            if found / 2 <= best.bytes:
+                break
+            found = min(found, before.cut(pixel))
+        best = max(best, Bound(found / 2, before.target), key=lambda one: one.bytes)
+    return best
+
+
+@dataclass
+class Before:
+    """The pixels of ``target`` and of some tensors before it.
+
+    Attributes:
+        first: of each tensor the number of its first pixel.
+        edges: of each operator, in their order, (edges, 2): the numbers of who is read and who
+            reads.
+        capacity: of each pixel, in nibbles.
+    """
+
+    graph: Graph
+    target: str
+    streamed: bool
+    first: dict[str, int] = field(default_factory=dict)
+    edges: list[IntArray] = field(default_factory=list)
+    capacity: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, graph: Graph, operators: Sequence[Operator], streamed: bool) -> Before:
+        """As many of ``operators``, from the last one back, as there may be pixels."""
+        found = cls(graph, operators[-1].output, streamed)
+        found._hold(found.target, isinstance(operators[-1], Conv2d | Dense))
+        for op in reversed(operators):
+            if op.output not in found.first:
+                continue
+            more = [name for name in dict.fromkeys(op.inputs) if name not in found.first]
+            if len(found.capacity) + sum(pixels(graph, name) for name in more) > MOST_VERTICES:
+                break
+            for name in more:
+                found._hold(name)
+            found.edges.append(found._read(op))
+        return found
+
+    def cut(self, pixel: int) -> int:
+        """Nibbles of the least cut between what ``pixel`` of the target is made of and that."""
+        size, target = len(self.capacity), self.first[self.target]
+        made = np.zeros(size, dtype=bool)
+        made[target + pixel] = True
+        for edges in self.edges:  # from the last operator back
+            made[edges[made[edges[:, 1]], 0]] = True
+        ends = np.arange(target, target + pixels(self.graph, self.target))
+        made[ends] = False
+        if (begin := self.first.get(self.graph.input)) is not None:
+            made[begin : begin + pixels(self.graph, self.graph.input)] = not self.streamed
+        starts = np.flatnonzero(made)
+        if not len(starts):
+            return 0
+        source, sink, inside = 2 * size, 2 * size + 1, np.arange(size)
+        read, reads = np.concatenate(self.edges).T if self.edges else np.zeros((2, 0), np.int64)
+        tails = np.concatenate(
+            [2 * inside, 2 * read + 1, np.full(len(starts), source), 2 * ends + 1]
+        )
+        heads = np.concatenate([2 * inside + 1, 2 * reads, 2 * starts, np.full(len(ends), sink)])
+        amount = np.full(len(tails), ENDLESS, dtype=np.int32)
+        amount[:size] = self.capacity
+        network = csr_array((amount, (tails, heads)), shape=(2 * size + 2, 2 * size + 2))
+        return int(maximum_flow(network, source, sink).flow_value)
+
+    def _hold(self, name: str, summed: bool = False) -> None:
+        tensor, count = self.graph.tensors[name], pixels(self.graph, name)
+        each = SUM_NIBBLES if summed else max(1, tensor.dtype.bits // 4)
+        self.first[name] = len(self.capacity)
+        self.capacity += [tensor.size // count * each] * count
+
+    def _read(self, op: Operator) -> IntArray:
+        """Edges of ``op``; none where it is not followed."""
+        graph, found = self.graph, [np.zeros((0, 2), dtype=np.int64)]
+        for operand in op.reads(graph.tensors):
+            name = operand.tensor
+            if name not in self.first or not follows(op, graph, name):
+                continue
+            if len(graph.tensors[op.output].shape) != 3:  # all of it for each
+                numbers = np.arange(pixels(graph, name))
+                found.append(_edges(numbers, np.zeros_like(numbers), self, name, op.output))
+                continue
+            sides = [
+                _along(
+                    window, graph.tensors[name].shape[axis], graph.tensors[op.output].shape[axis]
+                )
+                for axis, window in enumerate(operand.windows[:2])
+            ]
+            (up, down), (left, across) = sides
+            width, wide = graph.tensors[name].shape[1], graph.tensors[op.output].shape[1]
+            read = (up[:, None] * width + left[None]).reshape(-1)
+            reads = (down[:, None] * wide + across[None]).reshape(-1)
+            found.append(_edges(read, reads, self, name, op.output))
+        return np.concatenate(found)
+
+
+def pixels(graph: Graph, tensor: str) -> int:
+    """A vector is one."""
+    shape = graph.tensors[tensor].shape
+    return prod(shape[:2]) if len(shape) == 3 else 1
+
+
+def follows(op: Operator, graph: Graph, name: str) -> bool:
+    """Whether a pixel of ``op``'s output takes all channels of those of ``name`` that it reads, or
+    each its own."""
+    source, target = graph.tensors[name].shape, graph.tensors[op.output].shape
+    if isinstance(op, Dense):
+        return op.reads_all(graph.tensors)
+    if len(source) != 3 or len(target) != 3:
+        return False
+    windows = [w for o in op.reads(graph.tensors) if o.tensor == name for w in o.windows[:2]]
+    plain = all((w.axis, w.divide) == (n % 2, 1) for n, w in enumerate(windows))
+    if isinstance(op, Conv2d | Pool2d):
+        return plain
+    return plain and op.element_wise and source == target
+
+
+def _along(window: Window, extent: int, outs: int) -> tuple[IntArray, IntArray]:
+    """Along one axis, pairs of an index that is read and one that reads it."""
+    starts = np.arange(outs)[:, None] * window.stride + window.offset
+    read = starts + np.arange(window.count)[None] * window.dilation
+    inside = (read >= 0) & (read < extent)
+    reads = np.broadcast_to(np.arange(outs)[:, None], read.shape)
+    return read[inside], reads[inside]
+
+
+def _edges(read: IntArray, reads: IntArray, of: Before, name: str, made: str) -> IntArray:
+    return np.stack([of.first[name] + read, of.first[made] + reads], axis=1)

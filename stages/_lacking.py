@@ -1,0 +1,66 @@
+"""Where activations don't fit: what every plan needs that computes nothing twice, and what would
+help, of this network on this board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.lower import needed
+from pipeline.search.swap.layers import layers
+from pipeline.timing.summary import swaps
+
+
+def lacking(
+    report: Mapping[str, Any], plan: Plan, graph: Graph, hardware: Hardware
+) -> dict[str, Any]:
+    """What ``report``, the verdict of a plan, gets besides: nothing where activations fit, or lie
+    on a card."""
+    short = report["resource"].lower() == hardware.activation_memory
+    if report["status"] != "infeasible" or not short or swaps(plan):
+        return {}
+    from pipeline.search.lower_bound import lower_bound  # with it comes scipy
+
+    bound = lower_bound(graph, needed(graph), hardware.streams_input)
+    said = (
+        f"no plan that computes nothing twice holds less than {bound.bytes:,g} B of activations, "
+        f"for {bound.at}"
+    )
+    lacks = report["needed_bytes"] - report["available_bytes"]
+    helps = "".join(f"{way}, " for way in ways(plan, graph, hardware, lacks))
+    return {
+        "lower_bound_bytes": bound.bytes,
+        "lower_bound_at": bound.at,
+        "where": f"{report['where']}; {said}",
+        "advice": report["advice"].replace("try ", f"try {helps}", 1),
+    }
+
+
+def ways(plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float) -> Iterator[str]:
+    """
+    Args:
+        short_bytes: by how much the memory is too small for ``plan``.
+    """
+    image, notes = graph.tensors[graph.input], dict(plan.notes)
+    rows = len(image.shape) == 3 and image.shape[0] > 1
+    if not hardware.streams_input and rows and short_bytes <= image.bytes:
+        # what streams in need not be held: no more than that is saved
+        by_rows = notes.get("form") == "rows"
+        yield "hardware.streams_input=true" + ("" if by_rows else " with strategy=auto")
+    sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
+    if notes.get("accumulate_layers") and any(sums):
+        yield "strategy.accumulator_bits=16 (rounded sums)"
+    if hardware.storage is None and hardware.core == "cortex_m" and swappable(graph):
+        yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
+
+
+def swappable(graph: Graph) -> bool:
+    """Whether tiles of its layers can come from a card."""
+    try:
+        return bool(layers(graph))
+    except ThimbleError:
+        return False

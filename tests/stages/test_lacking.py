@@ -1,0 +1,81 @@
+"""Nothing fits: a bound that holds for all, and advice that makes sense for network and board."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline import verdict
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from stages._lacking import lacking, ways
+from tests.strategies import nets
+from tests.strategies.chains import board, mnist
+from tests.strategies.swap.nets import random_chain
+from tests.targets.cortex_m import board_named
+
+L4R5 = board_named("nucleo_l4r5zi")
+KWS = nets.ds_cnn((24,) * 2)
+
+
+def said(strategy: Strategy, graph: Graph, hardware: Hardware) -> dict[str, object]:
+    plan = strategy.plan(graph, hardware)
+    report = verdict.check(plan, graph, hardware)
+    assert report["status"] == "infeasible"
+    return {**report, **lacking(report, plan, graph, hardware)}
+
+
+def advice(strategy: Strategy, graph: Graph, short: float, board: Hardware = L4R5) -> str:
+    return ", ".join(ways(strategy.plan(graph, board), graph, board, short))
+
+
+def test_a_bound_for_all_plans_stands_beside_what_was_found() -> None:
+    tiny = board(sram_bytes=1024)
+    found = said(Ordinary(), mnist().graph(), tiny)
+    assert found["lower_bound_bytes"] == 88
+    assert str(found["where"]).startswith("weights 1,512.5 B + activations 760 B at their peak in ")
+    assert str(found["where"]).endswith(
+        "; no plan that computes nothing twice holds less than 88 B of activations, for "
+        f"{found['lower_bound_at']}"
+    )
+    assert str(found["advice"]).startswith("try hardware.weights_in=flash, strategy=auto, fewer")
+
+
+def test_streaming_is_advised_where_it_saves_enough() -> None:
+    """The input has 490 B: no more can be saved by not holding it."""
+    assert advice(Joint(), KWS, 490) == "hardware.streams_input=true"
+    assert advice(Ordinary(), KWS, 490) == "hardware.streams_input=true with strategy=auto"
+    assert advice(Joint(), KWS, 491) == ""
+    assert advice(Joint(), KWS, 1, replace(L4R5, streams_input=True)) == ""
+
+
+def test_narrower_sums_are_advised_where_loops_add_up() -> None:
+    graph = nets.fig1_block()
+    assert "strategy.accumulator_bits=16" in advice(Partial(), graph, 1e6)
+    assert "accumulator_bits" not in advice(Partial(accumulator_bits=8), graph, 1e6)
+    assert "accumulator_bits" not in advice(Joint(), KWS, 1e6)
+
+
+def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
+    chain, card = random_chain(4), board_named("stm32f746g_sd")
+    assert "a board with a card" in advice(Joint(), chain, 1e6)
+    assert "a board with a card" not in advice(Joint(), chain, 1e6, card)
+    assert "card" not in advice(Joint(), nets.fig1_block(), 1e6)  # a residual sum
+
+
+def test_all_of_it_is_one_line() -> None:
+    found = said(Joint(), KWS, replace(L4R5, sram_bytes=3_000))
+    needed, least = found["needed_bytes"], found["lower_bound_bytes"]
+    assert isinstance(needed, int) and isinstance(least, float) and 490 < least < needed - 2048
+    assert str(found["advice"]).startswith("try hardware.streams_input=true, fewer channels")
+
+
+def test_nothing_is_said_where_activations_fit() -> None:
+    plan = Ordinary().plan(KWS, L4R5)
+    assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
+    flash = replace(L4R5, flash_bytes=1_000)
+    report = verdict.check(plan, KWS, flash)
+    assert report["status"] == "infeasible" and lacking(report, plan, KWS, flash) == {}

@@ -1,0 +1,95 @@
+"""No plan that computes nothing twice holds less than the bound, whatever it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.cost import timeline
+from pipeline.schedules.lower import needed
+from pipeline.search.lower_bound import Before, lower_bound
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from tests.graphs import random_graph
+from tests.strategies import nets
+from tests.strategies.nets import Net
+from tests.strategies.test_ordinary import BOARD
+from tests.tiers import quick
+
+
+def bound(graph: Graph, streamed: bool = False) -> float:
+    return lower_bound(graph, needed(graph), streamed).bytes
+
+
+def held(strategy: Strategy, graph: Graph, streamed: bool) -> float:
+    plan = strategy.plan(graph, replace(BOARD, streams_input=streamed))
+    return max(moment.live_bytes for moment in timeline(plan))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
+@pytest.mark.parametrize("seed", quick(6, range(120), ci=10))
+def test_no_plan_of_a_random_network_holds_less(seed: int, streamed: bool) -> None:
+    """By rows, whole, or by channels one by one."""
+    graph = random_graph(seed)
+    least = bound(graph, streamed)
+    for strategy in (Joint(), Ordinary(), Partial(), Partial(channels=1)):
+        assert least <= held(strategy, graph, streamed), strategy.name
+
+
+@pytest.mark.parametrize(
+    ("graph", "least", "streamed"),
+    [
+        (lambda: nets.ds_cnn((64,) * 5), 2_926, 2_496),
+        pytest.param(nets.resnet8, 4_189, 2_048, marks=pytest.mark.ci),
+        pytest.param(nets.mobilenet_v1_vww, 27_648, 4_608, marks=pytest.mark.ci),
+    ],
+    ids=["ds_cnn", "resnet8", "mobilenet_v1_vww"],
+)
+def test_networks_of_mlperf_tiny(graph: Callable[[], Graph], least: float, streamed: float) -> None:
+    network = graph()
+    assert (bound(network), bound(network, True)) == (least, streamed)
+
+
+def test_a_dense_layer_holds_its_inputs_or_its_sums() -> None:
+    """40 inputs; or 5 sums of 4 bytes each, which take inputs one by one as they stream in."""
+    net = Net((1, 1, 40))
+    net.dense("input", 5)
+    graph = net.graph()
+    assert (bound(graph), bound(graph, True)) == (40, 5)
+    net = Net((1, 1, 3))
+    net.dense(net.conv("input", 40), 5)
+    assert bound(net.graph()) == 20
+
+
+def least_of_all_orders(graph: Graph) -> int:
+    """Pixels of one byte that have been made and are still read, at most, before and after each
+    pixel, over all orders of all pixels."""
+    before = Before.of(graph, needed(graph), streamed=False)
+    edges = [(read, made) for each in before.edges for read, made in each.tolist()]
+    readers = {pixel: {b for a, b in edges if a == pixel} for pixel, _ in edges}
+    makers = {pixel: {a for a, b in edges if b == pixel} for _, pixel in edges}
+    begin = before.first[graph.input]
+    image = range(begin, begin + graph.tensors[graph.input].size)
+    best = len(before.capacity)
+    for order in permutations(sorted(makers)):
+        done, most = set(image), len(image)
+        for pixel in order:
+            if not makers[pixel] <= done:
+                break
+            done.add(pixel)
+            most = max(most, sum(not readers.get(each, {each, -1}) <= done for each in done))
+        else:
+            best = min(best, most)
+    return best
+
+
+def test_it_is_no_more_than_the_least_over_all_orders_of_pixels() -> None:
+    net = Net((4, 1, 1))
+    net.conv(net.conv("input", 1, 3), 1, 3)
+    assert bound(net.graph()) == 4 <= least_of_all_orders(net.graph()) == 5
