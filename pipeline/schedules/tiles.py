@@ -6,15 +6,16 @@ Where tiles, and rows that are not made together, need the same of it, that is c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
+from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Step
-from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
+from pipeline.schedules.bounds import Box, Range
 from pipeline.schedules.draft import Draft
 
 
@@ -64,24 +65,46 @@ class Run:
     def boxes(self, made: Box) -> dict[str, Box]:
         """What the box ``made`` of the result needs of each tensor in the run, and of those that it
         reads; ``made`` itself."""
-        found = {self.op.output: made}
-        for op in reversed(self.operators):
-            read = needs(op, self.graph.tensors, found[op.output])
-            for name in dict.fromkeys(op.inputs):
-                box, shape = read[name], self.graph.tensors[name].shape
-                both = zip(found.get(name, box), box, shape, strict=True)
-                found[name] = tuple(hull(a, b, extent) for a, b, extent in both)
-        return found
+        sides = [self._along(axis, range(*made[axis].ends)) for axis in (0, 1)]
+        return {
+            name: (
+                *(Range(side[name].start, len(side[name])) for side in sides),
+                Range(0, self.graph.tensors[name].shape[2]),
+            )
+            for name in sides[0]
+        }
 
     @cached_property
     def sides(self) -> dict[str, tuple[list[range], list[range]]]:
         """Of each tensor the rows that the tiles from each top on need, and the columns that the
         tiles beside each other do."""
-        every = all_of(self.graph.tensors[self.op.output].shape)
-        down = [self.boxes((self.tiles(top)[0][0], *every[1:])) for top in self.tops]
-        across = [self.boxes((every[0], *tile[1:])) for tile in self.tiles(0)]
-        names = (*self.outer, *self.inner, self.op.output)
-        return {name: (_along(down, name, 0), _along(across, name, 1)) for name in names}
+        rows, columns = self.tops, self.tiles(0)
+        down = [self._along(0, range(*self.tiles(top)[0][0].ends)) for top in rows]
+        across = [self._along(1, range(*tile[1].ends)) for tile in columns]
+        return {name: ([d[name] for d in down], [a[name] for a in across]) for name in down[0]}
+
+    def _along(self, axis: int, made: range) -> dict[str, range]:
+        """Indices along an axis that ``made`` of the result need, of each tensor."""
+        found = {self.op.output: made}
+        for output, name, windows in self._windows:
+            window, out = windows[axis], found[output]
+            low, stop = window.span(out.start, out.stop) if out else (0, 0)
+            extent = self.graph.tensors[name].shape[axis]
+            low = min(max(0, low), extent)
+            read = range(low, max(low, min(stop, extent)))
+            other = found.get(name, read)
+            found[name] = range(min(read.start, other.start), max(read.stop, other.stop))
+        return found
+
+    @cached_property
+    def _windows(self) -> list[tuple[str, str, tuple[Window, ...]]]:
+        """Each image that is read, from the last operator on: for what, and how."""
+        return [
+            (op.output, operand.tensor, operand.windows)
+            for op in reversed(self.operators)
+            for operand in op.reads(self.graph.tensors)
+            if operand.tensor in op.inputs
+        ]
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -155,14 +178,8 @@ class Tiles:
 
     def rows_read(self) -> dict[str, range]:
         """Of each tensor that rows are read of."""
-        rows, *_ = self.run.tiles(self.row)[0]
-        every = all_of(self.run.graph.tensors[self.op.output].shape)
-        boxes = self.run.boxes((rows, *every[1:]))
-        return {name: range(*boxes[name][0].ends) for name in self.run.outer}
-
-
-def _along(tiles: Sequence[Mapping[str, Box]], name: str, axis: int) -> list[range]:
-    return [range(*boxes[name][axis].ends) for boxes in tiles]
+        number = self.row // self.run.rows
+        return {name: self.run.sides[name][0][number] for name in self.run.outer}
 
 
 def tensors_apart(runs: Sequence[Run]) -> frozenset[str]:

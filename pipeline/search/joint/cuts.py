@@ -84,10 +84,11 @@ class Cuts:
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
-    def least(self) -> tuple[int, list[Piece]]:
-        """The least peak in cells, and the segments that have it: as few as possible."""
+    def least(self, most: int = NEVER) -> tuple[int, list[Piece]]:
+        """The least peak in cells, and the segments that have it: as few as possible; none where
+        it is more than ``most``."""
         last = len(self.frontiers) - 1
-        limit = self.peak(self.whole, 1 << 60)
+        limit = min(self.peak(self.whole, most), most)
         best: dict[int, tuple[int, int, list[Piece]]] = {0: (self.cells[0], 0, [])}
         for stop in range(1, last + 1):
             if self.cells[stop] > limit:
@@ -103,6 +104,8 @@ class Cuts:
                     found = max(worst, self.peak(piece, most))
                     if found <= limit and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
                         best[stop] = found, number + 1, [*path, piece]
+        if last not in best:
+            return NEVER, []
         if self._better(best[last][0]):
             return self.peaks[self.whole], [self.whole]
         return best[last][0], best[last][2]

@@ -1,15 +1,53 @@
-"""What may run tile by tile: stretches of operators between rows."""
+"""Which operators run tile by tile: as little memory as so many repeated multiply–accumulates buy.
+
+For a peak to aim at: the first stretches of operators from thin rows to thin rows, as many as it
+takes, in small tiles; then without some of them, and in larger tiles, as long as the peak is met.
+Where more work is left than may be repeated, the peak is too low: the lowest is found by halves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.search.joint.units import adds_rows
+from pipeline.hardware import Hardware
+from pipeline.schedules.tiles import Run
+from pipeline.search.joint.cuts import Cuts
+from pipeline.search.joint.units import Known, Units, adds_rows
 
-LONGEST = 10
+LONGEST = 8
 """Operators of a stretch."""
+
+ROWS = (1, 2, 4)
+TILES = (1, 2, 3, 4, 6, 8, 12, 18)
+"""Rows that are made together, and tiles beside each other, that are tried."""
+
+SHARE = 6
+"""Of the peak without repeated work, the part that a run takes to begin with."""
+
+MOST = 6
+"""Stretches."""
+
+LOWEST = 4
+"""Peaks below such a part of the one without repeated work are not tried."""
+
+CLOSE = 50
+"""Peaks that are apart by less than such a part are one."""
+
+
+class Way(NamedTuple):
+    """Runs in order, and what their schedule holds at most."""
+
+    runs: tuple[Run, ...]
+    peak: int
+
+    @property
+    def again(self) -> int:
+        return sum(run.again for run in self.runs)
 
 
 def stretches(graph: Graph, operators: Sequence[Operator]) -> Iterator[tuple[int, int]]:
@@ -37,10 +75,157 @@ def tileable(op: Operator, graph: Graph) -> bool:
     images = (op.output, *op.inputs)
     if any(len(graph.tensors[name].shape) != 3 for name in images):
         return False
-    windows = [
-        operand.windows[:2] for operand in op.reads(graph.tensors) if operand.tensor in images
-    ]
+    read = [each.windows[:2] for each in op.reads(graph.tensors) if each.tensor in images]
     return all(
         (down.axis, across.axis, down.divide, across.divide) == (0, 1, 1, 1)
-        for down, across in windows
+        for down, across in read
+    )
+
+
+def tiled(
+    graph: Graph, hardware: Hardware, operators: Sequence[Operator], most: int
+) -> tuple[Run, ...]:
+    """Runs that repeat up to ``most`` multiply–accumulates."""
+    return _Search(graph, hardware, operators, most).best().runs
+
+
+@dataclass
+class _Search:
+    """``known``: see ``Units``; ``tried``: tiles of stretches."""
+
+    graph: Graph
+    hardware: Hardware
+    operators: Sequence[Operator]
+    most: int
+    known: dict[str, Known] = field(default_factory=dict)
+    tried: dict[tuple[int, int], list[Run]] = field(default_factory=dict)
+
+    def best(self) -> Way:
+        best = self.plain
+        low = best.peak // LOWEST
+        while best.peak - low > best.peak // CLOSE:
+            limit = (low + best.peak) // 2
+            found = self.within(limit)
+            if found is None:
+                low = limit
+            else:
+                best = found
+        return best
+
+    @cached_property
+    def plain(self) -> Way:
+        found = self.way(())
+        assert found is not None
+        return found
+
+    def way(self, runs: Sequence[Run], limit: int = 1 << 60) -> Way | None:
+        """None where its peak is more than ``limit`` cells."""
+        streamed = self.hardware.streams_input
+        units = Units.of(
+            self.graph, self.hardware, self.operators, streamed, runs=runs, known=self.known
+        )
+        peak, pieces = Cuts(units).least(limit)
+        return Way(tuple(runs), peak) if pieces else None
+
+    def within(self, limit: int) -> Way | None:
+        """The least work found that meets the limit, if it may be repeated."""
+        start = next((way for way in self.starts if way.peak <= limit), None)
+        less = start and self.less(start, limit)
+        return less if less and less.again <= self.most else None
+
+    @cached_property
+    def starts(self) -> list[Way]:
+        """The first stretch, the first two, and so on, in small tiles."""
+        room = self.plain.peak // SHARE
+        every = [run for stretch in self.parted() if (run := self.small(*stretch, room))]
+        ways = (self.way(every[:some], self.plain.peak - 1) for some in range(1, MOST + 1))
+        return [way for way in ways if way is not None]
+
+    def less(self, way: Way, limit: int) -> Way:
+        """Without the runs, and in the largest tiles, that the limit allows: where most work is
+        repeated first."""
+        for run in sorted(way.runs, key=lambda run: -run.again):
+            at = way.runs.index(run)
+            before, after = way.runs[:at], way.runs[at + 1 :]
+            if found := self.way((*before, *after), limit):
+                way = found
+                continue
+            cheaper = [each for each in self.sizes(run) if each.again < run.again]
+            low, high = 0, len(cheaper)
+            while low < high:
+                middle = (low + high) // 2
+                if found := self.way((*before, cheaper[middle], *after), limit):
+                    way, high = found, middle
+                else:
+                    low = middle + 1
+        return way
+
+    def parted(self) -> list[tuple[int, int]]:
+        """Stretches, such that rows between them, and between operators of none, have as few cells
+        as possible. In each the windows of one operator overlap: work is repeated once, not more
+        and more from the last tile to the first."""
+        sliding = [overlapping(op, self.graph) for op in self.operators]
+        able = [
+            (first, last)
+            for first, last in stretches(self.graph, self.operators)
+            if sum(sliding[first : last + 1]) == 1
+        ]
+        best: list[tuple[int, list[tuple[int, int]]]] = [(0, [])]
+        for number, op in enumerate(self.operators):
+            tensor = self.graph.tensors[op.output]
+            row = tensor.size * tensor.dtype.bits // tensor.shape[0]
+            ways = [(best[number][0], best[number][1])]
+            ways += (
+                (best[first][0], [*best[first][1], (first, last)])
+                for first, last in able
+                if last == number
+            )
+            total, parts = min(ways, key=lambda way: way[0])
+            best.append((total + row, parts))
+        return best[-1][1]
+
+    def small(self, first: int, last: int, room: int) -> Run | None:
+        """The least work in tiles that take so many cells; the smallest ones where none do."""
+        every = self.of(first, last)
+        return next((run for run in every if self.room(run) <= room), every[-1] if every else None)
+
+    def room(self, run: Run) -> int:
+        """Cells of its tiles, and of the rows that it needs and makes together."""
+        total = run.held
+        for name in (*run.outer, run.op.output):
+            tensor = self.graph.tensors[name]
+            rows = max(map(len, run.sides[name][0]))
+            total += rows * tensor.size * tensor.dtype.bits // 4 // tensor.shape[0]
+        return total
+
+    def sizes(self, run: Run) -> list[Run]:
+        """The same stretch in tiles of all sizes, less and less work repeated."""
+        names = [op.name for op in self.operators]
+        return self.of(names.index(run.operators[0].name), names.index(run.op.name))
+
+    def of(self, first: int, last: int) -> list[Run]:
+        """Of a stretch tiles of all sizes, none worse than another in memory and work, the least
+        work first."""
+        if (first, last) not in self.tried:
+            operators = tuple(self.operators[first : last + 1])
+            width = self.graph.tensors[operators[-1].output].shape[1]
+            columns = sorted({-(-width // tiles) for tiles in TILES})
+            every = [Run(self.graph, operators, rows, wide) for rows in ROWS for wide in columns]
+            able = [(run.again, self.room(run), run) for run in every if run.reads]
+            found, least = list[Run](), 1 << 60
+            for _, room, run in sorted(able, key=lambda each: each[:2]):
+                if room < least:
+                    found.append(run)
+                    least = room
+            self.tried[first, last] = found
+        return self.tried[first, last]
+
+
+def overlapping(op: Operator, graph: Graph) -> bool:
+    """Whether outputs beside each other, or below, read some of the same."""
+    return any(
+        (window.count - 1) * window.dilation + 1 > window.stride
+        for operand in op.reads(graph.tensors)
+        if operand.tensor in op.inputs
+        for window in operand.windows[:2]
     )

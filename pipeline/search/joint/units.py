@@ -23,6 +23,9 @@ SUM_NIBBLES = 8
 """Of an exact accumulator."""
 
 
+Known = tuple[dict[str, int], list[dict[str, range]]]
+
+
 class Unit(NamedTuple):
     """
     Attributes:
@@ -48,6 +51,7 @@ class Units:
         streamed: the input arrives row by row; else all of it is there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
         runs: that are made tile by tile.
+        known: of operators that make rows, what cells those save and which rows they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
@@ -59,6 +63,7 @@ class Units:
     streamed: bool
     pixels: Mapping[str, int] = field(default_factory=dict)
     runs: Sequence[Run] = ()
+    known: dict[str, Known] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -74,8 +79,10 @@ class Units:
         streamed: bool,
         pixels: Mapping[str, int] | None = None,
         runs: Sequence[Run] = (),
+        known: dict[str, Known] | None = None,
     ) -> Units:
-        found = cls(graph, operators, streamed, pixels or {}, runs)
+        """``known``: from units of the same operators and ``pixels``."""
+        found = cls(graph, operators, streamed, pixels or {}, runs, {} if known is None else known)
         inner = {name for run in runs for name in run.inner}
         tiled = {run.op.output: run for run in runs}
         found._add_blocks(graph.input)
@@ -137,9 +144,12 @@ class Units:
         return len(self.units) - 1
 
     def _rows(self, op: Operator, draft: Draft) -> None:
-        shares = self._shares(op, draft)
-        for row, block in enumerate(self.blocks[op.output]):
-            read = read_by(op, self.graph, row)
+        if op.name not in self.known:
+            every = range(len(self.blocks[op.output]))
+            rows_read = [read_by(op, self.graph, row) for row in every]
+            self.known[op.name] = self._shares(op, draft), rows_read
+        shares, rows_read = self.known[op.name]
+        for row, (block, read) in enumerate(zip(self.blocks[op.output], rows_read, strict=True)):
             reads = [
                 (self.blocks[name][at], shares[name]) for name, rows in read.items() for at in rows
             ]
