@@ -1,6 +1,6 @@
 """The joint schedule: rows on demand, in place, whole tensors in between, all chosen together.
 
-No value is computed twice, and sums are exact.
+No value is computed twice unless ``extra_macs`` allows it, and sums are exact.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Joint(Strategy):
     in the memory that there is.
 
     Attributes:
+        extra_macs: multiply–accumulates that may be repeated for less memory, as a share of the
+            network's.
         accumulator_bits: of what loops over channels add up, where these are the plan; all else
             has exact sums.
         arena_limit_bytes: what the fastest plan may take, scratch included; 0: all that the board
@@ -43,6 +45,7 @@ class Joint(Strategy):
 
     name: ClassVar[str] = "joint"
     glance_macs: ClassVar[int] = 15_000_000
+    extra_macs: float = 0.0
     accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0
@@ -50,6 +53,12 @@ class Joint(Strategy):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.choose("accumulator_bits", (8, 16, 32))
+        share = self.extra_macs
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < inf:
+            raise ThimbleError(
+                f"strategy.extra_macs={share}: the share of the network's "
+                "multiply-accumulates that may be repeated, 0 or more, such as 0.1"
+            )
         size, times = self.arena_limit_bytes, self.arena_limit_times_least
         limits = f"strategy.arena_limit_bytes={size} strategy.arena_limit_times_least={times:g}"
         if size and times:
@@ -76,8 +85,9 @@ class Joint(Strategy):
     def _least(self, graph: Graph, hardware: Hardware) -> Plan:
         """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
         other pixel by pixel happen to need less."""
-        found = least(graph, hardware, needed(graph))
-        best = found.laid.plan(self.name, self._notes(found))
+        repeated = int(self.extra_macs * graph.macs)
+        found = least(graph, hardware, needed(graph), repeated)
+        best = found.laid.plan(self.name, self._notes(found, graph))
         others: list[Strategy] = [Ordinary(), Partial(accumulator_bits=self.accumulator_bits)]
         if max(graph.tensors[op.output].bytes for op in needed(graph)) < _peak_bytes(best):
             others.append(Herringbone())
@@ -104,12 +114,14 @@ class Joint(Strategy):
         fits = _arena_nibbles(whole, hardware) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if found := within(graph, hardware, needed(graph), limit, most):
-            return found.laid.plan(self.name, self._notes(found))
+            return found.laid.plan(self.name, self._notes(found, graph))
         return whole if fits else smallest or self._least(graph, hardware)
 
-    def _notes(self, found: Found) -> Notes:
+    def _notes(self, found: Found, graph: Graph) -> Notes:
         bound = ("order_bound_bytes", found.bound / 2)
-        return ("form", "rows"), ("segments", found.segments), bound
+        share = ("repeated_macs_pct", round(100 * found.repeated / max(1, graph.macs), 2))
+        again = (share,) * bool(found.repeated)
+        return ("form", "rows"), ("segments", found.segments), bound, *again
 
     def _named(self, plan: Plan, form: str) -> Plan:
         return replace(plan, strategy=self.name, notes=(("form", form),))

@@ -2,7 +2,8 @@
 networks or of those that are named, with the input held and streamed, on a NUCLEO-L4R5ZI whatever
 its size. Beside it the least peak of an order of rows with channels last, and how far above that
 the addresses end; below it, where rows in blocks of pixels need nothing kept aside. ``any plan``:
-what none can go below that computes nothing twice.
+what none can go below that computes nothing twice. Then how much it takes where some of the
+multiply–accumulates may be repeated.
 
 Ends with 1 where a network takes more than what it has to hold, or where addresses cost more than
 ``MEAN`` of that bound in the mean, or ``WORST``.
@@ -13,12 +14,13 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from pipeline import passes
 from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 from pipeline.models.network import state_arrays
-from pipeline.plan.cost import cost
+from pipeline.plan.cost import Cost, cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.quantize.int8 import Int8
@@ -62,6 +64,14 @@ BOUND: dict[str, tuple[int, int]] = {
 MEAN, WORST = 0.035, 0.105
 """Of the bound, that addresses may cost."""
 
+MOST_REPEATED: dict[tuple[str, float], int] = {
+    ("mobilenet_v2_w035_144", 0.1): 17_000,
+    ("mobilenet_v2_w035_144", 0.3): 15_000,
+    ("mobilenet_v2_224", 0.1): 84_000,
+    ("mobilenet_v2_224", 0.3): 58_000,
+}
+"""Bytes with the input streamed, by the share of the multiply–accumulates that may be repeated."""
+
 FILES = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 
 MOBILENETS: dict[str, dict[str, object]] = {
@@ -82,6 +92,19 @@ def network(name: str) -> Graph:
     return passes.applied(graph, list(PASSES))
 
 
+class Planned(NamedTuple):
+    cost: Cost
+    seconds: float
+
+
+def planned(graph: Graph, streamed: bool, extra_macs: float = 0.0) -> Planned:
+    board = replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
+    begin = time.process_time()
+    plan = roomy(Joint(extra_macs=extra_macs).plan(graph, board))
+    seconds = time.process_time() - begin
+    return Planned(cost(plan, graph, board, verify(plan, graph)), seconds)
+
+
 def main(arguments: list[str]) -> int:
     names = arguments or list(MOST)
     if not MODELS.is_dir():
@@ -93,11 +116,7 @@ def main(arguments: list[str]) -> int:
     for name in names:
         graph = network(name)
         for streamed, most, bound in zip((False, True), MOST[name], BOUND[name], strict=True):
-            board = replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
-            begin = time.process_time()
-            plan = roomy(Joint().plan(graph, board))
-            seconds = time.process_time() - begin
-            found = cost(plan, graph, board, verify(plan, graph))
+            found, seconds = planned(graph, streamed)
             more += found.pmu_bytes > most
             above.append(found.pmu_bytes / bound - 1)
             proved = lower_bound(graph, needed(graph), streamed).bytes
@@ -107,7 +126,22 @@ def main(arguments: list[str]) -> int:
     mean, worst = sum(above) / len(above), max(above)
     print(f"above the bound: {mean:.1%} in the mean (at most {MEAN:.1%}), {worst:.1%} at worst "
           f"({WORST:.1%})")  # fmt: skip
-    return int(more > 0 or mean > MEAN or worst > WORST)
+    return int(more > 0 or mean > MEAN or worst > WORST) | with_work_repeated(names)
+
+
+def with_work_repeated(names: list[str]) -> int:
+    """1 where one takes more than it has to hold, or repeats more than it may."""
+    asked, more = [key for key in MOST_REPEATED if key[0] in names], 0
+    if asked:
+        print(f"\n{'network':24} {'extra_macs':>10} {'repeated':>9} {'pmu B':>8} {'most':>8} "
+              f"{'arena B':>8} {'planned s':>10}")  # fmt: skip
+    for name, share in asked:
+        (found, seconds), most = planned(network(name), True, share), MOST_REPEATED[name, share]
+        again = found.macs_executed / found.macs - 1
+        more += found.pmu_bytes > most or again > share
+        print(f"{name:24} {share:10.0%} {again:9.1%} {found.pmu_bytes:8,.0f} {most:8,} "
+              f"{found.arena_bytes:8,} {seconds:10.1f}", flush=True)  # fmt: skip
+    return int(more > 0)
 
 
 if __name__ == "__main__":

@@ -84,9 +84,13 @@ class Cuts:
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
-    def least(self, most: int = NEVER) -> tuple[int, list[Piece]]:
+    def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible; none where
-        it is more than ``most``."""
+        it is more than ``most``.
+
+        Args:
+            effort: for other orders.
+        """
         last = len(self.frontiers) - 1
         limit = min(self.peak(self.whole, most), most)
         best: dict[int, tuple[int, int, list[Piece]]] = {0: (self.cells[0], 0, [])}
@@ -106,14 +110,14 @@ class Cuts:
                         best[stop] = found, number + 1, [*path, piece]
         if last not in best:
             return NEVER, []
-        if self._better(best[last][0]):
+        if effort and self._better(best[last][0], effort):
             return self.peaks[self.whole], [self.whole]
         return best[last][0], best[last][2]
 
-    def _better(self, below: int) -> bool:
+    def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
         order = self.order(self.whole)
-        found = better(self.units, order, *self.ends(self.whole), below, EFFORT // len(order))
+        found = better(self.units, order, *self.ends(self.whole), below, effort // len(order))
         if found:
             self.orders[self.whole] = found
             self.peaks[self.whole] = peak(self.units, found, *self.ends(self.whole), below)

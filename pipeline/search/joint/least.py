@@ -14,6 +14,7 @@ from pipeline.schedules.tiles import Run, tensors_apart
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.regions import regions
+from pipeline.search.joint.tiles import tiled
 from pipeline.search.joint.units import Units
 from pipeline.search.layouts import in_blocks
 
@@ -21,19 +22,35 @@ TRIES = 3
 
 
 class Found(NamedTuple):
-    """``bound``: nibbles that the order holds at most."""
+    """``bound``: nibbles that the order holds at most; ``repeated``: multiply–accumulates."""
 
     laid: Laid
     bound: int
     segments: int
+    repeated: int = 0
 
 
-def least(graph: Graph, hardware: Hardware, operators: Sequence[Operator]) -> Found:
-    """As little memory as is found."""
-    cuts = _cuts(graph, hardware, operators)
+def least(
+    graph: Graph, hardware: Hardware, operators: Sequence[Operator], repeated: int = 0
+) -> Found:
+    """As little memory as is found.
+
+    Args:
+        repeated: multiply–accumulates that may be done again.
+    """
+    runs = tiled(graph, hardware, operators, repeated) if repeated else ()
+    ways = [_least(_cuts(graph, hardware, operators, runs), hardware)]
+    if runs:
+        once = _cuts(graph, hardware, operators)
+        if once.least()[0] < ways[0].laid.rows:
+            ways.append(_least(once, hardware))
+    return min(ways, key=lambda found: found.laid.rows)
+
+
+def _least(cuts: Cuts, hardware: Hardware) -> Found:
     bound, _ = cuts.least()
-    pieces = cuts.roomiest(bound)
-    return _placed(cuts, pieces, bound, hardware, room(graph, hardware), squeeze=True)
+    available = room(cuts.units.graph, hardware)
+    return _placed(cuts, cuts.roomiest(bound), bound, hardware, available, squeeze=True)
 
 
 def within(
@@ -89,4 +106,5 @@ def _placed(
         ways.append(squeezed(laid, parts, available) if squeeze else laid)
         if laid.rows <= bound + bound // ENOUGH:
             break
-    return Found(min(ways, key=lambda laid: (laid.rows, laid.cells)), bound, len(pieces))
+    best = min(ways, key=lambda laid: (laid.rows, laid.cells))
+    return Found(best, bound, len(pieces), sum(run.again for run in cuts.units.runs))

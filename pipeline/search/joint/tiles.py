@@ -124,7 +124,7 @@ class _Search:
         units = Units.of(
             self.graph, self.hardware, self.operators, streamed, runs=runs, known=self.known
         )
-        peak, pieces = Cuts(units).least(limit)
+        peak, pieces = Cuts(units).least(limit, effort=0)
         return Way(tuple(runs), peak) if pieces else None
 
     def within(self, limit: int) -> Way | None:
