@@ -125,6 +125,14 @@ def test_rows_that_lie_over_others_have_the_weights_of_those_that_do_not() -> No
     assert len(set(tables)) == len(tables)
 
 
+def test_rows_outside_of_images_are_one_table() -> None:
+    """Of all sizes that have a zero point in common, as long as the longest."""
+    graph, board = nets.ds_cnn((16,) * 3), board_named("nucleo_l4r5zi")
+    text = generate(graph, Joint().plan(graph, board), board, {})["model.c"]
+    assert re.findall(r"int8_t (nn_outside\w*)\[(\d+)\] =", text) == [("nn_outside_80_0", "80")]
+    assert text.count("nn_outside_80_0") > 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_three_hundred_networks_run_exactly(seed: int, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from pipeline.codegen.binding import form_of
@@ -10,7 +12,9 @@ from pipeline.codegen.int8.values import Value, whole
 from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import ARENA
 from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.by_row.base import RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout, row_places
 from pipeline.plan.vocabulary import Slice
@@ -76,12 +80,20 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
 
 def _outside(job: Job, name: str) -> View:
     tensor = job.tensor(job.op.inputs[0])
-    size, zero = int(np.prod(tensor.shape[1:])), tensor.zero_point
+    size, zero = _longest_outside(tensor, job.program.graph), tensor.zero_point
     table = job.program.constants.add(
         "outside", f"{size}_{zero & 255}", f"{tensor.dtype}_t", np.full(size, zero),
-        f"a row outside of an image: {size} times the zero point {zero}", align=4,
+        f"rows outside of images: {size} times the zero point {zero}", align=4,
     )  # fmt: skip
     box = (whole(1), *map(whole, tensor.shape[1:]))
     return View(
         name, table.name, Value(), (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed, constant=True
     )
+
+
+def _longest_outside(like: Tensor, graph: Graph) -> int:
+    """Bytes of the longest row that is read outside of an image of this type and zero point: all
+    of them have one table."""
+    read = (graph.tensors[op.inputs[0]] for op in graph.operators if isinstance(op, Conv2d))
+    alike = (t for t in read if (t.dtype, t.zero_point) == (like.dtype, like.zero_point))
+    return max(prod(tensor.shape[1:]) for tensor in alike)
