@@ -10,7 +10,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import needed
+from pipeline.schedules.lower import needed, room
 from pipeline.search.swap.layers import layers
 from pipeline.timing.summary import swaps
 
@@ -31,7 +31,8 @@ def lacking(
         f"for {bound.at}"
     )
     lacks = report["needed_bytes"] - report["available_bytes"]
-    helps = "".join(f"{way}, " for way in ways(plan, graph, hardware, lacks))
+    hopeless = 2 * bound.bytes > room(graph, hardware)
+    helps = "".join(f"{way}, " for way in ways(plan, graph, hardware, lacks, hopeless))
     return {
         "lower_bound_bytes": bound.bytes,
         "lower_bound_at": bound.at,
@@ -40,10 +41,13 @@ def lacking(
     }
 
 
-def ways(plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float) -> Iterator[str]:
+def ways(
+    plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float, hopeless: bool = False
+) -> Iterator[str]:
     """
     Args:
         short_bytes: by how much the memory is too small for ``plan``.
+        hopeless: no plan can fit that computes nothing twice.
     """
     image, notes = graph.tensors[graph.input], dict(plan.notes)
     rows = len(image.shape) == 3 and image.shape[0] > 1
@@ -54,7 +58,7 @@ def ways(plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float) -> It
     sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
     if notes.get("accumulate_layers") and any(sums):
         yield "strategy.accumulator_bits=16 (rounded sums)"
-    if hardware.storage is None and hardware.core == "cortex_m" and swappable(graph):
+    if hopeless and not hardware.storage and hardware.core == "cortex_m" and swappable(graph):
         yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
 
 
