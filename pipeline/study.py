@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipeline import board, config
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import summary
@@ -17,17 +18,29 @@ LONG = ("traffic", "energy_by_state_uj")
 """Of a summary, what a curve does not show."""
 
 
-def study(cfg: Mapping[str, Any], graph: Graph) -> list[dict[str, Any]]:
+Figures = Callable[[Plan, Graph, Hardware], Mapping[str, Any]]
+
+
+def none(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
+    return {}
+
+
+def study(cfg: Mapping[str, Any], graph: Graph, figures: Figures = none) -> list[dict[str, Any]]:
     """For each of ``cfg["study"]``, a mapping of dotted keys to values: these as ``set``, the
     plan's notes and its times; or an ``error`` where nothing can be planned, or (``status:
     infeasible``) where the plan does not fit.
 
     With ``only: counts`` nothing is planned: what the strategy counts without (``counts``).
+
+    Args:
+        figures: of a plan, besides.
     """
-    return [_variant(cfg, overrides, graph) for overrides in cfg["study"]]
+    return [_variant(cfg, overrides, graph, figures) for overrides in cfg["study"]]
 
 
-def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+def _variant(
+    cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph, figures: Figures
+) -> dict[str, Any]:
     keys = {key: value for key, value in overrides.items() if key != "only"}
     values = changed(cfg, keys)
     found: dict[str, Any] = {"set": keys}
@@ -39,7 +52,7 @@ def _variant(cfg: Mapping[str, Any], overrides: Mapping[str, Any], graph: Graph)
         plan = config.instantiate(values["strategy"]).plan(graph, hardware)
         if short := lacking(plan):
             return found | {"status": "infeasible", "error": short}
-        timed = summary(plan, graph, hardware)
+        timed = {**figures(plan, graph, hardware), **summary(plan, graph, hardware)}
     except ThimbleError as error:
         return found | {"error": str(error)}
     return found | dict(plan.notes) | {n: v for n, v in timed.items() if n not in LONG}

@@ -14,6 +14,7 @@ from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
 from stages._lacking import lacking
 from stages._main import run
+from stages._modelled import modelled
 from stages._others import others
 
 
@@ -27,10 +28,12 @@ def main() -> None:
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
+    if "modelled_us" in (times := modelled(plan, graph, hardware)):
+        report["modelled_us"] = times["modelled_us"]
     report |= lacking(report, plan, graph, hardware)
     report["others"] = others(plan, graph, hardware)
     if cfg["study"]:
-        report["study"] = study.study(cfg, graph)
+        report["study"] = study.study(cfg, graph, modelled)
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
     costs = cost(roomy(plan), graph, hardware, found)

@@ -1,9 +1,9 @@
 """The figure of an experiment: what its jobs found, drawn as the paper draws it.
 
 ``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
-(what a job has planned for besides its own values of keys) or ``timeline`` (the tracks); ``y`` the
-metrics; ``keys`` those of a study that may differ from the job's; ``log`` a logarithmic axis;
-``line`` a level to mark; ``title``. A job is a panel.
+(what a job has planned for besides its own values of keys), ``timeline`` (the tracks) or
+``frontier`` (see ``frontier.py``); ``y`` the metrics; ``keys`` those of a study that may differ
+from the job's; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A job is a panel.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.report import frontier
 from pipeline.report.style import INK, SERIES, STYLE, TIME
 
 Job = Mapping[str, Any]
@@ -27,22 +28,28 @@ def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
     Args:
         jobs: results, with what schedule.json holds.
     """
-    drawn = [job for job in jobs if job.get("traffic")]
-    if not drawn:
-        return None
     with matplotlib.rc_context({**STYLE, "savefig.dpi": 130}):
-        if spec["each"] == "timeline":
-            figure = _timelines(drawn)
-        else:
-            figure = Figure(figsize=(10.0, 0.6 + 3.2 * len(drawn)), layout="constrained")
-            for axes, job in zip(
-                figure.subplots(len(drawn), squeeze=False)[:, 0], drawn, strict=True
-            ):
-                _bars(axes, job, spec)
+        figure = _figure(spec, jobs)
+        if figure is None:
+            return None
         figure.suptitle(spec.get("title", ""), color=INK)
         stream = io.BytesIO()
         figure.savefig(stream, format="png", metadata={"Software": None})
         return stream.getvalue()
+
+
+def _figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
+    if spec["each"] == "frontier":
+        return frontier.figure(spec, jobs)
+    drawn = [job for job in jobs if job.get("traffic")]
+    if not drawn:
+        return None
+    if spec["each"] == "timeline":
+        return _timelines(drawn)
+    figure = Figure(figsize=(10.0, 0.6 + 3.2 * len(drawn)), layout="constrained")
+    for axes, job in zip(figure.subplots(len(drawn), squeeze=False)[:, 0], drawn, strict=True):
+        _bars(axes, job, spec)
+    return figure
 
 
 def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:

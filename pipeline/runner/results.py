@@ -13,9 +13,18 @@ SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = ("layers", "memories", "random_weights", "flasher", "warnings", "package", "auto")
+BESIDES = (
+    "layers",
+    "memories",
+    "random_weights",
+    "flasher",
+    "warnings",
+    "package",
+    "auto",
+    "modelled_us",
+)
 """What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning,
-what ``strategy=auto`` chose."""
+what ``strategy=auto`` chose, how long a plan takes by the models of its kernels."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 BOUND = ("lower_bound_bytes", "lower_bound_at")

@@ -1,0 +1,60 @@
+"""Memory over modelled latency: a panel for each network, its presets, the joint schedule at
+several limits; what others publish of memory, each a line: their latency is of other boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.style import INK, LINE, SERIES
+
+Job = Mapping[str, Any]
+
+
+def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
+    """None where no job has a latency.
+
+    Args:
+        spec: with ``published``, of each figure the ``model``, who (``name``), ``bytes``, what it
+            ``counts``, its ``source``.
+    """
+    models = list(dict.fromkeys(str(job["model"]) for job in jobs if job.get("modelled_us")))
+    if not models:
+        return None
+    found = Figure(figsize=(10.0, 0.6 + 3.4 * len(models)), layout="constrained")
+    for axes, model in zip(found.subplots(len(models), squeeze=False)[:, 0], models, strict=True):
+        mine = [job for job in jobs if job.get("model") == model and job.get("modelled_us")]
+        _panel(axes, mine, [each for each in spec.get("published", ()) if each["model"] == model])
+        axes.set_title(model, loc="left", fontsize=10)
+    return found
+
+
+def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]]) -> None:
+    named = [(str(job["strategy"]), _points(job)) for job in jobs]
+    for number, (name, points) in enumerate(named):
+        at = sorted(points)
+        axes.plot(
+            [size for size, _ in at], [time / 1e3 for _, time in at],
+            marker="o", markersize=4, linewidth=1 if len(at) > 1 else 0,
+            color=SERIES[number % len(SERIES)], label=name,
+        )  # fmt: skip
+    for number, each in enumerate(published):
+        axes.axvline(each["bytes"], color=LINE, linewidth=1, linestyle="--")
+        axes.annotate(
+            f"{each['name']}, {each['counts']}", (each["bytes"], 1), (2, -9 - 10 * (number % 4)),
+            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color=INK,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("peak memory of the activations, bytes")
+    axes.set_ylabel("modelled latency, ms")
+    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)
+
+
+def _points(job: Job) -> list[tuple[float, float]]:
+    """(bytes, microseconds) of a job, and of what it has planned for besides."""
+    every: Iterator[Mapping[str, Any]] = iter([job, *job.get("study", ())])
+    return [(one["pmu_bytes"], one["modelled_us"]) for one in every if one.get("modelled_us")]
