@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import needed, room
@@ -55,11 +56,19 @@ def ways(
         # what streams in need not be held: no more than that is saved
         by_rows = notes.get("form") == "rows"
         yield "hardware.streams_input=true" + ("" if by_rows else " with strategy=auto")
+    if notes.get("form") == "rows" and "repeated_macs_pct" not in notes and spreads(graph):
+        yield "strategy=joint strategy.extra_macs=0.1"
     sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
     if notes.get("accumulate_layers") and any(sums):
         yield "strategy.accumulator_bits=16 (rounded sums)"
     if hopeless and not hardware.storage and hardware.core == "cortex_m" and swappable(graph):
         yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
+
+
+def spreads(graph: Graph) -> bool:
+    """Whether windows overlap, so that parts of rows can be computed again instead of held."""
+    images = (op for op in graph.operators if isinstance(op, Conv2d))
+    return any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)
 
 
 def swappable(graph: Graph) -> bool:

@@ -11,6 +11,7 @@ from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.runner.results import rows, studied
 from pipeline.study import changed, study
+from stages._modelled import modelled
 from tests.strategies.nets import Net
 
 BOARD = (ROOT / "conf" / "hardware" / "stm32f746g_sd.yaml").read_text()
@@ -30,6 +31,12 @@ def network() -> Net:
     net = Net((12, 12, 4))
     net.dense(net.maximum(net.conv("input", 8, 3)), 10)
     return net
+
+
+def test_figures_of_a_plan_stand_beside_its_times() -> None:
+    (found,) = study(config({"strategy.buffer_bytes": 1024}), network().graph(), modelled)
+    assert found["pmu_bytes"] > 0 and found["arena_bytes"] <= 4096 and "makespan_us" in found
+    assert "modelled_us" not in found  # a card: the simulation says how long
 
 
 def test_larger_buffers_mean_fewer_tasks() -> None:

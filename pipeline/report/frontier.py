@@ -4,7 +4,7 @@ several limits; what others publish of memory, each a line: their latency is of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
 
 
 def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]]) -> None:
-    named = [(str(job["strategy"]), _points(job)) for job in jobs]
+    named = [(name, points) for job in jobs for name, points in _series(job).items()]
     for number, (name, points) in enumerate(named):
         at = sorted(points)
         axes.plot(
@@ -54,7 +54,13 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
     axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)
 
 
-def _points(job: Job) -> list[tuple[float, float]]:
-    """(bytes, microseconds) of a job, and of what it has planned for besides."""
-    every: Iterator[Mapping[str, Any]] = iter([job, *job.get("study", ())])
-    return [(one["pmu_bytes"], one["modelled_us"]) for one in every if one.get("modelled_us")]
+def _series(job: Job) -> dict[str, list[tuple[float, float]]]:
+    """(bytes, microseconds) of a job, and of what it has planned for besides; what may repeat work
+    by itself."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for one in (job, *job.get("study", ())):
+        again = "strategy.extra_macs" in one.get("set", ())
+        name = f"{job['strategy']}{', repeated work' if again else ''}"
+        if one.get("modelled_us"):
+            found.setdefault(name, []).append((one["pmu_bytes"], one["modelled_us"]))
+    return found

@@ -52,10 +52,18 @@ def test_a_bound_for_all_plans_stands_beside_what_was_found() -> None:
 
 def test_streaming_is_advised_where_it_saves_enough() -> None:
     """The input has 490 B: no more can be saved by not holding it."""
-    assert advice(Joint(), KWS, 490) == "hardware.streams_input=true"
+    assert advice(Joint(), KWS, 490).startswith("hardware.streams_input=true, ")
     assert advice(Ordinary(), KWS, 490) == "hardware.streams_input=true with strategy=auto"
-    assert advice(Joint(), KWS, 491) == ""
-    assert advice(Joint(), KWS, 1, replace(L4R5, streams_input=True)) == ""
+    assert "streams" not in advice(Joint(), KWS, 491)
+    assert "streams" not in advice(Joint(), KWS, 1, replace(L4R5, streams_input=True))
+
+
+def test_repeated_work_is_advised_where_windows_overlap() -> None:
+    assert advice(Joint(), KWS, 1e6) == "strategy=joint strategy.extra_macs=0.1"
+    assert "extra_macs" not in advice(Ordinary(), KWS, 1e6)  # strategy=auto comes first
+    net = nets.Net((8, 8, 4))
+    net.dense(net.conv(net.conv("input", 8), 4), 3)
+    assert "extra_macs" not in advice(Joint(), net.graph(), 1e6)
 
 
 def test_narrower_sums_are_advised_where_loops_add_up() -> None:
@@ -78,7 +86,8 @@ def test_all_of_it_is_one_line() -> None:
     found = said(Joint(), KWS, replace(L4R5, sram_bytes=3_000))
     needed, least = found["needed_bytes"], found["lower_bound_bytes"]
     assert isinstance(needed, int) and isinstance(least, float) and 490 < least < needed - 2048
-    assert str(found["advice"]).startswith("try hardware.streams_input=true, fewer channels")
+    assert str(found["advice"]).startswith("try ")
+    assert ", strategy=joint strategy.extra_macs=0.1, fewer channels" in str(found["advice"])
 
 
 def test_nothing_is_said_where_activations_fit() -> None:
