@@ -196,6 +196,13 @@ LAYERS = [
         for shape in ((4, 5, 64), (8, 8, 64), (3, 3, 256), (4, 14, 32), (7, 7, 160))
     ),
     *(
+        Layer("cortex_m.row_dense", shape, channels, kind="dense")
+        for shape, channels in (
+            ((5, 5, 16), 120), ((4, 4, 32), 30), ((7, 7, 40), 10), ((3, 6, 15), 64),
+            ((4, 12, 8), 6),
+        )
+    ),
+    *(
         Layer("cortex_m.row_wide", shape, channels, "conv", window, stride, twice=twice)
         for shape, channels, window, stride, twice in (
             ((4, 10, 45), 45, (3, 3), (1, 1), False), ((4, 14, 24), 16, (3, 3), (1, 1), False),

@@ -122,8 +122,8 @@ class Layer:
     def passes(self) -> int:
         if self.by_row:
             graph = self.graph()
-            rows = graph.tensors[graph.operators[1].output].shape[0]
-            return rows if rows > 1 else self.shape[0]
+            made = graph.tensors[graph.operators[1].output].shape
+            return made[0] if len(made) == 3 and made[0] > 1 else self.shape[0]
         if self.adding:
             return self.shape[-1] // self.adding
         return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
@@ -187,7 +187,8 @@ def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = 
     first, op, _ = graph.operators
     image = kernel == "cortex_m.row_image"
     names = [op.output] if image else [first.output, op.output]
-    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    shapes = {name: graph.tensors[name].shape for name in names}
+    pixels = {name: best_pixels(shape[1]) for name, shape in shapes.items() if len(shape) == 3}
     if kernel == "cortex_m.row_fused":  # for the slowest flash, or another is faster
         hardware = replace(hardware, flash_timing=FlashTiming(99, 8, 32, 1, 64))
     plan = by_rows(graph, hardware, pixels)

@@ -18,6 +18,7 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowWide,
     SlowFlash,
 )
+from pipeline.kernels.cortex_m.by_row.dense import RowDense
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
@@ -37,7 +38,16 @@ __all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "slow_flash"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(RowAdded, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowSpatial, RowWide),
+    *(
+        RowAdded,
+        RowDense,
+        RowDepthwise,
+        RowDepthwiseWide,
+        RowImage,
+        RowPointwise,
+        RowSpatial,
+        RowWide,
+    ),
 )
 
 

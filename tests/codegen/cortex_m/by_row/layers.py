@@ -111,9 +111,20 @@ def added(rng: np.random.Generator) -> Case:
     return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
 
 
+def dense(rng: np.random.Generator) -> Case:
+    """Of a map, in blocks or not, whose rows are added up."""
+    shape, outputs = _sides(rng, 9), int(rng.integers(1, 12))
+    net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
+    given = net.mean((1, 1), stride=(1, 1))
+    net.dense(outputs)
+    net.lookup()
+    pixels = {given: best_pixels(shape[1])} if rng.random() < 0.8 else {}
+    return net.graph(), pixels, "cortex_m.row_dense"
+
+
 KINDS = {
     each.__name__: each
-    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added)
+    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added, dense)
 }
 
 

@@ -1,0 +1,47 @@
+"""Dense layers on a map, which take its rows one by one as they are made."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.cortex_m.fast import Fast, words
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts
+
+TOGETHER = 4
+"""Outputs, which share what is widened of the row."""
+
+
+class RowDense(Fast):
+    """Adds what a row contributes to a sum of 32 bits for each output; the row may lie in any
+    order, weights lie in the same."""
+
+    word = "row_dense"
+    takes = "dense layers that add a row of a map, in one piece, to exact sums"
+    costs: ClassVar[Counts] = {
+        "word of an output": 5.92,
+        "word of a group": 8.78,
+        "output": 13.6,
+    }
+
+    def can(self, form: Form) -> bool:
+        op, shape = form.op, form.source.shape
+        if not isinstance(op, Dense) or not form.partial or form.overlaps or len(shape) != 3:
+            return False
+        return (
+            RowLayout.of(form, op.inputs[0]) is not None
+            and form.given.extents == (1, *shape[1:])
+            and (form.out.bits, form.out.step) == (32, 1)
+            and form.covers(op.output)
+            and form.in_one_piece(op.output)
+        )
+
+    def counts(self, form: Form) -> Counts:
+        outputs, given = form.target.size, words(form.source.size // form.source.shape[0])
+        return {
+            "word of an output": given * outputs,
+            "word of a group": given * -(-outputs // TOGETHER),
+            "output": outputs,
+        }
