@@ -36,7 +36,8 @@ class Distortion:
     flip: bool = False
 
     def apply(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """(n, c, h, w) -> the same shape; pixels from outside are 0."""
+        """(n, c, h, w) -> the same shape; pixels from outside are 0. Random numbers are the
+        generator's, wherever the images are."""
         if self == Distortion():
             return images
         parts = torch.split(images, PART)
@@ -46,7 +47,8 @@ class Distortion:
         count, _, height, width = images.shape
 
         def uniform(bound: float) -> Tensor:
-            return (torch.rand(count, generator=generator) * 2 - 1) * bound
+            drawn = torch.rand(count, generator=generator) * 2 - 1
+            return drawn.to(images.device) * bound
 
         angle = uniform(math.radians(self.rotation_degrees))
         scale_x, scale_y, shear = (
@@ -55,7 +57,8 @@ class Distortion:
             uniform(self.shear),
         )
         if self.flip:
-            scale_x = scale_x * torch.sign(torch.rand(count, generator=generator) - 0.5)
+            drawn = torch.rand(count, generator=generator) - 0.5
+            scale_x = scale_x * torch.sign(drawn).to(images.device)
         to_x, to_y = uniform(self.shift_pixels * 2 / width), uniform(self.shift_pixels * 2 / height)
         cos, sin = torch.cos(angle), torch.sin(angle)
         rows = (cos * scale_x, shear - sin * scale_y, to_x), (sin * scale_x, cos * scale_y, to_y)
@@ -64,7 +67,8 @@ class Distortion:
         if self.elastic_pixels:
             knots = torch.randn(count, 2, KNOTS, KNOTS, generator=generator)
             knots *= torch.tensor([2 / width, 2 / height])[:, None, None] * self.elastic_pixels
-            field = knots.reshape(count, 2, KNOTS * KNOTS) @ _basis(height, width)
+            basis = _basis(height, width).to(images.device)
+            field = knots.to(images.device).reshape(count, 2, KNOTS * KNOTS) @ basis
             grid = grid + field.reshape(count, 2, height, width).permute(0, 2, 3, 1)
         return grid_sample(images, grid, align_corners=False)
 

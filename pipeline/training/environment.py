@@ -43,18 +43,20 @@ class Run:
 
 
 @contextmanager
-def repeatable(run: Run) -> Iterator[None]:
+def repeatable(run: Run, device: str = "cpu") -> Iterator[None]:
     """Fix threads, algorithms and PyTorch's global generator; put all back afterwards.
 
     The threads an operator is shared among decide how sums are split, and so their last bits.
     ``torch.use_deterministic_algorithms`` would import PyTorch's compiler, which takes seconds.
+    Other devices than ``cpu`` may take any algorithm.
     """
     threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         torch.set_num_threads(max(1, run.threads - 1))
-        torch.set_deterministic_debug_mode("error")
+        if device == "cpu":
+            torch.set_deterministic_debug_mode("error")
         try:
             yield
         finally:

@@ -28,6 +28,9 @@ class Examples:
             torch.from_numpy(data[f"{part}_labels"][:count]).to(torch.int64),
         )
 
+    def to(self, device: str) -> Examples:
+        return Examples(self.pixels.to(device), self.labels.to(device))
+
     def pooled(self, pool: nn.Module) -> Tensor:
         """The 4-bit image the firmware keeps."""
         result: Tensor = pool(self.pixels)
@@ -39,7 +42,7 @@ class Examples:
         """Distorted, pooled and shuffled images with their labels, the same for the same index."""
         generator = run.generator(index)
         images = pool(distortion.apply(self.pixels, generator))
-        order = torch.randperm(len(images), generator=generator)
+        order = torch.randperm(len(images), generator=generator).to(images.device)
         return images[order], self.labels[order]
 
 

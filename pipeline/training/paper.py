@@ -21,15 +21,17 @@ from torch import Tensor
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.models.network import Model, PixelPool
+from pipeline.models.small_cnn import Convolution
 from pipeline.quantize.parameters import to_arrays
 from pipeline.training import paper_kernel
 from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
+from pipeline.training.paper_engine import Engine, device, engine
 from pipeline.training.paper_images import Copies, Judged
 from pipeline.training.paper_progress import Steps
-from pipeline.training.paper_teacher import Teacher
+from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
 from pipeline.training.paper_trials import Trials, fresh, to_network
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
@@ -54,6 +56,9 @@ class Paper(Recipe):
             the training set, and lowered it on distorted ones.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
+        teacher: channels, kernel and stride of its convolutions.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
+            up to rounding and the order of the images.
     """
 
     trials: Sequence[int]
@@ -68,6 +73,7 @@ class Paper(Recipe):
     frozen_rate: float = 0.001
     batch: int = 64
     images: int = 0
+    teacher: Sequence[Convolution] = CONVOLUTIONS
     teacher_epochs: int = 16
     copies: int = 20
     strengths: Sequence[float] = (0.0, 0.5, 1.0, 1.0, 1.5)
@@ -80,6 +86,7 @@ class Paper(Recipe):
     shift_pixels: float = 1.0
     elastic_pixels: float = 0.6
     flip: bool = False
+    device: str = "auto"
 
     def __post_init__(self) -> None:
         if len(self.trials) != 3 or min(self.trials) < 1:
@@ -119,13 +126,14 @@ class Paper(Recipe):
 
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         model.check(data)
-        with repeatable(run):
+        on = device(self.device)
+        with repeatable(run, on):
             network = model.chain()
             pool, side = network[0], model.input_shape[0]
             if not isinstance(pool, PixelPool) or model.input_shape[1] != side:
                 raise ThimbleError("train=paper takes square images that are pooled: use quick")
-            kernel = paper_kernel.build(paper_kernel.Chain.of(network, side))
-            trials, strengths, key = self._trials(model, pool, kernel, data, run)
+            used = engine(paper_kernel.Chain.of(network, side), on, run.threads)
+            trials, strengths, key = self._trials(model, pool, used, data, run)
             every, some = (
                 np.flatnonzero(strengths <= most).astype(np.uint32)
                 for most in (np.inf, self.last_strength)
@@ -140,21 +148,22 @@ class Paper(Recipe):
             best = trials.contenders[0]
             test = Examples.of(data, "test")
             pooled = _pooled(pool, test.pixels)
-            found = kernel.logits(best.float_row, paper_kernel.FLOAT, pooled).argmax(1)
-            reached = float((found == test.labels.numpy()).mean())
+            (found,) = used.logits([best.float_row], paper_kernel.FLOAT, pooled)
+            reached = float((found.argmax(1) == test.labels.numpy()).mean())
             weights = to_arrays(to_network(model, best.row))
         figures = {ACCURACY_FLOAT: np.array(reached), SCORE: np.array(best.score)}
         return Trained(weights | figures, trials.rows)
 
     def _trials(
-        self, model: Model, pool: PixelPool, kernel: paper_kernel.Kernel, data: Arrays, run: Run
+        self, model: Model, pool: PixelPool, used: Engine, data: Arrays, run: Run
     ) -> tuple[Trials, paper_kernel.F32, str]:
         """Before the first phase; the strengths of the images; a key for all made so far."""
         steps = Steps()
-        train = Examples.of(data, "train", self.images or None)
-        held = Examples.of(data, "validation")
+        train = Examples.of(data, "train", self.images or None).to(device(self.device))
+        held = Examples.of(data, "validation").to(device(self.device))
         key = fingerprint(run.seed, self.images, data["train_images"], data["train_labels"])
-        teacher = Teacher(epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
+        shapes = tuple((width, kernel, stride) for width, kernel, stride in self.teacher)
+        teacher = Teacher(shapes, epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
         key = fingerprint(key, teacher, pool.size)
         judge = teacher.train(train, model.classes, run, Checkpoint(run.checkpoints, key), steps)
         copies = Copies(self.copies, tuple(self.strengths), self.distortion, self.temperature)
@@ -164,7 +173,7 @@ class Paper(Recipe):
         copies = Copies(count, VALIDATION_STRENGTHS, self.distortion, self.temperature)
         key = fingerprint(key, copies, data["validation_images"], data["validation_labels"])
         distorted = copies.judged(held, judge, pool, run, key, steps)
-        clean = _pooled(pool, held.pixels), held.labels.numpy().astype(np.uint8)
+        clean = _pooled(pool, held.pixels), held.labels.cpu().numpy().astype(np.uint8)
         validation = Judged(
             np.concatenate([clean[0], distorted.images]),
             np.concatenate([clean[1], distorted.labels]),
@@ -178,7 +187,7 @@ class Paper(Recipe):
         contenders = [fresh(model, run, number) for number in range(count)]
         images = len(train.labels)
         trials = Trials(
-            model, kernel, run, batches, images, validation, len(held.labels), steps, contenders
+            model, used, run, batches, images, validation, len(held.labels), steps, contenders
         )
         return trials, seen.strengths, key
 
@@ -198,5 +207,5 @@ class Paper(Recipe):
 def _pooled(pool: PixelPool, pixels: Tensor) -> paper_kernel.U8:
     """(n, c, h, w) in 0…255 -> (n, h', w', c) of 0…15"""
     whole = (pool(pixels) * 16).permute(0, 2, 3, 1)
-    result: paper_kernel.U8 = whole.to(torch.uint8).contiguous().numpy()
+    result: paper_kernel.U8 = whole.to(torch.uint8).contiguous().cpu().numpy()
     return result

@@ -85,7 +85,7 @@ class Copies:
         shares = torch.softmax(judged[known] / self.temperature, 1)
         pooled = (pool(pixels[known]) * 16).permute(0, 2, 3, 1)
         return (
-            pooled.to(torch.uint8, memory_format=torch.contiguous_format),
-            source.labels[known].to(torch.uint8),
-            torch.round(shares * 255).to(torch.uint8),
+            pooled.to(torch.uint8, memory_format=torch.contiguous_format).cpu(),
+            source.labels[known].to(torch.uint8).cpu(),
+            torch.round(shares * 255).to(torch.uint8).cpu(),
         )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from pipeline.models.small_cnn import Convolution
 from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint
@@ -23,19 +24,26 @@ from pipeline.training.loop import Phase, finite
 from pipeline.training.paper_progress import Steps
 
 AS_IS = nn.Identity()
+CONVOLUTIONS: tuple[Convolution, ...] = (
+    (32, 5, 2),
+    (48, 3, 1),
+    (64, 3, 2),
+    (96, 3, 1),
+    (96, 3, 1),
+)
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Five convolutions with batch normalisation; the first and third halve the image.
+    """Convolutions with batch normalisation, all but the last padded.
 
     Attributes:
-        widths: channels of the convolutions.
+        convolutions: channels, side of the kernel, stride of each.
         epochs, rate, batch: of Adam with one cosine cycle.
         distortion: of the images it learns from, wider than those it will judge.
     """
 
-    widths: tuple[int, int, int, int, int] = (32, 48, 64, 96, 96)
+    convolutions: tuple[Convolution, ...] = CONVOLUTIONS
     epochs: int = 16
     rate: float = 0.003
     batch: int = 256
@@ -44,10 +52,9 @@ class Teacher:
     def build(self, image: torch.Size, classes: int) -> nn.Module:
         """``image`` is (c, h, w)."""
         depth, layers = image[0], []
-        for index, width in enumerate(self.widths):
-            size = 5 if index == 0 else 3
-            stride = 2 if index in (0, 2) else 1
-            padding = 0 if index == 4 else size // 2
+        last = len(self.convolutions) - 1
+        for index, (width, size, stride) in enumerate(self.convolutions):
+            padding = 0 if index == last else size // 2
             layers += [
                 nn.Conv2d(depth, width, size, stride, padding, bias=False),
                 nn.BatchNorm2d(width),
@@ -62,7 +69,7 @@ class Teacher:
         self, train: Examples, classes: int, run: Run, checkpoint: Checkpoint, steps: Steps
     ) -> nn.Module:
         """In evaluation mode. The last epoch is taken: there is no selection."""
-        network = self.build(train.pixels.shape[1:], classes)
+        network = self.build(train.pixels.shape[1:], classes).to(train.pixels.device)
         optimizer = torch.optim.Adam(network.parameters())
         begin = 0
         if (state := checkpoint.load()) is not None:
@@ -113,7 +120,7 @@ def _epoch(
 
 
 def logits(network: nn.Module, pixels: Tensor) -> Tensor:
-    """(n, c, h, w) in 0…255 -> (n, classes); bfloat16 inside, as AVX-512 has it."""
-    with torch.autocast("cpu", torch.bfloat16):
+    """(n, c, h, w) in 0…255 -> (n, classes); bfloat16 inside, as AVX-512 and GPUs have it."""
+    with torch.autocast(pixels.device.type, torch.bfloat16):
         result: Tensor = network((pixels / 255).contiguous(memory_format=torch.channels_last))
     return result.float()

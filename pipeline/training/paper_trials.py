@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,9 @@ from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
 from pipeline.training.loop import Phase, Row
+from pipeline.training.paper_engine import Engine, Epoch
 from pipeline.training.paper_images import Judged
-from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches, Kernel
+from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches
 from pipeline.training.paper_progress import Steps
 
 MODES = {
@@ -105,7 +104,7 @@ class Trials:
     """
 
     model: Model
-    kernel: Kernel
+    engine: Engine
     run: Run
     batches: Batches
     epoch: int
@@ -129,21 +128,19 @@ class Trials:
             self.rows += [Row(**row) for row in state["rows"]]
         else:
             self._enter(MODES[name])
-        with ThreadPoolExecutor(max_workers=self.run.threads) as pool:
-            while done < epochs:
-                epoch = partial(self._epoch, phase, done, images)
-                losses = list(pool.map(epoch, self.contenders, moments))
-                done += 1
-                if done in (1, epochs) or done % JUDGED_EVERY == 0:
-                    list(pool.map(partial(self._judge, MODES[name]), self.contenders))
-                best = max(self.contenders, key=lambda trial: trial.score)
-                self.rows.append(
-                    Row(phase.first + done, name, float(np.mean(losses)), best.validation_accuracy)
-                )
-                self._save(keep, moments, done, self.rows[phase.first :])
-                text = f"loss {np.mean(losses):.4f}, best of {len(self.contenders)} trials: "
-                text += f"score {best.score:.3%}, validation {best.validation_accuracy:.2%}"
-                self.steps.done(name, done, epochs, text)
+        while done < epochs:
+            losses = self._epoch(phase, done, images, moments)
+            done += 1
+            if done in (1, epochs) or done % JUDGED_EVERY == 0:
+                self._judge(MODES[name])
+            best = max(self.contenders, key=lambda trial: trial.score)
+            self.rows.append(
+                Row(phase.first + done, name, float(np.mean(losses)), best.validation_accuracy)
+            )
+            self._save(keep, moments, done, self.rows[phase.first :])
+            text = f"loss {np.mean(losses):.4f}, best of {len(self.contenders)} trials: "
+            text += f"score {best.score:.3%}, validation {best.validation_accuracy:.2%}"
+            self.steps.done(name, done, epochs, text)
         last = name == "frozen"
         self.contenders.sort(key=lambda trial: -trial.score if last else trial.loss)
 
@@ -159,23 +156,27 @@ class Trials:
                 network.freeze()
             trial.row = to_row(network)
 
-    def _epoch(self, phase: Phase, done: int, images: U32, trial: Trial, moments: F32) -> float:
+    def _epoch(self, phase: Phase, done: int, images: U32, moments: Sequence[F32]) -> list[float]:
         steps = max(1, min(self.epoch, len(images)) // phase.batch)
-        seed = self.run.generator(trial.number, phase.first + done).initial_seed()
-        chosen = np.random.default_rng(seed).permutation(images)
-        order: U32 = chosen[: steps * phase.batch].reshape(steps, -1)
+        seeds = [
+            self.run.generator(trial.number, phase.first + done).initial_seed()
+            for trial in self.contenders
+        ]
         shares = (done + (np.arange(steps) + 0.5) / steps) / phase.epochs
         rates = np.array([phase.rate(share) for share in shares], np.float32)
-        mode = MODES[phase.name]
-        return self.kernel.train(trial.row, moments, done * steps, mode, self.batches, order, rates)
+        epoch = Epoch(MODES[phase.name], done * steps, images, seeds, rates, phase.batch)
+        rows = [trial.row for trial in self.contenders]
+        return self.engine.train(rows, moments, self.batches, epoch)
 
-    def _judge(self, mode: int, trial: Trial) -> None:
-        logits = self.kernel.logits(trial.row, mode, self.validation.images)
-        right = logits.argmax(1) == self.validation.labels
+    def _judge(self, mode: int) -> None:
+        rows = [trial.row for trial in self.contenders]
         labels = torch.from_numpy(self.validation.labels).long()
-        trial.loss = float(cross_entropy(torch.from_numpy(logits), labels))
-        trial.validation_accuracy = float(right[: self.clean].mean())
-        trial.score = float(right.mean())
+        found = self.engine.logits(rows, mode, self.validation.images)
+        for trial, logits in zip(self.contenders, found, strict=True):
+            right = logits.argmax(1) == self.validation.labels
+            trial.loss = float(cross_entropy(torch.from_numpy(logits), labels))
+            trial.validation_accuracy = float(right[: self.clean].mean())
+            trial.score = float(right.mean())
 
     def _save(
         self, keep: Checkpoint, moments: Sequence[F32], done: int, rows: Sequence[Row]

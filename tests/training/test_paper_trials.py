@@ -8,6 +8,7 @@ from pipeline.quantize.parameters import to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
+from pipeline.training.paper_engine import Cores
 from pipeline.training.paper_images import Judged
 from pipeline.training.paper_kernel import Batches, Chain, build
 from pipeline.training.paper_progress import Steps
@@ -33,7 +34,7 @@ def trials(count: int, threads: int = 2, seed: int = 1) -> Trials:
     seen = images(600, 0)
     return Trials(
         MODEL,
-        KERNEL,
+        Cores(KERNEL, threads),
         Run(seed, threads),
         Batches(seen.images, seen.labels, seen.shares, 0.7, 2.0),
         400,
