@@ -12,7 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.tensor import Box
-from pipeline.plan.maps import Affine
+from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.vocabulary import Buffer, Compute, Slice
 
 Windowed = Conv2d | AveragePool2d | MaxPool2d
@@ -28,7 +28,8 @@ class Own(NamedTuple):
 
 
 def own_image(step: Compute, buffers: Mapping[str, Buffer], graph: Graph) -> Own | None:
-    """Of a step that makes a tile, all channels, from tensors that lie evenly; None: of others."""
+    """Of a step that makes a tile, all channels, from tensors that lie evenly, or whose rows do;
+    None: of others."""
     op = graph.operator(step.op)
     if step.partial or step.order or not isinstance(op, Windowed):
         return None
@@ -53,7 +54,8 @@ def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
     """What it is of its tensor; None where that moves, or lies otherwise than evenly, or is not of
     all channels."""
     buffer = buffers[piece.buffer]
-    evenly = isinstance(buffer.map, Affine) and not any(buffer.map.rings)
+    place = buffer.map
+    evenly = isinstance(place, Rows) or (isinstance(place, Affine) and not any(place.rings))
     if not evenly or len(buffer.shape) != 3 or buffer.copies > 1 or buffer.role != "activation":
         return None
     found = []
@@ -65,13 +67,16 @@ def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
 
 
 def _own(buffer: Buffer, box: Box) -> Buffer:
-    assert isinstance(buffer.map, Affine)
-    base = buffer.map.base + sum(
-        stride * low for stride, (low, _) in zip(buffer.map.strides, box, strict=True)
-    )
+    place, lows = buffer.map, [low for low, _ in box]
+    assert isinstance(place, Affine | Rows)
     name = f"{buffer.name}{[list(side) for side in box[:2]]}"
     shape = tuple(stop - low for low, stop in box)
-    return replace(buffer, name=name, shape=shape, map=Affine(base, buffer.map.strides))
+    if isinstance(place, Affine):
+        base = place.base + sum(n * low for n, low in zip(place.strides, lows, strict=True))
+        return replace(buffer, name=name, shape=shape, map=Affine(base, place.strides))
+    begin = sum(n * low for n, low in zip(place.strides, lows[1:], strict=True))
+    cells = tuple(cell + begin for cell in place.cells[slice(*box[0])])
+    return replace(buffer, name=name, shape=shape, map=Rows(cells, place.strides))
 
 
 def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
