@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.cost import cost
-from pipeline.plan.maps import Affine
+from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Slice, packed
 from pipeline.schedules.lower import load_of
@@ -51,6 +51,18 @@ def test_what_lies_beyond_the_image_is_padding(
     assert made.shape == (4, columns[1] - columns[0], 3)
     whole = buffers["out"].addresses(((0, 4), columns, (0, 3)))
     assert np.array_equal(made.addresses(made.box), whole)
+
+
+def test_rows_that_lie_anywhere_do_so_in_the_tile() -> None:
+    step, buffers, net = tile((3, 6))
+    rows = Rows((640, 0, 160, 320, 480, 800, 960, 1120), (4, 2))
+    buffers["image"] = Buffer("image", "image", "sram", (8, 8, 2), 8, rows)
+    own = own_image(step, buffers, net.graph())
+    assert own is not None
+    given = own.buffers[own.step.ins[0].buffer]
+    assert given.shape == (5, 5, 2) and isinstance(given.map, Rows)
+    part = buffers["image"].addresses(((0, 5), (2, 7), (0, 2)))
+    assert np.array_equal(given.addresses(given.box), part)
 
 
 def test_all_columns_are_no_tile() -> None:

@@ -38,7 +38,7 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
     begin = (Streamed if streamed else Resident)(graph.input)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
-    return lay(regions, graph, hardware, scratch=False).plan("tiles")
+    return lay(regions, graph, hardware).plan("tiles")
 
 
 def proved(plan: Plan, graph: Graph) -> Report:
@@ -101,6 +101,14 @@ def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
     down = sum(min(8, top + rows + 1) - max(0, top - 1) for top in range(0, 8, rows))
     across = sum(min(9, low + columns + 1) - max(0, low - 1) for low in range(0, 9, columns))
     assert run.again == (down * across - 8 * 9) * 4 * 32
+
+
+def test_a_cortex_m_has_fast_kernels_for_tiles() -> None:
+    """Between rows that lie anywhere, whole columns or not."""
+    graph = inverted()
+    plan = planned(graph, [run_of(graph, 2, 3)], board_named("nucleo_l4r5zi"))
+    made = [step for step in plan.tracks[0].steps if isinstance(step, Compute)]
+    assert len(made) == 3 * 4 * (2 + 2) and all(s.kernel.startswith("cortex_m.") for s in made)
 
 
 def test_wide_layers_take_a_tile() -> None:
