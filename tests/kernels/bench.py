@@ -196,6 +196,15 @@ LAYERS = [
         for shape in ((4, 5, 64), (8, 8, 64), (3, 3, 256), (4, 14, 32), (7, 7, 160))
     ),
     *(
+        Layer("cortex_m.row_pool", shape, kind=kind, window=window, stride=stride, same=same)
+        for kind in ("mean", "maximum")
+        for shape, window, stride, same in (
+            ((6, 28, 6), (2, 2), (2, 2), False), ((8, 10, 45), (4, 3), (4, 3), False),
+            ((6, 16, 16), (3, 3), (1, 1), True), ((6, 5, 32), (2, 2), (1, 1), False),
+            ((6, 12, 24), (3, 3), (2, 2), True),
+        )
+    ),
+    *(
         Layer("cortex_m.row_dense", shape, channels, kind="dense")
         for shape, channels in (
             ((5, 5, 16), 120), ((4, 4, 32), 30), ((7, 7, 40), 10), ((3, 6, 15), 64),

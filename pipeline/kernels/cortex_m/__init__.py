@@ -22,6 +22,7 @@ from pipeline.kernels.cortex_m.by_row.dense import RowDense
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
+from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
@@ -38,16 +39,8 @@ __all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "slow_flash"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
-    *(
-        RowAdded,
-        RowDense,
-        RowDepthwise,
-        RowDepthwiseWide,
-        RowImage,
-        RowPointwise,
-        RowSpatial,
-        RowWide,
-    ),
+    *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
+    *(RowSpatial, RowWide),
 )
 
 

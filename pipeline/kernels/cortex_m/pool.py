@@ -37,7 +37,7 @@ class Pool(Fast):
             and form.out.extents[2] >= LEAST_CHANNELS
             and form.in_rows(op.inputs[0])
             and prod(op.kernel) <= MOST_TAPS
-            and _one_scale(op)
+            and one_scale(op)
         )
 
     def counts(self, form: Form) -> Counts:
@@ -53,7 +53,7 @@ class Pool(Fast):
         }
 
 
-def _one_scale(op: Pool2d) -> bool:
+def one_scale(op: Pool2d) -> bool:
     """All channels are requantized in the same way."""
     if not isinstance(op, AveragePool2d) or not isinstance(op.requant, FixedPoint):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.codegen.program import ARENA
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.by_row.base import RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout, row_places
@@ -42,8 +44,20 @@ def input_rows(job: Job) -> list[View]:
     return found
 
 
-def layouts(job: Job, kernel: RowKernel) -> tuple[RowLayout, RowLayout]:
-    """Of the input's rows and the output's.
+def pooled_rows(job: Job) -> list[View]:
+    """Those under a pooling's window that are inside of the image, ``row0`` and so on."""
+    op = job.op
+    assert isinstance(op, Pool2d)
+    source, top = job.tensor(op.inputs[0]), _made(job) * op.stride[0] - op.padding[0]
+    inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))
+    piece = job.given(source.name)
+    return [row_view(job, f"row{n}", piece, row) for n, row in enumerate(inside)]
+
+
+def layouts(
+    job: Job, kernel: RowKernel, rows: Sequence[View] | None = None
+) -> tuple[RowLayout, RowLayout]:
+    """Of the input's rows and the output's; ``rows``: those that it reads, if not a convolution's.
 
     Raises:
         ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.
@@ -51,7 +65,7 @@ def layouts(job: Job, kernel: RowKernel) -> tuple[RowLayout, RowLayout]:
     form = form_of(job)
     if job.overlaps:
         turns, out = kernel.turns(form), out_row(job).offset.const
-        for view in input_rows(job):
+        for view in input_rows(job) if rows is None else rows:
             apart = out - view.offset.const
             meets = -len(turns.written) < apart < len(turns.read)
             if view.constant or not meets or not turns.forbids(apart):

@@ -9,6 +9,7 @@ from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
 from pipeline.codegen.cortex_m.by_row import dense as row_dense
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
 from pipeline.codegen.cortex_m.by_row import depthwise_wide as row_depthwise_wide
+from pipeline.codegen.cortex_m.by_row import pool as row_pool
 from pipeline.codegen.cortex_m.operators import (
     accumulate,
     add,
@@ -37,6 +38,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.row_fused": row_convolution.fused,
     "cortex_m.row_image": row_convolution.image,
     "cortex_m.row_pointwise": row_convolution.pointwise,
+    "cortex_m.row_pool": row_pool.compute,
     "cortex_m.row_wide": row_convolution.wide,
     "cortex_m.rows": single.by_rows,
     "cortex_m.single": single.by_taps,

@@ -64,6 +64,16 @@ class Turns:
         return np.asarray(after[self.written])
 
 
+def by_channel(source: RowLayout, target: RowLayout) -> Turns:
+    """All of a channel's row is read, then that is written."""
+    read = np.empty(source.bytes, dtype=np.int64)
+    written = np.empty(target.bytes, dtype=np.int64)
+    for row, turns in ((source, read), (target, written)):
+        for column in range(row.columns):
+            turns[row.places(column)] = np.arange(row.channels)
+    return Turns(read, written)
+
+
 class RowKernel(Fast):
     """Makes one row of its output, all of it, from rows of its one activation."""
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns, by_channel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
 from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel
 from pipeline.kernels.cortex_m.fast import convolution
@@ -74,11 +72,4 @@ class RowDepthwiseWide(RowKernel):
         }
 
     def turns(self, form: Form) -> Turns:
-        """Channel by channel."""
-        source, target = self.known(form)
-        read = np.empty(source.bytes, dtype=np.int64)
-        written = np.empty(target.bytes, dtype=np.int64)
-        for row, turns in ((source, read), (target, written)):
-            for column in range(row.columns):
-                turns[row.places(column)] = np.arange(row.channels)
-        return Turns(read, written)
+        return by_channel(*self.known(form))

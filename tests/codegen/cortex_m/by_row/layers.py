@@ -111,6 +111,21 @@ def added(rng: np.random.Generator) -> Case:
     return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
 
 
+def pool(rng: np.random.Generator) -> Case:
+    rows, columns, channels = _sides(rng, 20)
+    kernel = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    stride = int(rng.integers(1, 3)), int(rng.integers(1, 4))
+    padding = (int(rng.integers(0, kernel[0])), 0, int(rng.integers(0, kernel[1])), 1)
+    kind = ("mean", "maximum")[int(rng.integers(2))]
+    shape = (rows, columns + 4, channels)
+    return _case(
+        rng, shape, "row_pool",
+        lambda net: getattr(net, kind)(
+            kernel, stride=stride, padding=padding
+        ),
+    )  # fmt: skip
+
+
 def dense(rng: np.random.Generator) -> Case:
     """Of a map, in blocks or not, whose rows are added up."""
     shape, outputs = _sides(rng, 9), int(rng.integers(1, 12))
@@ -124,7 +139,7 @@ def dense(rng: np.random.Generator) -> Case:
 
 KINDS = {
     each.__name__: each
-    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added, dense)
+    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool, dense)
 }
 
 
