@@ -22,7 +22,7 @@ from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import board_named
 
 L4R5 = board_named("nucleo_l4r5zi")
-KWS = nets.ds_cnn((64,) * 3)
+KWS = nets.ds_cnn((16,) * 2)
 
 
 def planned(graph: Graph, board: Hardware) -> tuple[Plan, str, bool]:
@@ -36,20 +36,20 @@ def planned(graph: Graph, board: Hardware) -> tuple[Plan, str, bool]:
 def test_whole_tensors_where_they_fit() -> None:
     plan, why, fits = planned(KWS, L4R5)
     assert plan.strategy == "ordinary" and fits
-    assert why == "ordinary, an arena of 16,512 B where 653,312 are left; nothing is surely faster"
+    assert why == "ordinary, an arena of 4,192 B where 653,312 are left; nothing is surely faster"
 
 
 def test_rows_where_they_do_not() -> None:
-    plan, why, fits = planned(KWS, replace(L4R5, sram_bytes=12 * 1024))
+    plan, why, fits = planned(KWS, replace(L4R5, sram_bytes=2048 + 3000))
     assert plan.strategy == "joint" and fits
     assert why.startswith("joint, an arena of ")
-    assert why.endswith(" B where 10,240 are left; ordinary would need 16,000")
+    assert why.endswith(" B where 3,000 are left; ordinary would need 4,000")
 
 
 def test_nothing_fits_then_the_least_is_said() -> None:
-    small = replace(L4R5, sram_bytes=2048 + 1000)
+    small = replace(L4R5, sram_bytes=2048 + 700)
     plan, why, fits = planned(KWS, small)
-    assert not fits and ", the least found, where 1,000 are left; " in why
+    assert not fits and ", the least found, where 700 are left; " in why
     assert replace(plan, notes=()) == replace(Joint().plan(KWS, small), notes=())
 
 

@@ -33,7 +33,7 @@ def held(strategy: Strategy, graph: Graph, streamed: bool) -> float:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
-@pytest.mark.parametrize("seed", quick(6, range(120), ci=10))
+@pytest.mark.parametrize("seed", quick(3, range(120), ci=1))
 def test_no_plan_of_a_random_network_holds_less(seed: int, streamed: bool) -> None:
     """By rows, whole, or by channels one by one."""
     graph = random_graph(seed)
@@ -46,8 +46,8 @@ def test_no_plan_of_a_random_network_holds_less(seed: int, streamed: bool) -> No
     ("graph", "least", "streamed"),
     [
         (lambda: nets.ds_cnn((64,) * 5), 2_926, 2_496),
-        pytest.param(nets.resnet8, 4_189, 2_048, marks=pytest.mark.ci),
-        pytest.param(nets.mobilenet_v1_vww, 27_648, 4_608, marks=pytest.mark.ci),
+        pytest.param(nets.resnet8, 4_189, 2_048, marks=pytest.mark.slow),
+        pytest.param(nets.mobilenet_v1_vww, 27_648, 4_608, marks=pytest.mark.slow),
     ],
     ids=["ds_cnn", "resnet8", "mobilenet_v1_vww"],
 )
