@@ -9,6 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from pipeline.report.style import INK, LINE, SERIES
 
@@ -49,6 +50,11 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
             xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color=INK,
         )  # fmt: skip
     axes.set_xscale("log")
+    for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+        axis(FuncFormatter(lambda size, _: f"{size:,.0f}"))
+    axes.tick_params("x", which="both", labelsize=7)
+    axes.margins(y=0.15)
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("peak memory of the activations, bytes")
     axes.set_ylabel("modelled latency, ms")
     axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)

@@ -36,6 +36,7 @@ def test_each_network_has_a_panel_with_its_presets_and_published_lines() -> None
     assert labels == ["ordinary", "joint", "joint, repeated work"]
     joint = next(line for line in first.lines if line.get_label() == "joint")
     assert joint.get_xydata().tolist() == [[9_000.0, 20.0], [12_000.0, 10.0]]
+    assert first.get_ylim()[0] == 0 and first.xaxis.get_major_formatter()(12_000) == "12,000"
     said = [text.get_text() for text in first.texts]
     assert said == ["TFLM, tensors", "TFLM, arena"]
     assert [text.get_text() for text in second.texts] == ["Pex, tensors, sums of 8 bits"]
