@@ -26,6 +26,8 @@ def test_the_record_has_the_weights_it_says() -> None:
     assert of_yaml("record_mnist") == SmallCnn()
     assert weights(SmallCnn()) == 2853
     assert weights(of_yaml("record_mnist_flash")) == 17434
+    assert weights(of_yaml("record_cifar10_flash")) == 15780
+    assert weights(of_yaml("record_cifar10_2kb")) == 2756
 
 
 def test_shapes_on_the_way() -> None:

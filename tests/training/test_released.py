@@ -7,6 +7,7 @@ import yaml
 
 from pipeline import config
 from pipeline.artifacts import read_npz, write_json, write_npz, write_text
+from pipeline.datasets.cifar10 import Cifar10
 from pipeline.datasets.fashion_mnist import FashionMnist
 from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.synthetic import Synthetic
@@ -24,8 +25,15 @@ from pipeline.training.released import FOLDER, Released, integers, provenance, r
 from tests.tiers import quick
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
-SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist}
-LEAST = {"mnist_2kb-mnist": 0.9915, "record_mnist-mnist": 0.9929}
+SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist, "cifar10": Cifar10}
+LEAST = {
+    "mnist_2kb-mnist": 0.9915,
+    "record_mnist-mnist": 0.9929,
+    "record_mnist_flash-mnist": 0.9945,
+    "record_mnist-fashion_mnist": 0.8759,
+    "record_cifar10_flash-cifar10": 0.706,
+    "record_cifar10_2kb-cifar10": 0.5458,
+}
 
 
 def trained(model: Mnist2kb) -> QuantizedNetwork:
@@ -59,11 +67,11 @@ def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_few_kilobytes_with_provenance(name: str) -> None:
-    assert (FOLDER / f"{name}.npz").stat().st_size < 20_000
+    assert (FOLDER / f"{name}.npz").stat().st_size < 30_000
     told = provenance(name)
     assert {"command", "commit", "seed", "threads", "train", "wall_seconds"} <= told.keys()
     assert Path(f"conf/train/{told['train']['name']}.yaml").is_file()
-    assert 0.8 < told["accuracy_float"] <= 1
+    assert 0.5 < told["accuracy_float"] <= 1
     assert told["wall_seconds"] > 60
 
 
