@@ -65,11 +65,12 @@ def squeaky(
     rounds: int,
 ) -> Fitted:
     """The lowest top found of ``inner`` beside those that are ``fixed``: within ``limit`` it is low
-    enough. Deterministic."""
+    enough. Every other round serves those earlier that end above the limit, the others only those
+    that have to be lower for a lower top. Deterministic."""
     chance, best = Random(0), None
     for rank in RANKS:
         served = sorted(inner, key=lambda n: rank(profiles[n]))
-        for _ in range(rounds):
+        for number in range(rounds):
             addresses = first_fit(profiles, served, walls, fixed)
             tops = {n: at + profiles[n].size for n, at in addresses.items()}
             top = max(tops.values())
@@ -77,9 +78,10 @@ def squeaky(
                 best = Fitted(top, addresses)
             if best.top <= limit:
                 return best
+            high = limit if number % 2 else best.top - 1
             turn = {
-                n: number * chance.random() - 1 if tops[n] > limit else number
-                for number, n in enumerate(served)
+                n: place * chance.random() - 1 if tops[n] > high else place
+                for place, n in enumerate(served)
             }
             served.sort(key=turn.__getitem__)
     assert best is not None

@@ -104,7 +104,7 @@ def _placed(
         parts = regions(cuts, pieces, in_one_piece)
         laid = lay(parts, graph, hardware, by_region=True)
         ways.append(squeezed(laid, parts, available) if squeeze else laid)
-        if laid.rows <= bound + bound // ENOUGH:
+        if laid.rows <= bound + bound // ENOUGH or len(pieces) == 1:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
     return Found(best, bound, len(pieces), sum(run.again for run in cuts.units.runs))
