@@ -38,8 +38,8 @@ def chained(
     """
     align = max((profile.align for profile in profiles), default=1)
     limit, best = round_up(bound, align), None
-    for _ in range(TRIES):
-        found = _Chain(profiles, walls, turns, limit).place()
+    for number in range(TRIES):
+        found = _Chain(profiles, walls, turns, limit, by_turns=number > 0).place()
         if best is None or found.top < best.top:
             best = found
         if best.top <= max(limit, bound + bound // ENOUGH):
@@ -56,8 +56,10 @@ class _Chain:
         walls: Sequence[Sequence[Wall]],
         turns: Sequence[int],
         limit: int,
+        by_turns: bool,
     ) -> None:
         self.profiles, self.walls, self.limit = profiles, walls, limit
+        self.by_turns = by_turns
         self.end = max((profile.last for profile in profiles), default=0)
         self.parts = list(pairwise((-1, *turns, self.end)))
 
@@ -74,7 +76,9 @@ class _Chain:
                 for fixed in self._ends(sorted(ends), dict(places)):
                     limit = max(self.limit, before.top)
                     rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
-                    found = squeaky(self.profiles, inner, self.walls, fixed, limit, rounds)
+                    found = squeaky(
+                        self.profiles, inner, self.walls, fixed, limit, rounds, self.by_turns
+                    )
                     key = tuple((n, found.addresses[n]) for n in kept)
                     top = max(before.top, found.top)
                     if key not in following or top < following[key].top:

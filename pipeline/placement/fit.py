@@ -63,10 +63,15 @@ def squeaky(
     fixed: Mapping[int, int],
     limit: int,
     rounds: int,
+    by_turns: bool,
 ) -> Fitted:
     """The lowest top found of ``inner`` beside those that are ``fixed``: within ``limit`` it is low
-    enough. Every other round serves those earlier that end above the limit, the others only those
-    that have to be lower for a lower top. Deterministic."""
+    enough. Deterministic.
+
+    Args:
+        by_turns: those that end above the limit are served earlier after every other round only;
+            after the others just those that have to be lower for a lower top.
+    """
     chance, best = Random(0), None
     for rank in RANKS:
         served = sorted(inner, key=lambda n: rank(profiles[n]))
@@ -78,7 +83,7 @@ def squeaky(
                 best = Fitted(top, addresses)
             if best.top <= limit:
                 return best
-            high = limit if number % 2 else best.top - 1
+            high = best.top - 1 if by_turns and number % 2 == 0 else limit
             turn = {
                 n: place * chance.random() - 1 if tops[n] > high else place
                 for place, n in enumerate(served)

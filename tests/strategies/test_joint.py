@@ -162,7 +162,7 @@ def test_never_more_than_ordinary(seed: int) -> None:
 def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:
     """All ways to overwrite an input are used."""
     ways = set()
-    for seed in (1, 3, 5, 7):
+    for seed in (5, 9):
         plan, _ = proved(random_graph(seed), False)
         for step in statements(plan):
             if isinstance(step, Compute) and any("aside" in name for name in step.scratch):
