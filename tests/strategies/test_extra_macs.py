@@ -66,7 +66,7 @@ def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> N
 
 
 @pytest.mark.parametrize("seed", quick(1, range(60), ci=4))
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", quick([0.3], SHARES))
 def test_random_networks_run_exactly_as_c(share: float, seed: int, tmp_path: Path) -> None:
     """With the kernels of any core, and with those of a Cortex-M by their twins."""
     graph, streamed = random_graph(seed), bool(seed % 2)
@@ -79,7 +79,7 @@ def test_random_networks_run_exactly_as_c(share: float, seed: int, tmp_path: Pat
     assert np.array_equal(native(given), graph.outputs(given))
 
 
-@pytest.mark.parametrize("name", quick(["host"], ["host", "nucleo_l4r5zi"]))
+@pytest.mark.parametrize("name", quick(0, ["host", "nucleo_l4r5zi"]))
 def test_inverted_residuals_run_exactly_as_c(name: str, tmp_path: Path) -> None:
     graph = narrow()
     board = replace(host() if name == "host" else board_named(name), streams_input=True)
