@@ -246,11 +246,24 @@ def laid_at(
     frames: int = 1,
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
-    of their own where ``at`` says. Kernels have no scratch: nothing was left for it."""
-    draft = Draft(graph, hardware, scratch=False, frames=frames)
+    of their own where ``at`` says. Kernels have their scratch above that, if there is room."""
+    laid = [_laid_at(regions, graph, hardware, cells, at, frames, each) for each in (True, False)]
+    return next((each for each in laid if each.cells <= room(graph, hardware)), laid[-1])
+
+
+def _laid_at(
+    regions: Sequence[Region], graph: Graph, hardware: Hardware, cells: int, at: Mapping[str, int],
+    frames: int, scratch: bool,
+) -> Laid:  # fmt: skip
+    draft = Draft(graph, hardware, scratch, frames=frames)
     body = tuple(step for region in regions for step in region.steps(draft))
-    addresses = {(name, 0): 0 if held.placed else at[name] for name, held in draft.held.items()}
-    return Laid(draft, body, Placed((), cells, cells), addresses)
+    top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
+    for name, held in draft.held.items():
+        if held.buffer.role == "scratch":
+            addresses[name, 0], size = top, max(size, top + nibbles(held.buffer))
+        else:
+            addresses[name, 0] = 0 if held.placed else at[name]
+    return Laid(draft, body, Placed((), size, cells), addresses)
 
 
 def with_room(laid: Callable[[bool], Laid]) -> Laid:

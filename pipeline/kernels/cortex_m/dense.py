@@ -7,6 +7,7 @@ from typing import ClassVar
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.fast import Fast, words
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts
 
 
@@ -25,7 +26,6 @@ class DenseLayer(Fast):
         return (
             isinstance(form.op, Dense)
             and not form.partial
-            and not form.overlaps
             and form.target.size > 1
             and form.covers(form.op.output)
             and form.in_one_piece(form.op.output)
@@ -44,6 +44,14 @@ class DenseLayer(Fast):
             "group": groups,
             "word of the input": inputs,
         }
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """All: the input is widened before anything is written."""
+        return form.out.extents
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        """Anywhere over its input."""
+        return Gap(2 * form.source.size) if self.accepts(form) else None
 
     def scratch_bytes(self, form: Form) -> int:
         """The input, 16 bits an element."""

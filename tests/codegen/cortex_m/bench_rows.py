@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +39,10 @@ from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 RATIOS = Path(__file__).parent / "ratios.json"
 WORSE = 1.03
-ROOM = {"pretrainedResnet_quant": 1.4}
-MOST_ROOM = 1.3
+ROOM = {
+    "kws_ref_model": 1.3, "pretrainedResnet_quant": 1.4, "vww_96_int8": 1.3, "mobilenet_v2_160": 1.3
+}  # fmt: skip
 """Times ``pmu_bytes`` that the arena may be at least memory, scratch and alignment included."""
-
 RAM_BYTES, FLASH_BYTES = 2 << 20, 3 << 20
 """Of boards that hold any of these networks; the simulated machines have as much."""
 
@@ -111,7 +112,7 @@ def rows(name: str, cores: Sequence[str]) -> dict[str, float]:
             whole = whole or taken
             found[f"{name}, {form}, {board}"] = round(taken / whole, 3)
             modelled = modelled_cycles(plan, graph, hardware) / taken
-            if form == "rows" and arena_bytes(plan) > ROOM.get(name, MOST_ROOM) * pmu:
+            if form == "rows" and arena_bytes(plan) > ROOM.get(name, inf) * pmu:
                 sys.exit(f"{name} on {board}: an arena of {arena_bytes(plan)} B for {pmu:.0f} B")
             print(f"{name:24} {form:16} {board:6} {taken / 1e6:9.3f} {taken / whole:7.3f} "
                   f"{modelled:7.3f} {pmu:9,.0f} {arena_bytes(plan):9,}", flush=True)  # fmt: skip

@@ -30,7 +30,7 @@ def compute(job: Job) -> None:
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
-        True,
+        job.apart,
         inputs=source.size,
         channels=channels,
         pairs=at_once // 2,
