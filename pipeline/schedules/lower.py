@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from math import prod
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels.gap import Gap
-from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
+from pipeline.placement.blocks import WORD, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, forbidden, load, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import Life, lifetimes, numbers
+from pipeline.schedules.lifetimes import numbers
+from pipeline.schedules.needs import needs, nibbles, row_nibbles, to_next_row
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -183,13 +183,13 @@ def settled(
         most_scratch=before.most_scratch if most_scratch is None else most_scratch,
     )  # fmt: skip
     body = tuple(step for region in regions for step in region.steps(draft))
-    needs = _needs(draft, body, keep_input, draft.graph.output)
-    fixed = {n: found.addresses[key] for key, n in needs.number.items() if key in found.addresses}
-    left = [n for n in range(len(needs.profiles)) if n not in fixed]
-    walls = forbidden(needs.profiles, needs.overlaps)
-    placed = first_fit(needs.profiles, left, walls, fixed)
-    cells = max(at + needs.profiles[n].size for n, at in placed.items())
-    addresses = {key: placed[n] for key, n in needs.number.items()}
+    blocks = needs(draft, body, keep_input, draft.graph.output)
+    fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
+    left = [n for n in range(len(blocks.profiles)) if n not in fixed]
+    walls = forbidden(blocks.profiles, blocks.overlaps)
+    placed = first_fit(blocks.profiles, left, walls, fixed)
+    cells = max(at + blocks.profiles[n].size for n, at in placed.items())
+    addresses = {key: placed[n] for key, n in blocks.number.items()}
     return Laid(draft, body, Placed((), cells, found.bound), addresses)
 
 
@@ -284,8 +284,8 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: st
     """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch."""
     draft = Draft(graph, hardware, scratch=False)
     body = [step for region in regions for step in region.steps(draft)]
-    needs = _needs(draft, body, keep_input=False, end=end or graph.output)
-    return load(needs.profiles, needs.overlaps)
+    blocks = needs(draft, body, keep_input=False, end=end or graph.output)
+    return load(blocks.profiles, blocks.overlaps)
 
 
 def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
@@ -299,15 +299,6 @@ def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
     )
 
 
-class _Needs(NamedTuple):
-    """What has to be placed, for each buffer (or row) the number of its own – what begins in one
-    place is one profile –, and which may overlap."""
-
-    profiles: list[Profile]
-    number: dict[Key, int]
-    overlaps: list[Overlap]
-
-
 def _placed(
     draft: Draft,
     body: tuple[Step, ...],
@@ -315,112 +306,9 @@ def _placed(
     effort: int,
     turns: Sequence[int] | None,
 ) -> Laid:
-    needs = _needs(draft, body, keep_input, draft.graph.output, but=bool(draft.overlaps))
-    placed = place(needs.profiles, needs.overlaps, effort, turns)
-    return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in needs.number.items()})
-
-
-def _needs(
-    draft: Draft, body: Sequence[Step], keep_input: bool, end: str, but: bool = False
-) -> _Needs:
-    """``but``: without scratch."""
-    graph, held = draft.graph, draft.held
-    given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
-    outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
-    resident = [] if outside else list(given[0])
-    last = [*held[draft.home[end]].keys, *(resident if keep_input else ())]
-    lives = lifetimes(body, held, resident, last)
-    at: dict[Key, Place] = {}
-    parts: list[list[Block]] = []
-    offsets: list[list[int]] = []
-    aligns: list[int] = []
-    for each in held.values():
-        align = alignment(each.buffer, draft.hardware)
-        apart = each.rows and not each.in_one_piece
-        size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
-        if each.buffer.role == "scratch":
-            if but:
-                continue
-            at[each.keys[0]] = len(parts), 0
-            parts.append(_often(round_up(size, align), each.buffer.name, lives))
-            offsets.append([0] * len(parts[-1]))
-            aligns.append(align)
-            continue
-        for number, key in enumerate(each.keys):
-            if key not in lives:
-                continue  # a row that nothing needs
-            if each.over:
-                n, _ = at[key] = at[each.over, 0]
-                parts[n] = _over(parts[n], Block(round_up(size, align), *lives[key]))
-                aligns[n] = max(aligns[n], align)
-                offsets[n] = [0] * len(parts[n])
-                continue
-            if apart or not number:
-                parts.append([])
-                offsets.append([])
-                aligns.append(align)
-            at[key] = len(parts) - 1, len(parts[-1])
-            room = round_up(size, align) if apart or not each.rows else size
-            parts[-1].append(Block(room, *lives[key]))
-            step = to_next_row(each.buffer, draft.hardware) if each.in_one_piece else 0
-            offsets[-1].append(number * step)
-    profiles = [
-        Profile(tuple(each), align, tuple(offset))
-        for each, align, offset in zip(parts, aligns, offsets, strict=True)
-    ]
-    dying = [each for each in draft.overlaps if lives[each.under].last == lives[each.over].first]
-    times = Counter(each.over for each in dying)
-    overlaps = list[Overlap]()
-    for over, under, gap in dying:
-        above, below = (profiles[n].parts[part].size for n, part in (at[over], at[under]))
-        backwards = times[over] == 1  # two could ask for different orders
-        walls = gap.apart(above, below, backwards) or ((0, 0),)
-        overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
-    return _Needs(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
-
-
-def _often(size: int, name: str, lives: Mapping[Key, Life]) -> list[Block]:
-    """Scratch: at each step that has it, one block for those in a row."""
-    found: list[Block] = []
-    for life in sorted(life for key, life in lives.items() if key[0] == name):
-        if found and life.first <= found[-1].last + 1:
-            found[-1] = found[-1]._replace(last=life.last)
-        else:
-            found.append(Block(size, *life))
-    return found
-
-
-def _over(below: list[Block], block: Block) -> list[Block]:
-    """What lies at one address with ``block`` over the last of it."""
-    *rest, last = below
-    if last.size == block.size:
-        return [*rest, last._replace(last=max(last.last, block.last))]
-    turn = last.last + (last.size > block.size)  # both are there at the step that turns one
-    more = [block._replace(first=turn)] if turn <= block.last else []
-    return [*rest, last._replace(last=turn - 1), *more]
-
-
-def row_nibbles(buffer: Buffer) -> int:
-    """Of one row, side by side."""
-    return buffer.nibbles * prod(buffer.shape[1:])
-
-
-def to_next_row(buffer: Buffer, hardware: Hardware) -> int:
-    """Of rows that follow each other; of those in blocks each begins where kernels like it."""
-    size = row_nibbles(buffer)
-    blocks = isinstance(buffer.map, Blocks)
-    return round_up(size, alignment(buffer, hardware)) if blocks else size
-
-
-def nibbles(buffer: Buffer) -> int:
-    low, high = buffer.map.extent(buffer.shape, buffer.nibbles)
-    return high - low
-
-
-def alignment(buffer: Buffer, hardware: Hardware) -> int:
-    """Nibbles: the board's, and a multiple of an element; scratch begins at words."""
-    least = WORD if buffer.role == "scratch" else buffer.bits // 4
-    return max(2 * hardware.alignment_bytes, least)
+    blocks = needs(draft, body, keep_input, draft.graph.output, but=bool(draft.overlaps))
+    placed = place(blocks.profiles, blocks.overlaps, effort, turns)
+    return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in blocks.number.items()})
 
 
 def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:

@@ -60,7 +60,7 @@ def planned(chain: Chain, strategy: ChainStrategy, hardware: Hardware | None = N
 def test_every_window_finds_its_rows(name: str, layout: str) -> None:
     chain = CHAINS[name]()
     graph, frame = chain.dense("d", 2).graph(), chain.frame()
-    plan = Herringbone(layout, True).plan(graph, board())  # type: ignore[arg-type]
+    plan = Herringbone(layout, convolve_arriving=True).plan(graph, board())  # type: ignore[arg-type]
     verify(plan, graph)
     assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
@@ -71,17 +71,19 @@ def test_code_of_it(name: str, tmp_path: Path) -> None:
     graph = CHAINS[name]().dense("d", 2).graph()
     for core, chunk in (("avr", 1), ("host", 23)):
         hardware = replace(board(), core=core)
-        plan = Replace("slots", True).plan(graph, hardware)
+        plan = Replace("slots", convolve_arriving=True).plan(graph, hardware)
         assert agrees(Native(tmp_path / core, graph, plan, hardware), 3, chunk)
 
 
 def test_a_ring_of_rows_is_held_instead_of_the_image() -> None:
-    plan = planned(record(), Herringbone("slots", True))
+    plan = planned(record(), Herringbone("slots", convolve_arriving=True))
     (ring,) = (b for b in plan.buffers if b.tensor == "pooled")
     assert isinstance(ring.map, Affine) and ring.map.wrap == (5, 0, 0)
     assert all(b.memory == "stream" for b in plan.buffers if b.tensor == "image")
     deep = record(3)
-    held, by_rows = (planned(deep, Herringbone("slots", each)) for each in (False, True))
+    held, by_rows = (
+        planned(deep, Herringbone("slots", convolve_arriving=each)) for each in (False, True)
+    )
     assert arena(held) == 28 * 28 * 3
     assert arena(by_rows) == 12 * 12 * 5 + 5 * 28 * 3
 
@@ -94,7 +96,7 @@ def arena(plan: Plan) -> int:
 
 def test_nothing_is_left_of_it_when_the_image_is_there() -> None:
     """Its last pixel is made before the last row, which no window covers, arrives."""
-    plan = planned(record(), Herringbone("slots", True))
+    plan = planned(record(), Herringbone("slots", convolve_arriving=True))
     (track,) = plan.tracks
     ops = [getattr(step, "op", "loop") for step in track.steps]
     assert ops[:6] == ["pooled", "pooled", "pooled", "loop", "pooled", "b"]
@@ -115,7 +117,7 @@ def test_nothing_is_left_of_it_when_the_image_is_there() -> None:
 def test_where_there_is_none(chain: Callable[[], Chain], streams: bool) -> None:
     graph = chain().graph()
     with pytest.raises(ThimbleError, match=r"convolve_arriving: the input has to stream in"):
-        Herringbone("slots", True).plan(graph, board(streams))
+        Herringbone("slots", convolve_arriving=True).plan(graph, board(streams))
 
 
 def test_a_pool_of_single_values_needs_no_sums() -> None:
