@@ -167,8 +167,9 @@ def arena_view(
     found = view(name, buffer, layout, ARENA, box, signed, ring_axes)
     found = replace(found, offset=found.offset + program.shift(piece))
     if found.lookup and found.lookup.axes == 1 and box[0].most <= 1:
-        return _one_row(found)
-    return found
+        found = _one_row(found)
+    # a box behind the last row might begin behind the arena
+    return replace(found, offset=Value()) if found.empty else found
 
 
 def _one_row(view: View) -> View:

@@ -74,17 +74,20 @@ class Kernel:
         return [name for name in varying if name in words]
 
     def code(self) -> str:
-        # pointers to what is looked up are the arena's start: equal ones may not be called apart
-        apart = not self._looked_up and all(call.apart for call in self.calls)
+        # pointers to what is looked up, or is empty, are the arena's start: equal ones may not be
+        # called apart
+        views = [view for call in self.calls for view in call.views.values()]
+        at_start = self._looked_up or any(view.empty for view in views)
+        apart = not at_start and all(call.apart for call in self.calls)
         restrict = "restrict " if apart else ""
-        views = [
+        parameters = [
             f"{'' if name in (WRITTEN, SCRATCH) else 'const '}{view.type} *{restrict}{name}"
             for name, view in self.calls[0].views.items()
         ]
-        views += [f"const nn_place_t *{name}_places" for name in self._looked_up]
-        views += ["const nn_order_t *lines"] * (self.calls[0].lines is not None)
+        parameters += [f"const nn_place_t *{name}_places" for name in self._looked_up]
+        parameters += ["const nn_order_t *lines"] * (self.calls[0].lines is not None)
         values = (f"int32_t {name}" for name in self.arguments)
-        return self._rendered(self.arguments, ", ".join((*views, *values)))
+        return self._rendered(self.arguments, ", ".join((*parameters, *values)))
 
     @cached_property
     def _looked_up(self) -> list[str]:

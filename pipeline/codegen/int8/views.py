@@ -55,6 +55,11 @@ class View:
         return self.bits // 8
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing is read from there, such as by windows that lie in the padding."""
+        return not all(part.most for part in self.box)
+
+    @property
     def type(self) -> str:
         """Wider elements are loaded byte by byte: an address need not be a multiple of them."""
         return "int8_t" if self.bits == 8 and self.signed else "uint8_t"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, read_by, rows_of, saved
@@ -207,12 +208,14 @@ class Units:
 
 def adds_rows(op: Operator, graph: Graph) -> bool:
     """It adds up all rows of its one input, of which there are several; no convolution, whose code
-    takes the taps of a kernel all at once."""
+    takes the taps of a kernel all at once, nor a padded average, whose code counts the pixels of
+    each window as it ends it."""
     height = rows_of(graph, op.inputs[0])
     operand = next(o for o in op.reads(graph.tensors) if o.tensor == op.inputs[0])
     return (
         op.combine == "add"
         and not isinstance(op, Conv2d)
+        and not (isinstance(op, AveragePool2d) and any(op.padding))
         and len(op.inputs) == 1
         and height > 1
         and rows_of(graph, op.output) == 1

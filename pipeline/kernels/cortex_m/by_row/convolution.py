@@ -38,6 +38,7 @@ class RowConvolution(RowKernel):
             target.channels > 1
             and (target.blocked or target.pixels == 1)
             and self.fits(op, positions(form), source, target)
+            and bool(reached(op, form.graph.tensors))
             and quick_end(op, form.graph) is not None
         )
 

@@ -49,9 +49,16 @@ def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     assert used >= len(seeds) // 2
 
 
-def test_windows_of_one_pixel_compile_without_warnings(tmp_path: Path) -> None:
-    """A pooling beside the layer, whose one row is where it is said to be before the call."""
-    assert check("pointwise", 2004, tmp_path)
+@pytest.mark.parametrize(
+    ("kind", "seed", "used"), [("pointwise", 2004, True), ("pool", 112, True),
+                               ("wide", 142, False), ("image", 114, False)],
+    ids=["one row", "padded average", "all in the padding", "a row in the padding"],
+)  # fmt: skip
+def test_seldom_layers(kind: str, seed: int, used: bool, tmp_path: Path) -> None:
+    """A pooling beside the layer, whose one row is where it is said to be before the call; an
+    average over all rows, padded; windows that lie in the padding, or those of the last row, which
+    is made where the row before it was read."""
+    assert check(kind, seed, tmp_path) == used
 
 
 @pytest.mark.slow
