@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from pipeline.codegen import generate
+from pipeline.codegen.cortex_m.by_row.convolution import KERNELS
 from pipeline.codegen.cortex_m.by_row.depthwise_group import Group
+from pipeline.codegen.render import FIRMWARE
 from pipeline.graph.graph import Graph
 from pipeline.hardware import FlashTiming
 from pipeline.kernels.cortex_m import best_pixels
@@ -104,6 +106,27 @@ def test_many_layers_simulated(board: str, kind: str, tmp_path: Path) -> None:
         size = built(folder, graph, hardware, plan)
         runs = simulated(folder, graph, hardware, size, given)
         assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (kind, seed)
+
+
+@needs_arm
+def test_constants_are_in_reach(tmp_path: Path) -> None:
+    """What ``.rept`` repeats is not counted: constants that the compiler would load into
+    floating-point registers are too far away."""
+    net = Net((13, 10, 8), np.random.default_rng(1), name="reach")
+    given = net.mean((1, 1), stride=(1, 1))
+    made = net.conv(8, (3, 3), padding=(4, 4, 4, 4), dilation=(4, 4))
+    net.mean((1, 1), stride=(1, 1))
+    graph, hardware = net.graph(), board_named("nucleo_f446re")
+    plan = by_rows(graph, hardware, {given: 4, made: 4})
+    assert kernels(plan)[graph.operators[1].name] == "cortex_m.row_wide"
+    built(tmp_path, graph, hardware, plan)
+
+
+@pytest.mark.parametrize("word", KERNELS)
+def test_convolutions_are_kept_to_core_registers(word: str) -> None:
+    """All of them, whatever the compiler makes of the others today."""
+    template = (FIRMWARE / "kernels" / "cortex_m" / "by_row" / f"{word}.c.j2").read_text()
+    assert template.count("NN_CORE_REGISTERS NN_KERNEL") == template.count("NN_KERNEL") == 1
 
 
 def test_registers_are_enough_for_every_width() -> None:
