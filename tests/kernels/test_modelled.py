@@ -28,7 +28,7 @@ KWS = nets.ds_cnn((64,) * 5)
 @pytest.mark.parametrize(("label", "board"), [("M4", without_waits(L4R5)), ("L4R5", L4R5)])
 def test_rows_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None:
     """Within the error that kernels have, see test_cycles.py."""
-    recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, joint, {label}"]
+    recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, rows, {label}"]
     whole, rows = (
         modelled_cycles(each.plan(KWS, board), KWS, board) for each in (Ordinary(), Joint())
     )
