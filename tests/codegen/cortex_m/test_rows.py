@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Loop, Plan
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.plan.well_formed import statements
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.rows import in_rows, with_scratch
@@ -62,14 +63,13 @@ def test_rings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", quick(1, range(4), ci=1))
 def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
-    """Rows go round rings; what a patch has of its last rows may be less than of others."""
+    """Each by itself, or in a loop whose rows go round rings (the last seed); what a patch has of
+    its last rows may be less than of others."""
     graph = inverted_residual(seed)
     plan = Patch(rows=3, columns=1).plan(graph, core())
     native = check(graph, plan, tmp_path, seed)
     assert fast(native, "conv2d") >= 2 and fast(native, "depthwise")
-    loops = [step for step in plan.tracks[0].steps if isinstance(step, Loop)]
-    steps = [step for loop in loops for step in statements(loop)]
-    kernels = {step.kernel for step in steps if isinstance(step, Compute)}
+    kernels = {step.kernel for step in statements(plan) if isinstance(step, Compute)}
     assert kernels and all(kernel.startswith("cortex_m.") for kernel in kernels)
 
 
@@ -84,10 +84,3 @@ def inverted_residual(seed: int) -> Graph:
     net.maximum((2, 2))
     net.dense(5)
     return net.graph()
-
-
-def statements(loop: Loop) -> list[Compute]:
-    found: list[Compute] = []
-    for step in loop.body:
-        found += statements(step) if isinstance(step, Loop) else [step]
-    return found
