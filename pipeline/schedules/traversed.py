@@ -52,4 +52,5 @@ class Traversed:
         overlaps = {run.source.tensor} if run.source.meets(run.target) else set[str]()
         step = draft.compute(run.op, run.target, run.made, over=overlaps)
         draft.home[run.target.tensor] = run.target.name
-        return replace(step, order=tuple(run.order))
+        at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
+        return replace(step, order=() if at_once else tuple(run.order))

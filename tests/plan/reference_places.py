@@ -69,6 +69,9 @@ def ordinal(place: Place, shape: Place) -> int:
 def nibbles(buffer: Buffer, copy: int, place: Place) -> range:
     """The nibbles of one element in the buffer's place number ``copy``, modulo their number."""
     if isinstance(buffer.map, Affine):
+        for i, (first, stop) in zip(place, buffer.map.held, strict=bool(buffer.map.held)):
+            if not first <= i < stop:
+                raise Wrong(f"{buffer.name} does not hold {place}")
         wrap = buffer.map.wrap or (0,) * len(place)
         first = buffer.map.base
         for i, stride, ring in zip(place, buffer.map.strides, wrap, strict=True):
@@ -93,7 +96,8 @@ def nibbles(buffer: Buffer, copy: int, place: Place) -> range:
 def inside_memory(buffer: Buffer, size_bytes: int) -> bool:
     """Every element of every copy lies in the memory, on bytes unless it is smaller than one."""
     for copy in range(buffer.copies):
-        for place in places(tuple((0, extent) for extent in buffer.shape)):
+        part = isinstance(buffer.map, Affine) and buffer.map.held
+        for place in places(part or tuple((0, extent) for extent in buffer.shape)):
             cells = nibbles(buffer, copy, place)
             if cells[0] < 0 or cells[-1] >= 2 * size_bytes or (len(cells) > 1 and cells[0] % 2):
                 return False

@@ -59,13 +59,17 @@ def rebuffered(plan: Plan, name: str, **change: object) -> Plan:
     return replace(plan, buffers=buffers)
 
 
+REPEATING = {"column_tiles"}
+"""What tiles beside each other share is computed again."""
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", FIXTURES)
 def test_fixture_is_accepted_and_bit_exact(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     plan, graph = FIXTURES[name](rng)
     report = verify(plan, graph)
-    assert report.macs_executed == graph.macs and not report.recomputed
+    assert (report.macs_executed > graph.macs) == bool(report.recomputed) == (name in REPEATING)
     for _ in range(5):
         frame = frame_of(graph, rng)
         wanted = graph.outputs(frame[None])[0]
