@@ -9,10 +9,20 @@
 
 #define BLOCK_BYTES 512u
 
-/* Of adjacent blocks: the first one's place and the last one's, if they are not null, and the others' one after the
- * other. */
+#ifdef __AVR__ /* a card on SPI, whose bytes pass one by one */
+#define STORAGE_SD
+#define STORAGE_STREAMED
+#endif
+
+/* Where adjacent blocks are in memory.
+ *
+ * A device that passes whole blocks has the first one's place and the last one's, if they are not null, and the
+ * others' one after the other. With `bytes` other than 0, which only one that passes bytes one by one knows, no block
+ * has a place of its own: so many bytes, from byte `skipped` of the first block on, are read to `memory`. */
 typedef struct {
     uint8_t *first, *memory, *last;
+    uint32_t bytes;
+    uint16_t skipped;
 } block_places_t;
 
 static inline uint8_t *block_place(const block_places_t *places, uint32_t number, uint32_t count) {

@@ -1,10 +1,9 @@
 /* Bytes over blocks: a transfer is one command. Whole blocks go straight to where they belong, the first and the
  * last one, of which only a part is wanted, by way of buffers; before they are written they are read. */
-#include "storage.h"
-
-#include <string.h>
-
 #include "block_device.h"
+
+#ifndef STORAGE_STREAMED
+#include <string.h>
 
 static struct {
     uint8_t *memory;
@@ -40,27 +39,30 @@ static void copy_parts(void) {
     }
 }
 
-static storage_status_t read_one(uint32_t block, uint8_t *to) {
-    const block_places_t place = {to, 0, 0};
-    return block_device_start(STORAGE_READ, block, 1, &place);
+static storage_status_t begin(uint8_t state, uint32_t block, uint32_t count, const block_places_t *places) {
+    const storage_direction_t direction = state == MOVING ? storage.direction : STORAGE_READ;
+    const storage_status_t status = block_device_start(direction, block, count, places);
+    storage.state = status == STORAGE_BUSY ? state : IDLE;
+    return status;
+}
+
+static storage_status_t read_one(uint8_t state, uint32_t block, uint8_t *to) {
+    return begin(state, block, 1, &(block_places_t){.memory = to});
 }
 
 /* The next command: of a write those that read what is written in part come first. */
 static storage_status_t next(void) {
     const int writes = storage.direction == STORAGE_WRITE;
     if (storage.state == IDLE && writes && storage.places.first) {
-        storage.state = READING_FIRST;
-        return read_one(first_block(), storage.first);
+        return read_one(READING_FIRST, first_block(), storage.first);
     }
     if (storage.state < READING_LAST && writes && storage.places.last) {
-        storage.state = READING_LAST;
-        return read_one(last_block(), storage.last);
+        return read_one(READING_LAST, last_block(), storage.last);
     }
     if (writes) {
         copy_parts();
     }
-    storage.state = MOVING;
-    return block_device_start(storage.direction, first_block(), last_block() - first_block() + 1, &storage.places);
+    return begin(MOVING, first_block(), last_block() - first_block() + 1, &storage.places);
 }
 
 storage_status_t storage_start(storage_direction_t direction, uint32_t at, uint8_t *memory, uint32_t bytes) {
@@ -85,15 +87,16 @@ storage_status_t storage_poll(void) {
         return STORAGE_OK;
     }
     const storage_status_t status = block_device_poll();
-    if (status != STORAGE_OK) {
-        return status;
+    if (status == STORAGE_BUSY) {
+        return STORAGE_BUSY;
     }
-    if (storage.state != MOVING) {
+    if (status == STORAGE_OK && storage.state != MOVING) {
         return next();
     }
-    storage.state = IDLE;
-    if (storage.direction == STORAGE_READ) {
+    if (status == STORAGE_OK && storage.direction == STORAGE_READ) {
         copy_parts();
     }
-    return STORAGE_OK;
+    storage.state = IDLE;
+    return status;
 }
+#endif

@@ -37,7 +37,10 @@ HEADERS = {
 }
 """Where those that a program may include are."""
 
-STORAGE = ("storage.h", "storage.c", "block_device.h")
+STORAGE = (
+    "storage.h", "storage.c", "storage_streamed.c", "block_device.h",
+    "sd_crc.h", "spi.h", "spi_avr.h",
+)  # fmt: skip
 """What a program with a card has besides; a device is the port's."""
 
 

@@ -1,0 +1,191 @@
+"""The driver of SD cards on SPI beside a modelled card that is strict, faulty, or not there: no
+wrong byte is accepted, and it always comes to an end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.storage.line import BLOCK, Fault, Line, Status, compiled
+from tests.tiers import quick
+
+BLOCKS = 1024
+"""The least that a card of high capacity can say it has."""
+
+CONTENT = np.random.default_rng(0).bytes(BLOCKS * BLOCK)
+FOREVER = 1 << 20
+MOST_BYTES = 200_000
+"""Of waiting, in all tries of a transfer of a few blocks, where a millisecond is 10 bytes."""
+
+SETTINGS = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(scope="module", params=quick(1, ["streamed", "in blocks"]))
+def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Line:
+    flags = ("-DSTORAGE_STREAMED",) if request.param == "streamed" else ()
+    return compiled(tmp_path_factory.mktemp("line"), *flags)
+
+
+def opened(line: Line, content: bytes = CONTENT, **options: int) -> Line:
+    line.card(content, **options)  # type: ignore[arg-type]
+    assert line.open() == Status.OK
+    return line
+
+
+places = st.tuples(st.integers(0, 9 * BLOCK), st.integers(1, 5 * BLOCK)).map(
+    lambda pair: (pair[0], pair[1])
+)
+
+
+@SETTINGS
+@given(place=places, high=st.booleans(), block=st.integers(0, 300), loops=st.integers(0, 50))
+def test_reads_what_is_there(
+    line: Line, place: tuple[int, int], high: bool, block: int, loops: int
+) -> None:
+    at, size = place
+    opened(line, high_capacity=high, idle_loops=loops, command=2 * block, block=block)
+    assert line.program.storage_blocks() == BLOCKS
+    assert line.reads(at, CONTENT[at : at + size])
+
+
+@SETTINGS
+@given(place=places, high=st.booleans(), block=st.integers(0, 300))
+def test_writes_what_it_is_told_and_nothing_beside_it(
+    line: Line, place: tuple[int, int], high: bool, block: int
+) -> None:
+    at, size = place
+    opened(line, high_capacity=high, command=2 * block, block=block)
+    content = bytes(255 - byte for byte in CONTENT[at : at + size])
+    assert line.write(at, content) == Status.OK
+    assert line.holds(CONTENT[:at] + content + CONTENT[at + size :])
+    assert line.reads(at, content)
+
+
+def test_a_card_of_version_1_and_what_lies_beyond_its_end(line: Line) -> None:
+    opened(line, CONTENT[: 64 * BLOCK], high_capacity=False, version=1)
+    assert line.program.storage_blocks() == 64
+    assert line.reads(63 * BLOCK, CONTENT[63 * BLOCK : 64 * BLOCK])
+    for at, size in ((64 * BLOCK, 1), (63 * BLOCK + 1, BLOCK)):
+        assert line.read(at, size)[0] == Status.FAILED
+        assert line.write(at, bytes(size)) == Status.FAILED
+    assert line.holds(CONTENT[: 64 * BLOCK])
+
+
+READ_FAULTS = (Fault.WRONG_BYTE, Fault.WRONG_CHECK, Fault.SHORT, Fault.ERROR_TOKEN, Fault.NO_TOKEN)
+WRITE_FAULTS = (Fault.WRONG_CHECK, Fault.WRITE_ERROR, Fault.BUSY, Fault.BAD_STATUS)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("fault", READ_FAULTS)
+def test_reads_again_what_came_wrong_and_gives_up_in_the_end(
+    line: Line, fault: Fault, after: int
+) -> None:
+    for times, expected in ((1, Status.OK), (3, Status.OK), (FOREVER, Status.FAILED)):
+        opened(line)
+        line.fault(fault, after, times)
+        before = line.passed()
+        status, found = line.read(100, 4 * BLOCK)
+        assert status == expected and line.passed() - before < MOST_BYTES
+        right = found == CONTENT[100 : 100 + 4 * BLOCK]
+        assert right or status == Status.FAILED
+
+
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("fault", WRITE_FAULTS)
+def test_writes_again_what_was_refused_and_gives_up_in_the_end(
+    line: Line, fault: Fault, after: int
+) -> None:
+    content = bytes(4 * BLOCK)
+    for times, expected in ((1, Status.OK), (3, Status.OK), (FOREVER, Status.FAILED)):
+        opened(line)
+        line.fault(fault, after, times)
+        before = line.passed()
+        assert line.write(BLOCK, content) == expected
+        assert line.passed() - before < MOST_BYTES
+        if expected == Status.OK:
+            assert line.holds(CONTENT[:BLOCK] + content + CONTENT[5 * BLOCK :])
+
+
+@SETTINGS
+@given(
+    flips=st.lists(
+        st.tuples(st.integers(0, 3000), st.sampled_from([1 << n for n in range(8)]), st.booleans()),
+        min_size=1, max_size=4,
+    ),
+    writes=st.booleans(),
+)  # fmt: skip
+def test_flipped_bits_are_never_accepted(
+    line: Line, flips: list[tuple[int, int, bool]], writes: bool
+) -> None:
+    """Wherever they hit: a command, its answer, a token, the data, a status."""
+    opened(line, block=5)
+    for number, mask, to_card in flips:
+        line.flip(number, mask, to_card)
+    content = bytes(range(256)) * 8
+    if writes:
+        if line.write(BLOCK, content) == Status.OK:
+            assert line.holds(CONTENT[:BLOCK] + content + CONTENT[BLOCK + len(content) :])
+    else:
+        status, found = line.read(BLOCK, len(content))
+        right = found == CONTENT[BLOCK : BLOCK + len(content)]
+        assert right or status == Status.FAILED
+
+
+@SETTINGS
+@given(flips=st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=3))
+def test_bits_flipped_while_it_is_found(line: Line, flips: list[tuple[int, bool]]) -> None:
+    line.card(CONTENT, idle_loops=3)
+    for number, to_card in flips:
+        line.flip(number, 0x20, to_card)
+    if line.open() == Status.OK:
+        assert line.program.storage_blocks() == BLOCKS
+        assert line.reads(700, CONTENT[700:800])
+
+
+@SETTINGS
+@given(answers=st.binary(min_size=1, max_size=2000), late=st.booleans(), writes=st.booleans())
+def test_any_answers_come_to_an_end(line: Line, answers: bytes, late: bool, writes: bool) -> None:
+    line.card(CONTENT)
+    if late:
+        assert line.open() == Status.OK
+        line.noise(answers)
+        status = line.write(512, bytes(2048)) if writes else line.read(512, 2048)[0]
+        assert status == Status.FAILED
+    else:
+        line.noise(answers)
+        assert line.open() == Status.FAILED
+        assert line.program.storage_blocks() == 0
+        assert line.read(0, 1)[0] == Status.FAILED
+    assert line.passed() < 2 * MOST_BYTES
+
+
+@pytest.mark.parametrize("level", [0x00, 0xFF])
+def test_no_card_is_one_that_does_not_answer(line: Line, level: int) -> None:
+    line.card(CONTENT)
+    line.noise(bytes([level]))
+    assert line.open() == Status.FAILED
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_card_that_is_taken_away(line: Line, writes: bool) -> None:
+    opened(line)
+    line.fault(Fault.GONE, 2)
+    content = bytes(4 * BLOCK)
+    status = line.write(0, content) if writes else line.read(0, len(content))[0]
+    assert status == Status.FAILED and line.passed() < MOST_BYTES
+    assert line.open() == Status.FAILED
+
+
+def test_cards_that_never_become_ready_are_given_up(line: Line) -> None:
+    line.card(CONTENT, idle_loops=1 << 30)
+    assert line.open() == Status.FAILED
+
+
+def test_checks_are_those_of_the_specification(line: Line) -> None:
+    """4.5: CMD0 ends with 0x95, 512 bytes of 0xFF have the check 0x7FA1."""
+    assert line.crc7(bytes([0x40, 0, 0, 0, 0])) | 1 == 0x95
+    assert line.crc16(b"\xff" * BLOCK) == 0x7FA1
