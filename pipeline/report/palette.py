@@ -23,24 +23,23 @@ QUIET = Colour("#536370", "#a3b1bb", "text that explains")
 
 MEMORY = {
     "tensor": Colour("#2a7f9e", "#3d9dc0", "activations"),
-    "sums": Colour("#127a6c", "#2fae9b", "sums under way"),
-    "weights": Colour("#4a8c3f", "#68ad5c", "weights"),
-    "scratch": Colour("#b07d12", "#d6a53a", "scratch of a kernel"),
-    "stack": Colour("#8a5a44", "#bd8466", "stack"),
-    "statics": Colour("#6b7785", "#8f9dab", "other static data"),
-    "code": Colour("#4f5b93", "#8591cf", "program code"),
+    "sums": Colour("#0f7a5a", "#2fb58f", "sums under way"),
+    "weights": Colour("#5a8f2a", "#84b84a", "weights"),
+    "scratch": Colour("#a87b0a", "#dcb23c", "scratch of a kernel"),
+    "stack": Colour("#8a5a44", "#b0836a", "stack"),
+    "statics": Colour("#7d8994", "#7f8c98", "other static data"),
+    "code": Colour("#3c4855", "#cdd6de", "program code"),
 }
 """What bytes are for."""
 
 TIME = {
-    "compute": Colour("#3f51b5", "#8190e8", "computing"),
-    "read": Colour("#c2571a", "#ee8a4c", "reading from the card"),
-    "write": Colour("#8e4fa8", "#bd86d4", "writing to the card"),
-    "idle": Colour("#8a949c", "#6f7c86", "nothing"),
+    "compute": Colour("#3f51b5", "#7c8cf0", "computing"),
+    "read": Colour("#cc5f14", "#f08a3c", "reading from the card"),
+    "write": Colour("#8e3fa8", "#c77fe0", "writing to the card"),
 }
-"""What an engine does."""
+"""What an engine does; nothing is drawn where it does nothing."""
 
-PEAK = Colour("#c0392b", "#ff7a66", "the peak; what does not fit")
+PEAK = Colour("#c2163e", "#ff6b7d", "the peak; what does not fit")
 PLACES = {"paper": PAPER, "panel": PANEL, "line": LINE, "ink": INK, "quiet": QUIET, "peak": PEAK}
 
 ALL = {**PLACES, **MEMORY, **TIME}

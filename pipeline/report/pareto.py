@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.style import FIRST, INK, LINE, PEAK, STYLE
+from pipeline.report.style import INK, LINE, PAPER, PEAK, STYLE
 
 MEMORY = {
     "sram_bytes": "SRAM, bytes (measured)",
@@ -111,38 +111,36 @@ def png(jobs: Sequence[Job], names: Sequence[str]) -> bytes | None:
 
 
 def _against(figure: Figure, points: Sequence[Point], y: str) -> None:
-    """x against y, the front as steps, jobs that do not fit as crosses on the upper edge. Points
-    are numbered, the names stand beside: they would hide each other."""
+    """x against y, the front as steps. Points are numbered, the names stand beside: they would hide
+    each other. A job that does not fit has no y, so it is named, but has no point."""
     axes = figure.add_subplot()
     best = front(points, more_is_better=y.startswith("accuracy"))
     beaten = [point for point in points if point.fits and point not in best]
     unfit = [point for point in points if not point.fits]
-    edge = axes.get_xaxis_transform()
-    axes.plot([p.x for p in best], [p.y for p in best], color=FIRST, linewidth=1.2, alpha=0.6,
+    axes.plot([p.x for p in best], [p.y for p in best], color=INK, linewidth=1.2, alpha=0.6,
               drawstyle="steps-post")  # fmt: skip
     if beaten:
-        axes.scatter([p.x for p in beaten], [p.y for p in beaten], color=LINE, edgecolor=INK,
-                     linewidth=0.6, zorder=3, label="beaten by another job")  # fmt: skip
-    axes.scatter([p.x for p in best], [p.y for p in best], color=FIRST, zorder=4,
+        axes.scatter([p.x for p in beaten], [p.y for p in beaten], color=PAPER, edgecolor=INK,
+                     linewidth=0.8, zorder=3, label="beaten by another job")  # fmt: skip
+    axes.scatter([p.x for p in best], [p.y for p in best], color=INK, zorder=4,
                  label="not beaten by any")  # fmt: skip
-    if unfit:
-        axes.scatter([p.x for p in unfit], [0.96] * len(unfit), color=PEAK, marker="x", zorder=4,
-                     transform=edge, clip_on=False, label="does not fit")  # fmt: skip
-    named = points if len(points) <= NAMED else best
-    places: dict[tuple[float, float | None], list[str]] = {}
-    for point in named:
-        at = (point.x, point.y if point.fits else None)
-        places.setdefault(at, []).append(str(point.number))
-    for (x, at_y), numbers in places.items():
-        axes.annotate(", ".join(numbers), (x, 0.96 if at_y is None else at_y), xytext=(5, 5),
-                      textcoords="offset points", xycoords=edge if at_y is None else "data",
+    named = [*beaten, *best, *unfit] if len(points) <= NAMED else best
+    places: dict[tuple[float, float], list[str]] = {}
+    for point in sorted(named, key=lambda point: point.number):
+        if point.fits:
+            places.setdefault((point.x, point.y), []).append(str(point.number))
+    for at, numbers in places.items():
+        axes.annotate(", ".join(numbers), at, xytext=(5, 5), textcoords="offset points",
                       fontsize=8)  # fmt: skip
-    left, right = min(p.x for p in points), max(p.x for p in points)
+    left, right = (end(p.x for p in points if p.fits) for end in (min, max))
     margin = 0.08 * (right - left) or 1.0
     axes.set_xlim(left - margin, right + margin)
     axes.margins(y=0.2)
     axes.set_ylabel(BOUGHT[y])
-    names = "\n".join(f"{point.number:>3}  {point.name}" for point in named)
+    names = "\n".join(
+        f"{point.number:>3}  {point.name}{'' if point.fits else ': does not fit'}"
+        for point in sorted(named, key=lambda point: point.number)
+    )
     figure.legend(loc="outside right upper", frameon=False, fontsize=8,
                   title=names, title_fontsize=8, alignment="left")  # fmt: skip
 
@@ -157,7 +155,7 @@ def _by_job(figure: Figure, points: Sequence[Point]) -> None:
         axes.scatter(
             [point.x],
             [row],
-            color=FIRST if point.fits else PEAK,
+            color=INK if point.fits else PEAK,
             marker="o" if point.fits else "x",
         )
         said = f"{point.x:,g}" if point.fits else f"{point.x:,g}, does not fit"

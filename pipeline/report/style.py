@@ -10,8 +10,9 @@ from pipeline.report import palette
 
 matplotlib.use("svg")
 
-INK, LINE, PEAK = palette.INK.light, palette.LINE.light, palette.PEAK.light
-FIRST = palette.MEMORY["tensor"].light
+INK, LINE, PAPER, PEAK = (
+    each.light for each in (palette.INK, palette.LINE, palette.PAPER, palette.PEAK)
+)
 SERIES = tuple(palette.ALL[name].light for name in palette.SERIES)
 """Of things that are compared, in order."""
 TIME = tuple(palette.TIME[name].light for name in ("compute", "read", "write"))

@@ -46,11 +46,11 @@ class Screen:
         self.console.print(f"  {stage:<10} waiting: another run is at the same stage")
 
     def warn(self, line: str) -> None:
-        self.console.print(Text(f"  {line}", style="yellow"))
+        self.console.print(Text(f"  {line}", style="bold"))
 
     def done(self, outcome: Outcome) -> None:
-        took = "[green]cached[/green]" if outcome.cached else duration(outcome.seconds)
-        took = "[green]pulled[/green]" if outcome.pulled else took
+        took = "[dim]cached[/dim]" if outcome.cached else duration(outcome.seconds)
+        took = "[dim]pulled[/dim]" if outcome.pulled else took
         self.console.print(f"  {outcome.stage:<10} {took:<10}")
 
     def result(self, result: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class Screen:
         if result["status"] == "failed" and "images_host" not in result:
             return
         if result["status"] == "infeasible":
-            self.console.print(Text(infeasible(result), style="yellow"))
+            self.console.print(Text(infeasible(result), style=palette.PEAK.light))
         self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes", "needed_bytes")
         self._bar("Flash", result, "flash_bytes", "flash_limit_bytes", "needed_bytes")
         self._table(result)
@@ -91,9 +91,9 @@ class Screen:
             return
         share = min(1.0, has / of)
         full = round(BAR * share)
-        colour = (palette.PEAK if has > of else palette.MEMORY["tensor"]).light
+        style = palette.PEAK.light if has > of else "default"  # the rest is no colour's meaning
         self.console.print(
-            f"  {title:<10} [{colour}]{'█' * full}[/{colour}][dim]{'░' * (BAR - full)}[/dim] "
+            f"  {title:<10} [{style}]{'█' * full}[/{style}][dim]{'░' * (BAR - full)}[/dim] "
             f"{number(has)} of {number(of)} B ({100 * has / of:.0f} %)"
         )
 

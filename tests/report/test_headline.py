@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from pipeline.metrics import METRICS as ALL_METRICS
 from pipeline.plan.cost import cost
-from pipeline.report import headline, palette, peak
+from pipeline.report import headline, peak
 from pipeline.report.memories import bars, planned
 from pipeline.report.results import groups
 from pipeline.report.words import WORDS, energy, number, si, time, valued
@@ -141,28 +140,3 @@ def test_numbers_read_well() -> None:
         ("energy_uj", 1790.0, "1.79 mJ"), ("macs", None, "–"), ("status", "ok", "ok"),
     ):  # fmt: skip
         assert valued(key, value) == said
-
-
-@pytest.mark.parametrize("shade", ["light", "dark"])
-def test_text_and_colours_can_be_told_from_what_is_behind(shade: str) -> None:
-    """WCAG 2.2 AA: 4.5 for text, 3 for what is drawn."""
-    for behind in (palette.PAPER, palette.PANEL):
-        ground = getattr(behind, shade)
-        for text in (palette.INK, palette.QUIET, palette.PEAK):
-            assert palette.contrast(getattr(text, shade), ground) >= 4.5, text
-        for name, drawn in (palette.MEMORY | palette.TIME).items():
-            assert palette.contrast(getattr(drawn, shade), ground) >= (2.7 if name == "idle" else 3)
-
-
-def test_the_terminals_colours_are_seen_on_black_and_on_white() -> None:
-    for colour in (palette.MEMORY["tensor"], palette.PEAK):
-        assert min(palette.contrast(colour.light, ground) for ground in ("#000000", "#ffffff")) > 3
-
-
-def test_a_colour_means_one_thing() -> None:
-    for shade in ("light", "dark"):
-        colours = [getattr(colour, shade) for colour in palette.ALL.values()]
-        assert len(set(colours)) == len(colours)
-    assert palette.contrast("#000000", "#ffffff") == pytest.approx(21)
-    css = palette.css()
-    assert all(f"--{name}:{colour.dark}" in css for name, colour in palette.ALL.items())

@@ -10,8 +10,9 @@ import matplotlib.image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from pipeline.report.pareto import Point, axes_of, front, png
+from pipeline.report.pareto import NAMED, Point, axes_of, front, png
 
 
 def job(status: str = "ok", **metrics: Any) -> dict[str, Any]:
@@ -62,8 +63,21 @@ def test_it_is_drawn(count: int, metric: str | None) -> None:
     image = matplotlib.image.imread(io.BytesIO(picture), format="png")
     assert image.shape[0] > 200 and image.shape[1] > 1000
     assert picture == png([*jobs, UNFIT, job("failed")], names), "equal jobs, equal bytes"
-    cross = png([*jobs, job("failed"), job("failed")], names)
-    assert cross != picture, "one that does not fit is there"
+    without = png([*jobs, job("failed"), job("failed")], names)
+    assert (without != picture) == (count <= NAMED), "one that does not fit is named"
+
+
+def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: drawn.append(self) or save(self, *a, **k)
+    )
+    png([job(sram_bytes=10, latency_us=7), job(sram_bytes=12, latency_us=6), UNFIT], list("abc"))
+    (axes,) = drawn[0].axes
+    assert sorted(x for dots in axes.collections for x in dots.get_offsets()[:, 0]) == [10, 12]
+    assert axes.get_xlim()[1] < 13
+    assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
 
 
 @pytest.mark.parametrize(

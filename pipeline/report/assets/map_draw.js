@@ -12,7 +12,9 @@ class MapDrawing {
     return name => style.getPropertyValue(`--${name}`).trim();
   }
 
-  get tracks() { return 22 * this.data.tracks.length + 8; }
+  get turns() { return this.data.unit !== "us" && this.data.stretches.some(([, , ...layers]) => layers.length > 1); }  // of layers
+  get tall() { return this.turns ? 60 : 16; }  // of the bars of an engine
+  get tracks() { return (this.tall + 6) * this.data.tracks.length + 8; }
   get bottom() { return this.canvas.clientHeight - this.axis - this.tracks; }
   x(time) { return this.left + (time - this.from) / (this.to - this.from) * (this.canvas.clientWidth - this.left - this.right); }
   y(nibble) { return this.bottom - (nibble - this.low) / (this.high - this.low) * (this.bottom - this.top); }
@@ -27,6 +29,12 @@ class MapDrawing {
     pen.scale(ratio, ratio);
     pen.font = "12px system-ui, sans-serif";
     this.colour = this.colours();
+    const known = new Map();
+    this.mix = (name, share) => {  // a colour on the panel: opaque, so that what lies in one place does not add up
+      const key = `${name} ${share}`;
+      if (!known.has(key)) known.set(key, MapDrawing.mixed(this.colour(name), this.colour("panel"), share));
+      return known.get(key);
+    };
     pen.fillStyle = this.colour("panel");
     pen.fillRect(this.left, this.top, width - this.left - this.right, this.bottom - this.top);
     pen.save();
@@ -53,23 +61,19 @@ class MapDrawing {
   drawHeld() {
     for (const row of this.memory.held) {
       const kind = this.data.buffers[row[0]].kind;
-      this.pen.globalAlpha = this.data.constant(row) || kind === "scratch" ? 0.85 : 0.22;
-      this.pen.fillStyle = this.colour(kind);
+      this.pen.fillStyle = this.mix(kind, this.data.constant(row) || kind === "scratch" ? 0.85 : 0.25);
       for (let n = 3; n < row.length; n += 2) this.pen.fillRect(...this.box(row[1], row[2], row[n], row[n + 1]));
     }
-    this.pen.globalAlpha = 1;
   }
 
   drawPieces() {
     const {buffer, low, nibbles, born, lasts} = this.memory.pieces;
-    const names = this.data.buffers.map(each => this.colour(each.kind)), shades = names.map((_, n) => this.shade(n));
+    const fills = this.data.buffers.map((each, n) => this.mix(each.kind, this.shade(n)));
     for (let n = 0; n < buffer.length; n++) {
       if (born[n] + lasts[n] < this.from || born[n] > this.to) continue;
-      this.pen.globalAlpha = shades[buffer[n]];
-      this.pen.fillStyle = names[buffer[n]];
+      this.pen.fillStyle = fills[buffer[n]];
       this.pen.fillRect(...this.box(born[n], born[n] + lasts[n], low[n], low[n] + nibbles[n]));
     }
-    this.pen.globalAlpha = 1;
   }
 
   drawBesides() {
@@ -90,8 +94,9 @@ class MapDrawing {
     } else {
       const free = memory.nibbles - memory.needs;
       const [, y, , tall] = this.box(this.from, this.to, memory.top + memory.after, memory.nibbles - 2 * memory.stack);
-      const shown = Math.max(y, this.top);
-      if (Math.min(y + tall, this.bottom) - shown > 16) this.say(`free: ${data.bytes(free)}`, this.left + 8, (shown + Math.min(y + tall, this.bottom)) / 2, "quiet");
+      const shown = Math.max(y, this.top), text = `free: ${data.bytes(free)}`;
+      const right = this.canvas.clientWidth - this.right - pen.measureText(text).width - 14;
+      if (Math.min(y + tall, this.bottom) - shown > 16 && !this.meetsPeak(right)) this.say(text, right, (shown + Math.min(y + tall, this.bottom)) / 2, "quiet");
     }
   }
 
@@ -122,31 +127,59 @@ class MapDrawing {
         pen.fillRect(x, this.top - 20, wide, this.bottom - this.top + 20);
         pen.globalAlpha = 1;
       }
-      const name = more.length ? `${first} … ${more[more.length - 1]}` : first;
+      const names = more.length ? [`${first} … ${more[more.length - 1]}`, `${more.length + 1} layers`, `${more.length + 1}`] : [first, first.split(".").pop()];
+      const shown = names.find(name => pen.measureText(name).width < wide - 4);
       pen.fillStyle = this.colour("ink");
-      let shown = name;
-      while (shown && pen.measureText(shown + "…").width > wide - 6) shown = shown.slice(0, -1);
-      if (shown.length > 2 || shown === name) pen.fillText(shown === name ? name : `${shown}…`, x + wide / 2, this.top - 11);
+      if (shown) pen.fillText(shown, x + wide / 2, this.top - 11);
     }
   }
 
   drawTracks() {
-    const pen = this.pen, kinds = ["compute", "read", "write"];
-    this.data.tracks.forEach((track, row) => {
-      const y = this.bottom + 6 + 22 * row;
-      let covered = -1;
+    const pen = this.pen, kinds = ["compute", "read", "write"], {data, ratio, tall} = this;
+    const count = Math.ceil((this.canvas.clientWidth - this.right - this.left) * ratio), each = (this.to - this.from) / count;
+    data.tracks.forEach((track, row) => {
+      const bottom = this.bottom + 6 + (tall + 6) * row + tall;
+      const busy = kinds.map(() => new Float64Array(count)), shade = new Uint8Array(count);  // of each pixel's time
       for (let n = MapData.place(track, this.from); n < track.start.length && track.start[n] < this.to; n++) {
-        const x = this.x(track.start[n]), end = this.x(track.start[n] + track.took[n]);
-        if (end < covered) continue;  // nothing of it would be seen
-        const high = track.took[n] ? 16 * track.busy[n] / track.took[n] : 16;  // of several steps: the busy share
-        pen.globalAlpha = track.layer[n] % 2 ? 0.65 : 1;
-        pen.fillStyle = this.colour(kinds[track.kind[n]]);
-        pen.fillRect(x, y + 16 - high, Math.max(end - x, 0.5), high);
-        covered = x + 0.5;
+        const stop = track.start[n] + track.took[n], share = track.took[n] ? track.busy[n] / track.took[n] : 0;
+        if (this.turns) {
+          this.turn(track, n, bottom);
+          continue;
+        }
+        for (let at = Math.max(0, Math.floor((track.start[n] - this.from) / each)); at < count; at++) {
+          const begin = this.from + at * each, within = Math.min(stop, begin + each) - Math.max(track.start[n], begin);
+          if (within <= 0 && begin >= stop) break;
+          busy[track.kind[n]][at] += Math.max(0, within) * share;
+          shade[at] = track.layer[n] % 2;
+        }
       }
-      pen.globalAlpha = 1;
+      for (let at = 0; at < count; at++) {
+        let y = bottom;
+        kinds.forEach((kind, k) => {
+          const high = Math.min(tall, tall * busy[k][at] / each);
+          if (!high) return;
+          pen.fillStyle = MapDrawing.mixed(this.colour(kind), this.colour("paper"), shade[at] ? 0.65 : 1);
+          pen.fillRect(this.left + at / ratio, y - high, 1 / ratio, high);
+          y -= high;
+        });
+      }
     });
   }
+
+  turn(track, n, bottom) {  // layers that run in turns: a line for each, the first on top
+    const line = this.tall / this.data.layers.length, x = this.x(track.start[n]), layer = track.layer[n];
+    if (layer < 0) return;
+    this.pen.fillStyle = this.colour("compute");
+    this.pen.fillRect(x, bottom - this.tall + layer * line, Math.max(this.x(track.start[n] + track.took[n]) - x, 0.7), Math.max(line - 1, 1));
+  }
+
+  get peakLabel() {  // [text, from x, to x]
+    const {peak} = this.data, text = `peak ${peak.bytes.toLocaleString("en")} B`, room = this.pen.measureText(text).width + 10;
+    const left = Math.max(this.left + 2, Math.min(this.x(peak.begin) + 2, this.canvas.clientWidth - this.right - room));
+    return [text, left, left + room];
+  }
+
+  meetsPeak(right) { return this.memory === this.data.memories[0] && this.peakLabel[2] > right; }
 
   drawPeak() {
     const {peak} = this.data, {memory} = this;
@@ -156,8 +189,7 @@ class MapDrawing {
     this.pen.setLineDash([5, 3]);
     this.pen.strokeRect(x, y, wide, this.bottom - y);
     this.pen.setLineDash([]);
-    const text = `peak ${peak.bytes.toLocaleString("en")} B`, room = this.pen.measureText(text).width;
-    const left = Math.max(this.left + 2, Math.min(x + 2, this.canvas.clientWidth - this.right - room - 10));
+    const [text, left] = this.peakLabel;
     this.say(text, left, Math.max(y - 20, this.top) + 9, "peak");
   }
 
@@ -193,7 +225,7 @@ class MapDrawing {
     }
     pen.fillText("byte", this.left - 8, this.top - 11);
     data.tracks.forEach((track, row) => {
-      pen.fillText({cpu: "core", io: "card", back: "card back"}[track.name] ?? track.name, this.left - 8, this.bottom + 14 + 22 * row);
+      pen.fillText({cpu: "core", io: "card", back: "card back"}[track.name] ?? track.name, this.left - 8, this.bottom + 6 + (this.tall + 6) * row + this.tall / 2);
     });
     pen.textBaseline = "bottom"; pen.textAlign = "center";
     if (data.unit !== "us") {
@@ -207,6 +239,11 @@ class MapDrawing {
       pen.fillRect(x, height - this.axis, 1, 5);
       if (x < width - 24) pen.fillText(`${+(at / size).toPrecision(6)} ${name}`, x, height - 2);
     }
+  }
+
+  static mixed(colour, ground, share) {  // two of #rrggbb
+    const part = (text, n) => parseInt(text.slice(2 * n + 1, 2 * n + 3), 16);
+    return `rgb(${[0, 1, 2].map(n => Math.round(share * part(colour, n) + (1 - share) * part(ground, n))).join(" ")})`;
   }
 
   static step(rough) {  // 1, 2 or 5 times a power of ten

@@ -28,8 +28,9 @@ MOST_EXACT = 20_000
 is empty for long."""
 
 SHORT = 1_024
-"""What is less than one of so many parts of the whole is too short to be seen: for a ring to be
-empty, for a step to be looked into."""
+"""A ring that is empty for less than one of so many parts of the whole is not seen to be."""
+LOOKED_INTO = 256
+"""A step that takes less than one of so many parts of the whole is one piece, even in place."""
 
 
 class _Walk:
@@ -86,7 +87,7 @@ class _Walk:
         sources = step.ins if isinstance(step, Compute | Finish) else ()
         sources += (step.src,) if isinstance(step, Move) else ()
         sources += (step.acc,) if isinstance(step, Finish) else ()
-        seen = stop - begin > self.clock.end / SHORT
+        seen = stop - begin > self.clock.end / LOOKED_INTO
         in_place = seen and isinstance(step, Compute) and self.held(target) and any(
             self.plan.buffer[piece.buffer].meets(target) for piece in sources
         )  # fmt: skip

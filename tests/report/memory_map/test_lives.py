@@ -106,7 +106,7 @@ def test_in_place_an_element_lives_until_its_last_reader_is_computed() -> None:
 def test_a_step_too_short_to_be_seen_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, graph = small("herringbone")
     clock = by_work(plan, graph)
-    monkeypatch.setattr(lives_module, "SHORT", 1)
+    monkeypatch.setattr(lives_module, "LOOKED_INTO", 1)
     found = lives(plan, graph, clock)
     check(plan, clock, found)
     assert {(born, dies) for n, _, _, born, dies in boxes(found["sram"])} == {
