@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.hardware import Hardware
 from pipeline.metrics import NO_LIMIT
-from pipeline.report.words import energy, number, si, time, valued
+from pipeline.report.words import energy, large, memory, number, time, valued
 
 
 @dataclass(frozen=True)
@@ -53,18 +52,23 @@ def verdict(schedule: Mapping[str, Any], metrics: Mapping[str, Any]) -> Verdict:
 
 
 def figures(
-    schedule: Mapping[str, Any], metrics: Mapping[str, Any], hardware: Hardware
+    schedule: Mapping[str, Any], metrics: Mapping[str, Any], weights: Mapping[str, float]
 ) -> tuple[Figure, ...]:
-    """Those that are known so far."""
-    return tuple(_figures({**schedule, **metrics}, bool(metrics), hardware))
+    """Those that are known so far.
+
+    Args:
+        weights: bytes in each memory (``memories.constants``).
+    """
+    return tuple(_figures({**schedule, **metrics}, bool(metrics), weights))
 
 
-def _figures(found: Mapping[str, Any], ran: bool, hardware: Hardware) -> Iterator[Figure]:
+def _figures(found: Mapping[str, Any], ran: bool, weights: Mapping[str, float]) -> Iterator[Figure]:
     yield Figure(
         "pmu_bytes", "Peak memory", valued("pmu_bytes", found.get("pmu_bytes", 0)),
         f"arena {number(found.get('arena_bytes', 0))} B",
-        "Activations alive at once, the input with them, as planned and proved; the arena is "
-        "what is linked, with scratch and alignment.",
+        "Activations alive at once, the input with them"
+        + (", and weights while they are in SRAM" if "makespan_us" in found else "")
+        + ", as planned and proved; the arena is what is linked, with scratch and alignment.",
     )  # fmt: skip
     if ran:
         yield from _accuracy(found)
@@ -78,14 +82,25 @@ def _figures(found: Mapping[str, Any], ran: bool, hardware: Hardware) -> Iterato
     if not ran:
         yield Figure(
             "weight_bytes", "Weights and biases", valued("weight_bytes", found["weight_bytes"]),
-            f"in {hardware.weight_memory}", "Constants of the network, after lossless passes.",
+            _where(weights), "Constants of the network, after lossless passes.",
         )  # fmt: skip
         again = found["macs_executed"] - found["macs"]
         yield Figure(
-            "macs_executed", "Work", f"{si(found['macs_executed'], '')}MAC",
-            f"{number(again)} of them again" if again > 0 else "each once",
-            "Multiply–accumulates of an inference, padding and recomputation included.",
+            "macs_executed", "Work", large(found["macs_executed"]),
+            "multiply–accumulates, "
+            + (f"{large(again)} of them again" if again > 0 else "each once"),
+            "Of an inference, padding and recomputation included.",
         )  # fmt: skip
+
+
+def _where(weights: Mapping[str, float]) -> str:
+    """In which memory; how much in each, where there are several."""
+    said = [
+        (f"{number(size)} B " if len(weights) > 1 else "")
+        + f"{'on' if name == 'card' else 'in'} {memory(name)}"
+        for name, size in weights.items()
+    ]
+    return ", ".join(said)
 
 
 def _accuracy(found: Mapping[str, Any]) -> Iterator[Figure]:

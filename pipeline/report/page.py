@@ -80,10 +80,16 @@ def write(
             schedule=schedule,
             metrics=ran,
             verdict=headline.verdict(schedule, ran),
-            figures=headline.figures(schedule, ran, hardware),
+            figures=headline.figures(schedule, ran, memories.constants(plan)),
             bars=memories.bars(ran, hardware) or memories.planned(plan, hardware),
             drawn=drawn,
             map_data=embedded(drawn),
+            present={
+                drawn["buffers"][row[0]]["kind"]
+                for memory in drawn["memories"]
+                for row in memory["held"]
+            },
+            turns=clock.unit != "us" and any(len(each.layers) > 1 for each in clock.stretches),
             peak_bytes=cost.pmu_bytes,
             peak=peak.explain(plan, cost),
             lower=peak.lower(plan, graph, cost),

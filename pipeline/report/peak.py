@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import Cost
 from pipeline.plan.vocabulary import Plan
 from pipeline.report.words import number
+
+MOST_NAMED = 4
+"""Tensors; of more, the largest."""
 
 
 def explain(plan: Plan, cost: Cost) -> str:
     """Why the peak is where it is."""
     peak = cost.peak
     apart = peak.apart_bytes
-    parts = " + ".join(
-        f"{plan.buffer[name].tensor or name} {number(size)} B" for name, size in peak.buffers
-    )
+    largest = sorted(peak.buffers, key=lambda held: -held[1])
+    parts = [f"{plan.buffer[name].tensor or name} {number(size)} B" for name, size in largest]
+    if len(parts) > MOST_NAMED + 1:
+        parts = [*parts[:MOST_NAMED], f"{len(parts) - MOST_NAMED} more"]
+    said = f"The peak of {number(peak.live_bytes)} B is at {peak.label}: {listed(parts)}"
     if apart == peak.live_bytes:
-        return (
-            f"The peak of {number(peak.live_bytes)} B is at {peak.label}: {parts}, "
-            "all live at once."
-        )
+        return f"{said}, all alive at once."
     return (
-        f"The peak of {number(peak.live_bytes)} B is at {peak.label}: {parts} would take "
-        f"{number(apart)} B apart; {number(apart - peak.live_bytes)} B are shared, because "
-        "elements are written over others whose last use is past."
+        f"{said} would take {number(apart)} B apart; {number(apart - peak.live_bytes)} B are "
+        "shared, because elements are written over others whose last use is past."
     )
 
 
@@ -35,11 +38,14 @@ def lower(plan: Plan, graph: Graph, cost: Cost) -> str:
     tensor = plan.buffer[name].tensor or name
     users = [op.name for op in graph.operators if tensor in op.inputs]
     until = f"is needed until {users[-1]} has read it" if users else "is the network's output"
-    alike = {m.label for m in cost.timeline if m.live_bytes == peak.live_bytes}
+    alike = list(dict.fromkeys(m.label for m in cost.timeline if m.live_bytes == peak.live_bytes))
     said = f"To lower it, less of {tensor} ({number(size)} B, the largest then) may exist at once: "
     said += f"it {until}."
-    if len(alike) > 1:
-        said += f" {len(alike)} layers reach this peak, and all of them would have to change."
+    if len(alike) == 2:
+        said += f" {listed(alike)} both reach this peak, and both would have to change."
+    elif len(alike) > 2:
+        said += f" {len(alike)} layers reach this peak, from {alike[0]} to {alike[-1]}, and all "
+        said += "of them would have to change."
     others = [m for m in cost.timeline if m.label not in alike]
     if others:
         after = max(others, key=lambda moment: moment.live_bytes)
@@ -49,3 +55,9 @@ def lower(plan: Plan, graph: Graph, cost: Cost) -> str:
             f"with {number(after.live_bytes)} B."
         )
     return said
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    *before, last = parts
+    return f"{', '.join(before)} and {last}" if before else last

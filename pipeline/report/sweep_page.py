@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
 from pipeline.metrics import METRICS
+from pipeline.report.memory_map.thumbnail import LETTERS
 from pipeline.report.template import embedded, environment
 from pipeline.report.words import called, counts
 
@@ -30,7 +32,7 @@ def html(
         jobs: their results; rows: the same, flat; names: what tells them apart.
     """
     metrics = known(rows)
-    content = {
+    content: dict[str, Any] = {
         "metrics": [
             {"key": key, "name": called(key), "counts": counts(key), "more": key.startswith(MORE)}
             for key in metrics
@@ -47,8 +49,37 @@ def html(
             for job, row, name in zip(jobs, rows, names, strict=True)
         ],
     }
-    page = environment().get_template("sweep.html.j2")
-    return page.render(title=f"{len(jobs)} jobs", content=content, data=embedded(content))
+    letters = {letter for job in content["jobs"] if job["map"] for row in job["map"]["rows"]
+               for letter in row.lower()}  # fmt: skip
+    return (
+        environment()
+        .get_template("sweep.html.j2")
+        .render(
+            title=title(jobs),
+            counted=counted([job["status"] for job in jobs]),
+            present=[kind for kind, shades in LETTERS.items() if letters & set(shades)],
+            data=embedded(content),
+        )
+    )
+
+
+def title(jobs: Sequence[Job]) -> str:
+    """How many, and of what, where that is the same for all of them."""
+    alike = []
+    for key, before in (("model", "of"), ("hardware", "on")):
+        values = {str(job.get(key, "")) for job in jobs}
+        alike += [f"{before} {value}" for value in values if value and len(values) == 1]
+    return " ".join([f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}", *alike])
+
+
+def counted(states: Sequence[str]) -> str:
+    """``7 fit, 1 does not``."""
+    found = Counter(states)
+    words = {"ok": ("fits", "fit"), "infeasible": ("does not fit", "do not fit")}
+    order = sorted(found, key=lambda state: [*words, state].index(state))
+    return ", ".join(
+        f"{found[state]} {words.get(state, (state, state))[found[state] > 1]}" for state in order
+    )
 
 
 def known(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from pipeline.report import palette, words
 
@@ -30,10 +32,18 @@ def environment() -> jinja2.Environment:
         "called": words.called,
         "counts": words.counts,
         "valued": words.valued,
+        "memory": words.memory,
+        "broken": broken,
         "part": lambda value, whole: f"{100 * value / whole:.3f}%" if whole else "0%",
     }
-    found.globals |= {"colours": palette.css(), "kinds": palette.MEMORY, "engines": palette.TIME}
+    found.globals |= {"colours": palette.css(), "kinds": palette.MEMORY, "engines": palette.TIME,
+                      "passes": words.PASSES}  # fmt: skip
     return found
+
+
+def broken(name: str) -> Markup:
+    """A name that may go on in the next line after each of its parts."""
+    return Markup(re.sub(r"(?<=[._=/])(?=.)", "<wbr>", str(escape(name))))
 
 
 def embedded(content: Mapping[str, Any]) -> str:

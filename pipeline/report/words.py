@@ -52,6 +52,31 @@ WORDS = {
 """Metric -> (what it is called, what it counts)."""
 
 
+MEMORIES = {
+    "sram": "SRAM",
+    "sdram": "external SDRAM",
+    "flash": "flash",
+    "quadspi": "external flash",
+    "card": "the card",
+    "dtcm": "DTCM",
+    "itcm": "ITCM",
+    "ccm": "CCM",
+}
+"""Memory -> what it is called; of others their names."""
+
+PASSES = {
+    "constants": "what is constant computed beforehand",
+    "dead_channels": "channels left out that decide nothing",
+    "fold_pad": "padding made part of its layer",
+    "fold_reshape": "reshapes left out",
+}
+"""Lossless pass -> what it did."""
+
+
+def memory(name: str) -> str:
+    return MEMORIES.get(name, name)
+
+
 def called(key: str) -> str:
     return WORDS[key][0] if key in WORDS else key
 
@@ -97,8 +122,16 @@ def time(us: float) -> str:
 def energy(uj: float) -> str:
     for factor, unit in ((1e6, "J"), (1e3, "mJ")):
         if uj >= factor:
-            return f"{number(float(f'{uj / factor:.4g}'))} {unit}"
+            return f"{number(float(f'{uj / factor:.3g}'))} {unit}"
     return f"{uj:.3g} µJ"
+
+
+def large(value: float) -> str:
+    """``301 million``: three digits, in words."""
+    for factor, word in ((1e9, "billion"), (1e6, "million")):
+        if value >= factor:
+            return f"{float(f'{value / factor:.3g}'):g} {word}"
+    return number(value)
 
 
 def si(value: float, unit: str = "B") -> str:

@@ -7,17 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.home import ROOT
 from pipeline.metrics import METRICS as ALL_METRICS
 from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
 from pipeline.report import headline, peak
-from pipeline.report.memories import bars, planned
+from pipeline.report.memories import bars, constants, planned
 from pipeline.report.results import groups
-from pipeline.report.words import WORDS, energy, number, si, time, valued
+from pipeline.report.words import (
+    PASSES,
+    WORDS,
+    energy,
+    large,
+    memory,
+    number,
+    si,
+    time,
+    valued,
+)
 from tests.plan.fixtures import herringbone, residual
 from tests.plan.test_cost import BOARD
 from tests.report.pages import METRICS, made
 
 SRAM_WEIGHTS = replace(BOARD, weights_in="sram")
+WEIGHTS = {"card": 1000.0, "flash": 24.0}
 UNFIT = {
     "status": "infeasible", "resource": "SRAM", "needed_bytes": 2337, "available_bytes": 2048,
     "advice": "try fewer channels",
@@ -40,13 +53,14 @@ def test_the_verdict_says_by_how_much() -> None:
 
 def titles(metrics: dict[str, Any], **schedule: Any) -> dict[str, headline.Figure]:
     known = {"weight_bytes": 10.0, "macs": 5, "macs_executed": 7} | schedule
-    return {each.title: each for each in headline.figures(known, metrics, BOARD)}
+    return {each.title: each for each in headline.figures(known, metrics, WEIGHTS)}
 
 
 def test_the_large_figures_of_a_plan_and_of_a_run() -> None:
     plan = titles({})
     assert list(plan) == ["Peak memory", "Weights and biases", "Work"]
-    assert plan["Work"].beside == "2 of them again"
+    assert plan["Work"].beside == "multiply–accumulates, 2 of them again"
+    assert plan["Weights and biases"].beside == "1,000 B on the card, 24 B in flash"
     ran = titles(METRICS)
     assert list(ran) == ["Peak memory", "Accuracy", "Latency", "Energy"]
     assert ran["Accuracy"].beside == "float 99.00 % → integer 98.76 % → device 98.00 %"
@@ -66,6 +80,7 @@ def test_a_modelled_time_says_so() -> None:
     assert "within 5 %" in titles(METRICS | band | {"latency_error_pct": 5.0})["Latency"].how
     swap = {"makespan_us": 4e6, "frames": 2, "overhead_pct": 3.5}
     assert titles({}, **swap)["Time"].value == "2 s"
+    assert "weights while they are in SRAM" in titles({}, **swap)["Peak memory"].how
     only = titles({"status": "ok", "instructions": 1234})
     assert only["Instructions"].value == "1,234"
 
@@ -89,7 +104,9 @@ def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
     }  # fmt: skip
     chip, sdram = bars(metrics, BOARD)
     assert (chip.title, chip.used_bytes) == ("SRAM", 224)
-    assert (sdram.title, sdram.used_bytes, sdram.limit_bytes) == ("sdram", 16_512, 8_388_608)
+    assert (sdram.title, sdram.used_bytes, sdram.limit_bytes) == (
+        "External SDRAM", 16_512, 8_388_608,
+    )  # fmt: skip
 
 
 def test_a_computer_has_no_bars_and_no_limit() -> None:
@@ -102,7 +119,7 @@ def test_a_computer_has_no_bars_and_no_limit() -> None:
 def test_a_plan_has_bars_with_the_stacks_reserve() -> None:
     plan, _, hardware = made("slots")
     (sram,) = planned(plan, hardware)
-    assert dict(sram.parts) == {"weights": 1512.5, "tensor": 431.5, "stack": 64}
+    assert dict(sram.parts) == {"weights": 1513, "tensor": 431, "stack": 64}
     assert (sram.used_bytes, sram.free_bytes) == (2008, 40)
 
 
@@ -110,16 +127,42 @@ def test_the_peak_is_explained_and_how_to_lower_it() -> None:
     plan, graph = herringbone(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     shared = 36 + 24 - result.pmu_bytes
-    assert f"x 36 B + y 24 B would take 60 B apart; {shared:g} B are shared" in peak.explain(
+    assert f"x 36 B and y 24 B would take 60 B apart; {shared:g} B are shared" in peak.explain(
         plan, result
     )
     assert "less of x (36 B, the largest then)" in peak.lower(plan, graph, result)
+    assert "both reach this peak" not in peak.lower(plan, graph, result)
     plan, graph = residual(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     best = sorted({moment.live_bytes for moment in result.timeline})[-2]
     said = peak.lower(plan, graph, result)
     assert f"with {number(best)} B" in said
     assert f"At most {number(result.pmu_bytes - best)} B are to be gained" in said
+
+
+def test_of_many_tensors_the_largest_are_named() -> None:
+    plan, graph, hardware = made("slots")
+    result = cost(roomy(plan), graph, hardware)
+    assert "conv1 and conv2 both reach this peak, and both would" in peak.lower(plan, graph, result)
+    buffer = plan.resident[0]
+    many = replace(result.peak, buffers=tuple((buffer, 10.0 - n) for n in range(9)), live_bytes=54)
+    found = peak.explain(plan, replace(result, timeline=(many,)))
+    assert found.count(" B, ") == 3 and "7 B and 5 more, all alive at once." in found
+    assert peak.listed(["a"]) == "a" and peak.listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_constants_of_half_bytes_are_whole_bytes_in_every_memory() -> None:
+    plan, _, _ = made("slots")
+    assert constants(plan) == {"sram": 1513}
+    half = {**METRICS, "weight_bytes": 1512.5}
+    for bar in bars(half, SRAM_WEIGHTS):
+        assert all(float(size).is_integer() for _, size in bar.parts)
+
+
+def test_memories_and_passes_have_words() -> None:
+    folder = ROOT / "pipeline" / "passes"
+    assert set(PASSES) == {path.stem for path in folder.glob("[a-z]*.py")}
+    assert memory("quadspi") == "external flash" and memory("sram2") == "sram2"
 
 
 def test_every_metric_has_words() -> None:
@@ -134,6 +177,9 @@ def test_numbers_read_well() -> None:
     assert time(29_800.0) == "29.8 ms" and time(9.2e7) == "92 s" and time(3.0) == "3 µs"
     assert energy(1790.0) == "1.79 mJ" and energy(3.4e7) == "34 J" and energy(5.0) == "5 µJ"
     assert si(15_100_000) == "15.1 MB" and si(0) == "0 B" and si(2e-5, "J") == "20 µJ"
+    assert (large(300_774_272), large(1.5e10), large(94_928)) == (
+        "301 million", "15 billion", "94,928",
+    )  # fmt: skip
     for key, value, said in (
         ("accuracy_int", 0.9876, "98.76 %"), ("latency_us", 29_800.0, "29.8 ms"),
         ("pmu_bytes", 434.5, "434.5 B"), ("overhead_pct", 3.5, "3.5 %"), ("macs", 5, "5"),

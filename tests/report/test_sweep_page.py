@@ -93,6 +93,15 @@ def test_metrics_that_tell_jobs_apart_come_first() -> None:
     assert set(sweep_page.known(every)) == set(METRICS)
 
 
+def test_the_title_says_of_what_and_how_many_fit() -> None:
+    jobs = [{"model": "m", "hardware": each} for each in ("uno", "mega")]
+    assert sweep_page.title(jobs) == "2 jobs of m" and sweep_page.title([{}]) == "1 job"
+    assert sweep_page.title(jobs[:1]) == "1 job of m on uno"
+    states = ["infeasible", *["ok"] * 7, "failed", "infeasible"]
+    assert sweep_page.counted(states) == "7 fit, 2 do not fit, 1 failed"
+    assert sweep_page.counted(["infeasible", "ok"]) == "1 fits, 1 does not fit"
+
+
 def test_a_small_map_shows_what_the_plan_holds(tmp_path: Path) -> None:
     found = small(tmp_path, "slots")
     assert len(found["rows"]) == ROWS and {len(row) for row in found["rows"]} == {COLUMNS}
@@ -100,8 +109,8 @@ def test_a_small_map_shows_what_the_plan_holds(tmp_path: Path) -> None:
         430.5, 1512.5, 64, 2048,
     )  # fmt: skip
     letters = "".join(found["rows"])
-    assert {"t", "T", "a", "."} <= set(letters) <= {"t", "T", "a", "A", "."}
-    assert "t" in found["rows"][-1] and "t" in found["rows"][0]
+    assert {"t", "u", "v", "T", "a", "."} <= set(letters) <= set("tuvTUVaA.")
+    assert set("tuv") & set(found["rows"][-1]) and set("tuv") & set(found["rows"][0])
     assert mnist().graph().weight_bytes == found["weights"]
 
 
@@ -149,7 +158,7 @@ def test_the_front_is_the_one_of_the_picture(
         ):
             page.locator("#across").select_option(x)
             page.locator("#up").select_option(y)
-            best = page.locator("circle[fill='var(--tensor)']").evaluate_all(
+            best = page.locator("#front circle.best").evaluate_all(
                 "dots => dots.map(dot => Number(dot.dataset.job))"
             )
             points = [Point(n, "", job[x], job[y]) for n, job in enumerate(jobs[:4])]

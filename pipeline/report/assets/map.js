@@ -48,7 +48,7 @@
       const row = list.insertRow(), each = data.buffers[buffer];
       const chip = document.createElement("span");
       chip.className = `chip ${each.kind}`;
-      row.insertCell().append(chip, each.tensor || each.name);
+      row.insertCell().append(chip, ...broken(each.tensor || each.name));
       for (const text of [data.bytes(size), (low / 2).toLocaleString("en"), each.why]) row.insertCell().textContent = text;
       row.lastElementChild.className = "text";
       if (buffer === drawing.chosen) row.className = "chosen";

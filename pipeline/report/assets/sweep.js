@@ -17,7 +17,7 @@ function chooseJob(number) {
 function named(job) {  // a link where the job has a page
   const found = document.createElement(job.page ? "a" : "span");
   if (job.page) found.href = job.page;
-  found.textContent = job.name;
+  found.append(...broken(job.name));
   return found;
 }
 (() => {

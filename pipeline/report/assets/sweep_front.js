@@ -14,7 +14,7 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
   return found;
 }
 (() => {
-  const across = document.getElementById("across"), up = document.getElementById("up"), place = document.getElementById("front");
+  const across = document.getElementById("across"), up = document.getElementById("up"), place = document.getElementById("front"), height = 416;
   for (const pick of [across, up]) {
     for (const each of sweep.metrics) pick.add(new Option(`${each.name} (${each.more ? "more" : "less"} is better)`, each.key));
     pick.addEventListener("change", draw);
@@ -27,7 +27,22 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
     const found = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
     if (text !== undefined) found.textContent = text;
-  return found;
+    return found;
+  }
+
+  function label(svg, dots, right, below) {  // a name beside each dot, where it covers no other name and no dot
+    const taken = dots.map(dot => ({left: dot.x - 8, right: dot.x + 8, top: dot.y - 8, bottom: dot.y + 8}));
+    for (const dot of dots) {
+      const text = make("text", {class: "label"}, dot.name);
+      svg.append(text);
+      const wide = text.getComputedTextLength();
+      const places = [[11, -8], [11, 16], [-11 - wide, -8], [-11 - wide, 16], [-wide / 2, -14], [-wide / 2, 24]].map(([across, up]) => ({x: dot.x + across, y: dot.y + up}));
+      const free = places.find(({x, y}) => x >= 0 && x + wide <= right + 20 && y < height - below && !taken.some(box => x < box.right && x + wide > box.left && y - 11 < box.bottom && y + 3 > box.top));
+      if (!free) { text.remove(); continue; }
+      text.setAttribute("x", free.x);
+      text.setAttribute("y", free.y);
+      taken.push({left: free.x, right: free.x + wide, top: free.y - 11, bottom: free.y + 3});
+    }
   }
 
   function draw() {
@@ -36,7 +51,7 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
       .filter(point => point.job.status === "ok" && point.x !== undefined && point.y !== undefined);
     place.replaceChildren();
     if (!points.length) { place.textContent = "No job that fits has both."; return; }
-    const width = place.clientWidth, height = 416, left = 78, bottom = 44, top = 36, right = 24;
+    const width = place.clientWidth, left = 78, bottom = 44, top = 36, right = 24;
     const svg = make("svg", {viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${keys[1]} over ${keys[0]}`});
     const span = name => {
       const values = points.map(point => point[name]), low = Math.min(...values), high = Math.max(...values);
@@ -55,17 +70,16 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
     const best = frontOf(points, moreX, moreY).sort((one, other) => one.x - other.x || one.y - other.y);
     if (best.length > 1) {  // as steps: what one has for sure between two jobs
       const way = best.slice(1).map((point, n) => moreX ? `V${y(point.y)}H${x(point.x)}` : `H${x(point.x)}V${y(point.y)}`);
-      svg.append(make("path", {d: `M${x(best[0].x)} ${y(best[0].y)}${way.join("")}`, fill: "none", stroke: "var(--tensor)", "stroke-width": 1.5}));
+      svg.append(make("path", {d: `M${x(best[0].x)} ${y(best[0].y)}${way.join("")}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5}));
     }
     for (const point of points) {
-      const dot = make("circle", {cx: x(point.x), cy: y(point.y), r: 7, fill: best.includes(point) ? "var(--tensor)" : "var(--idle)", tabindex: 0, role: "button", "data-job": point.number, "aria-label": point.job.name});
+      const dot = make("circle", {cx: x(point.x), cy: y(point.y), r: 7, class: best.includes(point) ? "best" : "", tabindex: 0, role: "button", "data-job": point.number, "aria-label": point.job.name});
       dot.append(make("title", {}, `${point.job.name}: ${written(keys[0], point.x)}, ${written(keys[1], point.y)}`));
       for (const event of ["click", "focus"]) dot.addEventListener(event, () => chooseJob(point.number));
       svg.append(dot);
-      const end = x(point.x) > width * 0.65;
-      if (points.length <= 12 && width > 600) svg.append(make("text", {x: x(point.x) + (end ? -11 : 11), y: y(point.y) - 9, class: "label", "text-anchor": end ? "end" : "start"}, point.job.name.replace(/\S+?=/g, "")));
     }
     place.append(svg);
+    if (width > 600) label(svg, points.map(point => ({x: x(point.x), y: y(point.y), name: point.job.name.replace(/\S+?=/g, "")})), width - right, bottom);
     const unfit = sweep.jobs.length - points.length;
     if (unfit) place.append(Object.assign(document.createElement("p"), {className: "sub", textContent: `Without a place here: ${sweep.jobs.filter(job => !points.some(point => point.job === job)).map(job => `${job.name}${job.why ? ` (${job.why})` : ""}`).join(", ")}.`}));
   }

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 ROWS, COLUMNS = 48, 96
-LETTERS = {"tensor": "t", "sums": "a", "weights": "w", "scratch": "x"}
-"""Of the kinds of ``palette.MEMORY``; capital where a place is kept, but empty."""
+LETTERS = {"tensor": "tuv", "sums": "a", "weights": "w", "scratch": "x"}
+"""Of the kinds of ``palette.MEMORY``, tensors in turn; capital where a place is kept, but empty."""
 FREE = "."
 
 
@@ -23,6 +23,7 @@ def thumbnail(drawn: Mapping[str, Any]) -> dict[str, Any]:
     arena = [row for row in memory["held"] if not _constant(drawn, row)]
     bottom = min((min(row[3:]) for row in arena), default=0)
     top = max((max(row[3:]) for row in arena), default=1)
+    letters = _letters(drawn["buffers"])
     grid = np.full((ROWS, COLUMNS), FREE, dtype="U1")
 
     def fill(letter: str, begin: float, stop: float, low: float, high: float) -> None:
@@ -32,13 +33,14 @@ def thumbnail(drawn: Mapping[str, Any]) -> dict[str, Any]:
 
     for row in arena:
         number, begin, stop = row[:3]
-        kind = drawn["buffers"][number]["kind"]
-        letter = LETTERS[kind] if kind == "scratch" else LETTERS[kind].upper()
+        letter = letters[number]
+        if drawn["buffers"][number]["kind"] != "scratch":
+            letter = letter.upper()
         for low, high in _pairs(row):
             fill(letter, begin, stop, low, high)
     columns = (np.cumsum(memory["pieces"][name]).tolist() for name in memory["pieces"])
     for number, low, nibbles, born, lasts in zip(*columns, strict=True):
-        fill(LETTERS[drawn["buffers"][number]["kind"]], born, born + lasts, low, low + nibbles)
+        fill(letters[number], born, born + lasts, low, low + nibbles)
     return {
         "rows": ["".join(row) for row in grid[::-1]],
         "bytes": (top - bottom) / 2,
@@ -46,6 +48,16 @@ def thumbnail(drawn: Mapping[str, Any]) -> dict[str, Any]:
         "stack": memory["stack"],
         "limit": memory["bytes"],
     }
+
+
+def _letters(buffers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each buffer; those of one tensor have the same."""
+    order = list(dict.fromkeys(each["tensor"] or each["name"] for each in buffers))
+    found = []
+    for each in buffers:
+        shades = LETTERS[each["kind"]]
+        found.append(shades[order.index(each["tensor"] or each["name"]) % len(shades)])
+    return found
 
 
 def _constant(drawn: Mapping[str, Any], row: Sequence[int]) -> bool:
