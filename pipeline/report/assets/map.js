@@ -49,7 +49,8 @@
       const chip = document.createElement("span");
       chip.className = `chip ${each.kind}`;
       row.insertCell().append(chip, ...broken(each.tensor || each.name));
-      for (const text of [data.bytes(size), (low / 2).toLocaleString("en"), each.why]) row.insertCell().textContent = text;
+      for (const text of [data.bytes(size), (low / 2).toLocaleString("en")]) row.insertCell().textContent = text;
+      row.insertCell().append(...broken(each.why));
       row.lastElementChild.className = "text";
       if (buffer === drawing.chosen) row.className = "chosen";
     }
