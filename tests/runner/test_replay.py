@@ -107,7 +107,7 @@ def test_a_run_that_does_not_fit_is_repeated_too(project: Project) -> None:
     assert run.code == 0 and run.json["status"] == "infeasible" and run.json["replay"]["agrees"]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_killed_replay_goes_on(project: Project) -> None:
     folder = recorded(project, "until=schedule")
     project.hold("schedule")

@@ -29,7 +29,7 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_keyword_network_along_channels(tmp_path: Path) -> None:
     """Rounded accumulators are calibrated on the way; the layers that have them are counted."""
     words = ("model=ds_cnn_s", "hardware=host", "quantize.images=2", "until=schedule")

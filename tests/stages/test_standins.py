@@ -40,6 +40,8 @@ def text(override: str) -> str:
 SMALL = [file for file in FILES if "model" not in text(file)]
 """Planning a larger network than the default one takes too long for the default tests."""
 SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
+QUICK = [file for file in SMALL if file not in SWEEPS or file.startswith("sweep=")]
+"""An experiment's sweep is dozens of jobs."""
 TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 
 
@@ -91,7 +93,7 @@ def test_the_text_says_what_the_config_is(override: str) -> None:
 @pytest.mark.parametrize(
     "override",
     [
-        pytest.param(file, marks=pytest.mark.ci if file in SMALL else pytest.mark.slow)
+        pytest.param(file, marks=pytest.mark.ci if file in QUICK else pytest.mark.slow)
         for file in FILES
     ],
 )

@@ -138,9 +138,8 @@ write_npz(Path("{out}"), trained.weights)
 """
 
 
-@pytest.mark.parametrize(
-    "files", [pytest.param(1, marks=pytest.mark.ci), pytest.param(7, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [1, 7])
 def test_a_killed_process_resumes_to_the_same_weights(
     tmp_path: Path, plain: Arrays, files: int
 ) -> None:
