@@ -29,6 +29,7 @@ CORES = ("avr", "cortex_m", "host")
 DEFAULTS = Options()
 
 HEADERS = {
+    "nn_avr.h": "avr/int8/nn_avr.h",
     "nn_cells.h": "int4/nn_cells.h",
     "nn_dsp.h": "cortex_m/nn_dsp.h",
     "nn_int8.h": "int8/nn_int8.h",

@@ -1,8 +1,8 @@
 """Which set of kernels writes which step. The one place that knows all of them.
 
 ``int4`` finds pixels anywhere, down to nibbles, through lines and tables; ``int8`` walks bytes and
-counts with the plan's loops, and so do the kernels of a core's own (``cortex_m``). What computes is
-the kernel that the plan names, or the fastest there is (``binding``).
+counts with the plan's loops, and so do the kernels of a core's own (``cortex_m``, ``avr``). What
+computes is the kernel that the plan names, or the fastest there is (``binding``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move, Slice
 
 CORTEX_M = "cortex_m."
+AVR = "avr."
 BY_ROW = f"{CORTEX_M}row_"
 """Of those whose rows are pointers that are known; as those of rows in blocks are."""
 
@@ -33,6 +34,9 @@ def counts(program: Program, step: Working) -> bool:
     kernel = _kernel(program, step)
     if kernel.startswith(CORTEX_M) and any(_in_blocks(program, piece) for piece in touched(step)):
         return False
+    if kernel.startswith(AVR):  # where the output overlaps, it is known for which rows it may
+        assert isinstance(step, Compute)
+        return Job(program, program.operators[step.op], step).apart
     return not kernel.startswith((INT4, BY_ROW))
 
 

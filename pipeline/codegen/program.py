@@ -201,6 +201,8 @@ class Program:
         self.headers.add("nn_int8.h")
         if template.startswith("cortex_m/"):
             self.headers.add("nn_dsp.h")
+        if template.startswith("avr/"):
+            self.headers.add("nn_avr.h")
         number = len(kernel.calls) - 1
         self.line(lambda: kernel.call(number))
 
@@ -244,7 +246,7 @@ def strides(views: Mapping[str, View]) -> dict[str, Value]:
 @cache
 def _reserved() -> frozenset[str]:
     """Names that no operator's function or table may take: those of the frame and of headers."""
-    folders = ("frame", "int4", "int8", "cortex_m")
+    folders = ("frame", "int4", "int8", "cortex_m", "avr/int8")
     files = (file for folder in folders for file in (KERNELS / folder).iterdir())
     texts = (f.read_text() for f in files if f.suffix == ".h" or f.name.startswith(NAMING))
     return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

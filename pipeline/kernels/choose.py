@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.kernels import cortex_m
+from pipeline.kernels import avr, cortex_m
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Window
 from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
@@ -15,7 +15,8 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     """Those that might compute ``form``."""
     cycles = hardware.cycles_per_mac
     if hardware.core == "avr":  # windows have assembly there
-        return Window(cycles), Portable(word(form.op), 4 * cycles)
+        assembly = avr.KERNELS if avr.has_assembly(hardware) else ()
+        return *assembly, Window(cycles), Portable(word(form.op), 4 * cycles)
     if not cortex_m.has_dsp(hardware):
         return Portable(word(form.op), cycles), Window(4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from pipeline.codegen.cortex_m.operators import WRITERS
+from pipeline.codegen.avr import windows
+from pipeline.codegen.cortex_m import operators as cortex_m
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import copies, sums, writers
 from pipeline.codegen.program import Program
@@ -32,4 +33,4 @@ def write(program: Program, step: Compute | Clear | Finish | Move, kernel: str) 
 
 @cache
 def _writers() -> dict[str, Callable[[Job], None]]:
-    return {**writers(), **WRITERS}
+    return {**writers(), **windows.WRITERS, **cortex_m.WRITERS}

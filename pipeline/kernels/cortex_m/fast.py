@@ -15,13 +15,14 @@ class Fast(Kernel):
     """Of a step whose inputs and output have elements of 8 bits.
 
     Attributes:
-        word: its name in the set.
+        core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
         costs: cycles of what it does, on a Cortex-M4 without flash waits: fitted to what simulated
             layers take (tests/kernels/cycles.json).
         rate: cycles of the core for one of a Cortex-M4's.
     """
 
+    core: ClassVar[str] = "cortex_m"
     word: ClassVar[str]
     takes: ClassVar[str]
     costs: ClassVar[Counts]
@@ -31,7 +32,7 @@ class Fast(Kernel):
 
     @property
     def name(self) -> str:
-        return f"cortex_m.{self.word}"
+        return f"{self.core}.{self.word}"
 
     def why_not(self, form: Form) -> str:
         if any(name in form.parts for name in form.op.parameters):

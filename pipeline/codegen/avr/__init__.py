@@ -1,0 +1,1 @@
+"""Writers of the kernels in `kernels/avr`: windows over bytes in assembly."""

@@ -1,0 +1,83 @@
+"""Convolutions of one group on an AVR: windows are copied pixel beside pixel, then each weight that
+is read is multiplied with all of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.avr.rows import AvrRows, ends_in_24_bits
+from pipeline.kernels.cortex_m.by_row.base import Turns
+from pipeline.kernels.cortex_m.fast import convolution
+from pipeline.kernels.form import Form
+from pipeline.kernels.work import Counts, made, positions
+
+UNROLL = 4
+"""Elements of a window in the code of the innermost loop."""
+
+MOST_ELEMENTS = 255 * UNROLL
+"""Of a window: its loop counts in one byte."""
+
+SUM_BYTES = 6
+"""Of a pixel beside its window: its sum, and what is taken from all of its sums."""
+
+
+class Convolution(AvrRows):
+    word = "conv2d"
+    takes = (
+        f"convolutions of one group, windows of up to {MOST_ELEMENTS} elements, that make whole "
+        "rows from rows with channels last, and whose sums fit 24 bits"
+    )
+    most_pixels = 6
+    costs: ClassVar[Counts] = {
+        "product": 7.2, "weight": 4.0, "output": 92.0, "channel of some pixels": 60.0,
+        "element": 22.0, "call": 400.0,
+    }  # fmt: skip
+
+    def can(self, form: Form) -> bool:
+        op = form.op
+        return (
+            isinstance(op, Conv2d)
+            and op.groups == 1
+            and self.rows(form) is not None
+            and elements(form) <= MOST_ELEMENTS
+            and ends_in_24_bits(form)
+        )
+
+    def counts(self, form: Form) -> Counts:
+        outputs, window = made(form), elements(form)
+        rows, parts = form.out.extents[0], len(self.parts(form))
+        _, columns, channels = form.target.shape
+        return {
+            "product": outputs * window,
+            "weight": rows * parts * channels * window,
+            "output": outputs,
+            "channel of some pixels": rows * parts * channels,
+            "element": rows * columns * window,
+            "call": rows * parts,
+        }
+
+    def scratch_bytes(self, form: Form) -> int:
+        """The windows of some pixels, what is taken from their sums, and the sums."""
+        return (elements(form) + SUM_BYTES) * max(part.pixels for part in self.parts(form))
+
+    def turns(self, form: Form) -> Turns:
+        """All windows of a part are copied before any of it is written."""
+        op, (source, target) = convolution(form), self.known(form)
+        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
+        taps = np.arange(positions(form)[1]) * op.dilation[1] - op.padding[2]
+        for turn, part in enumerate(self.parts(form)):
+            for pixel in range(part.first, part.stop):
+                written[target.places(pixel)] = turn
+                for column in pixel * op.stride[1] + taps:
+                    if 0 <= column < source.columns:
+                        read[source.places(int(column))] = turn
+        return Turns(read, written)
+
+
+def elements(form: Form) -> int:
+    """Of a window."""
+    rows, columns = positions(form)
+    return rows * columns * form.source.shape[2]

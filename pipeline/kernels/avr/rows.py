@@ -1,0 +1,78 @@
+"""What kernels for an AVR have in common: rows in, rows out, sums of 24 bits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.by_row.base import RowKernel
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.cortex_m.by_row.parts import Part
+from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
+from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
+
+REACH = 1 << 23
+"""What a sum of 24 bits stays below, sign and all."""
+
+MOST_SHIFT = 16
+"""Bits that a result is shifted right by, as one product and at most one byte."""
+
+
+class AvrKernel(Fast):
+    """Of a layer with weights whose sums, and what they are scaled to, fit 24 bits."""
+
+    core = "avr"
+
+
+class AvrRows(AvrKernel, RowKernel):
+    """Makes some rows of its output, all of each, from rows with channels last that lie anywhere.
+
+    Attributes:
+        most_pixels: of a row that are made together: their sums fill the registers.
+    """
+
+    most_pixels: ClassVar[int]
+
+    def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
+        """As one row's; several are only made apart from what they are made of."""
+        name, out = form.op.inputs[0], form.out.extents
+        if len(form.parts) != 2 or len(out) != 3 or form.partial:
+            return None
+        if (out[0] > 1 and form.overlaps) or not form.covers(form.op.output, slice(1, 3)):
+            return None
+        both = RowLayout.of(form, name), RowLayout.of(form, form.op.output)
+        source, target = both
+        if source is None or target is None or source.pixels > 1 or target.pixels > 1:
+            return None
+        return source, target
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        """As ``turns`` say, of a step that makes one row."""
+        return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
+
+    def parts(self, form: Form) -> list[Part]:
+        """Of a row, from the first pixel on: as few as possible, as alike as possible."""
+        columns = form.target.shape[1]
+        count = -(-columns // self.most_pixels)
+        ends = [columns * n // count for n in range(count + 1)]
+        return [Part(low, high - low) for low, high in pairwise(ends)]
+
+
+def ends_in_24_bits(form: Form) -> bool:
+    """Whether all sums, and what they are scaled to before the last shift, fit 24 bits."""
+    op = form.op
+    assert isinstance(op, Conv2d | Dense)
+    end = quick_end(op, form.graph)
+    if end is None:
+        return False
+    multipliers, offsets, shifts = end.constants.T
+    known = multipliers == 0  # what a channel stores whatever its sum
+    sums = channel_sums(op, form.graph) + form.graph.constants[op.parameters[1]][:, None]
+    largest = abs(sums).max(axis=1)
+    largest[known] = 0
+    most = (largest * multipliers >> 31) + abs(offsets) + (128 << shifts) + 2
+    return bool(largest.max() < REACH and most.max() < REACH and shifts.max() <= MOST_SHIFT)
