@@ -43,6 +43,7 @@ struct record {
     uint32_t stray_address; /* of the first of them */
     uint32_t byte_cycles;   /* a byte takes on the line */
     uint32_t steps;         /* whose cycles follow the reply */
+    uint32_t functions;     /* whose cycles follow those */
     uint64_t feed_cycles;
     uint64_t invoke_cycles;
     uint64_t latency_cycles; /* last fed byte read -> first answer byte written, without waiting */
@@ -72,6 +73,12 @@ static avr_flashaddr_t invoke_from, invoke_to;
 static uint32_t step_cycles[STEPS];
 static avr_cycle_count_t step_since;
 static int in_step;
+
+/* The functions that are counted: of each word of the program the number of its function, from 1 on.
+ * What none of them is, such as the compiler's own, counts with the one that it was entered from. */
+static uint16_t *owners;
+static uint32_t *function_cycles;
+static unsigned owner;
 
 static avr_cycle_count_t byte_cycles(void) {
     uint32_t divisor = (avr->data[UBRR0L] | avr->data[UBRR0H] << 8) + 1u;
@@ -210,9 +217,14 @@ static void run(int guarded) {
                 guard();
             }
             avr_flashaddr_t pc = avr->pc;
+            avr_cycle_count_t before = avr->cycle;
             avr->pc = avr_run_one(avr);
             if (phase == INVOKE) {
                 watch_steps();
+            }
+            if (record.functions && (phase == INVOKE || phase == FEED)) {
+                owner = owners[pc >> 1] ? owners[pc >> 1] : owner;
+                function_cycles[owner] += (uint32_t)(avr->cycle - before);
             }
             unsigned sp = d[R_SPL] | d[R_SPH] << 8;
             if (sp < lowest_sp) {
@@ -275,6 +287,18 @@ static void load(char **argv) {
     invoke_to = (avr_flashaddr_t)atoi(argv[10]);
 }
 
+/* Begin and end of each function, two arguments each. */
+static void count_functions(int count, char **argv) {
+    owners = calloc(avr->flashend / 2 + 1, sizeof *owners);
+    function_cycles = calloc((unsigned)count + 1, sizeof *function_cycles);
+    for (int n = 0; n < count; n++) {
+        for (int pc = atoi(argv[2 * n]); pc < atoi(argv[2 * n + 1]); pc += 2) {
+            owners[pc / 2] = (uint16_t)(n + 1);
+        }
+    }
+    record.functions = (uint32_t)count;
+}
+
 static int tell(FILE *out) {
     record.stack_bytes = avr->ramend - lowest_sp;
     record.overlap_bytes = lowest_sp + 1 < (unsigned)statics_end ? statics_end - lowest_sp - 1 : 0;
@@ -284,18 +308,20 @@ static int tell(FILE *out) {
     fwrite(&record, sizeof record, 1, out);
     fwrite(reply, 1, record.reply_bytes, out);
     fwrite(step_cycles, sizeof *step_cycles, record.steps, out);
+    fwrite(function_cycles + 1, sizeof *function_cycles, record.functions, out);
     return fflush(out) == 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 11) {
+    if (argc < 11) {
         fprintf(stderr, "usage: simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END "
-                        "INVOKE_FROM INVOKE_TO\n");
+                        "INVOKE_FROM INVOKE_TO [FUNCTION_FROM FUNCTION_TO ...]\n");
         return 2;
     }
     FILE *out = fdopen(dup(STDOUT_FILENO), "wb"); /* simavr prints to standard output */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     load(argv);
+    count_functions((argc - 11) / 2, argv + 11);
     lowest_sp = avr->ramend;
     run(0); /* until the firmware is up: no byte is lost to a receiver not yet switched on */
     while (record.state == 0 && fread(&line_bytes, sizeof line_bytes, 1, stdin) == 1) {
@@ -308,6 +334,8 @@ int main(int argc, char **argv) {
         record.reply_bytes = record.overruns = record.steps = 0;
         record.latency_cycles = 0;
         memset(spent, 0, sizeof spent);
+        memset(function_cycles, 0, (record.functions + 1) * sizeof *function_cycles);
+        owner = 0;
         phase_since = avr->cycle;
         active_when_read = active_when_fed = 0;
         answered = 0;

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipeline import artifacts, ihex
 from pipeline.codegen.options import Stack
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware, Toolchain
+from pipeline.hardware import Hardware
 from pipeline.targets import avr_stack, elf, thumb_stack, toolchain, tools
 
 FUNCTIONS = ("nn_init", "nn_feed", "nn_invoke", "nn_output")
@@ -98,7 +98,7 @@ def measure(files: Mapping[str, str], hardware: Hardware, level: str) -> Memory:
         more = ("-nostartfiles", "-Wl,-emain") if hardware.core == "cortex_m" else ()
         toolchain.compile_program(folder, folder / "calls.elf", replace(tool, flags=flags), more)
         program = elf.read(folder / "calls.elf", tool.objdump)
-        deepest = _deepest(folder, program, tool, roots, hardware.core)
+        deepest = _deepest(folder, program, hardware, roots)
         said = tools.run([tool.compiler, "-dumpversion"], folder, tool.compiler).strip()
     stack = Stack(deepest, f"{tool.compiler} {said} {level}")
     probe = sum(s.bytes for s in program.ram_objects if s.name == "sink")
@@ -109,16 +109,17 @@ def _more(header: str) -> list[str]:
     return [name for name, more in MORE.items() if more.said in header]
 
 
-def _deepest(folder: Path, program: elf.Elf, tool: Toolchain, roots: list[str], core: str) -> int:
+def _deepest(folder: Path, program: elf.Elf, hardware: Hardware, roots: list[str]) -> int:
     """Of all functions, the bytes below the stack pointer of whoever calls it."""
-    if core == "avr":
+    tool = hardware.toolchain
+    if hardware.core == "avr":
         tools.run([tool.objcopy, "-O", "ihex", "-R", ".eeprom", "calls.elf", "calls.hex"], folder,
                   "reading the program")  # fmt: skip
         flash = ihex.flash_image(folder / "calls.hex")
-        return max(
-            avr_stack.bound(flash, program.labels, _entry(program, root)).bytes
-            + avr_stack.RETURN_BYTES
-            for root in roots
+        pushed = avr_stack.return_bytes(hardware.flash_bytes)
+        entries = (_entry(program, root) for root in roots)
+        return pushed + max(
+            avr_stack.bound(flash, program.labels, entry, pushed).bytes for entry in entries
         )
     text = tools.run([tool.objdump, "-d", "--no-show-raw-insn", "calls.elf"], folder, "reading it")
     listing = thumb_stack.Listing.parse(text)

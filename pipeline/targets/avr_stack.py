@@ -2,7 +2,7 @@
 
 Every path from the reset vector is walked once with two numbers: how many bytes are on the stack
 since the function was entered, and, where a function keeps a frame, how deep the frame pointer Y
-points. A call costs its 2-byte return address and what the callee needs. That is exact for code
+points. A call costs its return address and what the callee needs. That is exact for code
 without recursion, computed jumps and interrupts; code with one of them is refused.
 Opcodes: Atmel-0856, AVR Instruction Set Manual.
 """
@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from pipeline.errors import ThimbleError
 
-RETURN_BYTES = 2
+NEAR_BYTES = 1 << 17
+"""Of flash, whose instructions have numbers of 16 bits: return addresses of 2 bytes."""
 SPL, SPH = 0x3D, 0x3E
 Y_LOW, Y_HIGH = 28, 29
 SEI = 0x9478
@@ -81,21 +82,27 @@ class State:
         return replace(state, y_high=value) if register == Y_HIGH else state
 
 
-def bound(flash: bytes, labels: Mapping[int, str], entry: int = 0) -> Bound:
+def return_bytes(flash_bytes: int) -> int:
+    """Of an address that a call pushes, on a chip with so much flash."""
+    return 2 if flash_bytes <= NEAR_BYTES else 3
+
+
+def bound(flash: bytes, labels: Mapping[int, str], entry: int = 0, return_bytes: int = 2) -> Bound:
     """The bound of the program in ``flash`` (from address 0), named by ``labels`` (by address), or
-    of the function at ``entry``, from its return address on.
+    of the function at ``entry``, from its return address, of ``return_bytes``, on.
 
     Raises:
         ThimbleError: for recursion, a computed jump, interrupts, or a stack pointer set to what
             is not known.
     """
-    return _Walk(flash, labels).function(entry)
+    return _Walk(flash, labels, return_bytes).function(entry)
 
 
 class _Walk:
-    def __init__(self, flash: bytes, labels: Mapping[int, str]) -> None:
+    def __init__(self, flash: bytes, labels: Mapping[int, str], return_bytes: int) -> None:
         self.flash = flash
         self.labels = labels
+        self.return_bytes = return_bytes
         self.known: dict[int, Bound] = {}
         self.entered: list[int] = []
 
@@ -121,7 +128,7 @@ class _Walk:
             pc = work.pop()
             state, callee, following = self._step(pc, states[pc])
             below = self.function(callee) if callee is not None else None
-            deepest = state.depth + (RETURN_BYTES + below.bytes if below else 0)
+            deepest = state.depth + (self.return_bytes + below.bytes if below else 0)
             if deepest > best.bytes or (deepest == best.bytes and below and len(best.path) == 1):
                 best = Bound(deepest, (self.name(entry), *(below.path if below else ())))
             if deepest > MOST_BYTES:
@@ -170,14 +177,13 @@ class _Walk:
             return state, None, iter((after, after + self._length(after)))
         return self._moved(op, state), None, iter((after,))
 
-    @staticmethod
     def _jump(
-        state: State, target: int, after: int, *, is_call: bool
+        self, state: State, target: int, after: int, *, is_call: bool
     ) -> tuple[State, int | None, Iterator[int]]:
         if not is_call:
             return state, None, iter((target,))
-        if target == after:  # gcc's way to take two bytes of stack
-            return replace(state, depth=state.depth + 2), None, iter((after,))
+        if target == after:  # gcc's way to take some bytes of stack
+            return replace(state, depth=state.depth + self.return_bytes), None, iter((after,))
         return state, target, iter((after,))
 
     def _dropped(self, pc: int) -> int:

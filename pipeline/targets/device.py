@@ -129,7 +129,13 @@ def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None
     modelled = runs.modelled_cycles or {}
     if "functions" in modelled:
         return of_functions(modelled["functions"], modelled["median"], layers) or None
+    if not len(runs.compute_cycles):
+        return None
+    median = _median(runs.compute_cycles)
+    if runs.functions:
+        cycles = dict(zip(runs.functions, runs.function_cycles[median].tolist(), strict=True))
+        return of_functions(cycles, int(runs.compute_cycles[median]), layers) or None
     if not runs.layers or not len(runs.layer_cycles):
         return None
-    cycles = runs.layer_cycles[_median(runs.compute_cycles)].tolist()
+    cycles = runs.layer_cycles[median].tolist()
     return list(zip(runs.layers, cycles, strict=True))

@@ -29,6 +29,8 @@ class Runs:
         layers: what ``layer_cycles`` is of, in the order it is computed; empty where nothing
             looks at single layers.
         layer_cycles: (images, layers), adding up to ``compute_cycles``.
+        functions: what ``function_cycles`` is of, where nothing looks at layers.
+        function_cycles: (images, functions) of each, what it calls and is none of them included.
         stack_bytes: deepest stack, start-up included, from the lowest stack pointer.
         painted_stack_bytes: the same as the chip found it in its own painted memory.
         instructions: (images,) in invoking; empty where nothing counts them.
@@ -49,6 +51,10 @@ class Runs:
     modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
     invoke_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    functions: tuple[str, ...] = ()
+    function_cycles: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros((0, 0), np.int64)
+    )
 
 
 def uncounted(outputs: npt.NDArray[Any]) -> Runs:

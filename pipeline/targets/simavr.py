@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -32,7 +32,7 @@ SEED = 2048
 IMAGES_A_CHIP = 20
 """A second of work: so long an interrupted run goes on."""
 
-RECORD = struct.Struct("<9I4x3Q")
+RECORD = struct.Struct("<10I3Q")
 STATES = ("waits for input", "gave no answer for 60 s of its own time", "crashed", "sleeps")
 
 
@@ -43,6 +43,8 @@ class Exchange:
     Attributes:
         reply: every byte the firmware sent.
         step_cycles: of each function that the last nn_invoke called; its own cycles are not here.
+        function_cycles: of each function that is counted, what it calls and is not counted
+            included.
         overruns: bytes lost because the firmware read too late.
         stack_bytes: deepest stack since reset, by the lowest stack pointer.
         overlap_bytes: how far that reached into the statics.
@@ -55,6 +57,7 @@ class Exchange:
 
     reply: bytes
     step_cycles: tuple[int, ...]
+    function_cycles: tuple[int, ...]
     overruns: int
     stack_bytes: int
     overlap_bytes: int
@@ -92,6 +95,7 @@ class Chip:
         line: ``paced``: a byte takes its time at the firmware's own baud rate; ``instant``: it is
             there whenever the firmware looks.
         seed: of the power-on garbage.
+        functions: start and bytes of those whose cycles are counted, while the network runs.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Chip:
         *,
         line: Literal["paced", "instant"] = "paced",
         seed: int = SEED,
+        functions: Sequence[tuple[int, int]] = (),
     ) -> None:
         constants = sections.get("nn_parameters") or sections.get(".data", (0, 0))
         invoke = sections.get("nn_invoke", (0, 0))
@@ -112,6 +117,7 @@ class Chip:
             str(shim), str(elf), hardware.part, str(hardware.clock_hz), str(seed), line,
             str(constants[0]), str(sum(constants)), str(statics_end),
             str(invoke[0]), str(sum(invoke)),
+            *(str(end) for start, size in functions for end in (start, start + size)),
         ]  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -146,10 +152,11 @@ class Chip:
                 f"the firmware {STATES[state]} on the simulated chip; its stack took "
                 f"{values[1]} B, {values[2]} B of them in the statics"
             )
-        steps = values.pop(6)
+        steps, functions = values.pop(6), values.pop(6)
         reply = records.read(count)
-        cycles = struct.unpack(f"<{steps}I", records.read(4 * steps))
-        return Exchange(reply, cycles, *values)
+        of_steps = struct.unpack(f"<{steps}I", records.read(4 * steps))
+        of_functions = struct.unpack(f"<{functions}I", records.read(4 * functions))
+        return Exchange(reply, of_steps, of_functions, *values)
 
     def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
         """One request and its reply. Raises ThimbleError also for what ``check`` finds."""
@@ -170,11 +177,12 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
     """
     elf = build / "firmware.elf"
     layers = Layers.of(size.get("steps", {}))
+    code = {} if layers.names else size.get("code", {})
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
 
         def one_chip(part: slice) -> Runs:
-            with Chip(shim, elf, hardware, size["sections"]) as chip:
+            with Chip(shim, elf, hardware, size["sections"], functions=[*code.values()]) as chip:
                 return _infer(chip, build, layers, images[part], advance)
 
         with counted("simulated chip", len(images)) as advance:
@@ -187,6 +195,8 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         np.concatenate([p.layer_cycles for p in parts]),
         max(p.stack_bytes or 0 for p in parts),
         max(p.painted_stack_bytes or 0 for p in parts),
+        functions=tuple(code),
+        function_cycles=np.concatenate([p.function_cycles for p in parts]),
     )
 
 
@@ -200,17 +210,22 @@ def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any
     outputs = np.zeros((len(images), who.outputs), who.dtype)
     latency, compute = np.zeros((2, len(images)), np.int64)
     by_layer = np.zeros((len(images), len(layers.names)), np.int64)
+    by_function = []
     for index, image in enumerate(images):
         reply, done = chip.ask(Command.INFER, image.tobytes())
         outputs[index] = protocol.outputs(protocol.accept(reply, Command.INFER), who)
         latency[index] = done.latency_cycles
         compute[index] = done.feed_cycles + done.invoke_cycles
         by_layer[index] = layers.add_up(done.feed_cycles, done.invoke_cycles, done.step_cycles)
+        by_function.append(done.function_cycles)
         advance(1)
     reply, done = chip.ask(Command.REPORT)
     told = protocol.report(protocol.accept(reply, Command.REPORT))
     stacks = done.stack_bytes, told.stack_bytes
-    return Runs(outputs, latency, compute, layers.names, by_layer, *stacks)
+    counted_cycles = np.array(by_function, np.int64).reshape(len(images), -1)
+    return Runs(
+        outputs, latency, compute, layers.names, by_layer, *stacks, function_cycles=counted_cycles
+    )
 
 
 def check(done: Exchange) -> None:
@@ -226,5 +241,7 @@ def check(done: Exchange) -> None:
         )
     if done.overruns:
         raise ThimbleError(
-            f"the firmware was late for {done.overruns} bytes of the line: lower hardware.baud"
+            f"the firmware was late for {done.overruns} bytes of the line, which it computes on as "
+            "they come: try hardware.streams_input=false, which holds the input, or a lower "
+            "hardware.baud"
         )

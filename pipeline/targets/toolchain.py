@@ -32,6 +32,9 @@ STEPS = "steps.json"
 PLACES = ("nn_parameters", "nn_invoke")
 """What simulators ask the places of, by these names whatever the prefix."""
 
+LPM_BYTES = 1 << 16
+"""Of flash that it reaches; the linker has constants first."""
+
 _ARENA_MACRO = re.compile(r"^#define \w+_ARENA_BYTES (\d+)", re.MULTILINE)
 
 
@@ -47,7 +50,8 @@ class Size:
         sram_bytes: statics and stack bound.
         ram_objects, flash_objects, functions: bytes by symbol.
         sections: start and bytes by name, in the chip's own addresses; of ``PLACES`` too.
-        code: start and bytes of each function, where a simulator asks for them.
+        code: start and bytes of each function, but the compiler's own on an AVR, where a
+            simulator asks for them.
         outside: bytes used and available by memory outside of the chip, where any is used.
         steps: of ``steps.json``, empty for sources that say nothing of it.
         where, resource, needed_bytes, available_bytes, advice: as of plan.fit.Fit; empty
@@ -173,7 +177,8 @@ def stated_arena(header: Path) -> int | None:
 
 def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix = DEFAULTS) -> Size:
     """Sizes and the stack bound of a linked program, and whether the board has room for them."""
-    stack = avr_stack.bound(ihex.flash_image(hexfile), program.labels)
+    pushed = avr_stack.return_bytes(hardware.flash_bytes)
+    stack = avr_stack.bound(ihex.flash_image(hexfile), program.labels, return_bytes=pushed)
     compiler = hardware.toolchain.compiler
     largest = max(program.ram_objects, key=lambda s: s.bytes, default=None)
     size = Size(
@@ -189,6 +194,8 @@ def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix =
         ram_objects={s.name: s.bytes for s in program.ram_objects},
         flash_objects=_by_name(program, is_object=True),
         functions=_by_name(program, is_object=False),
+        code={s.name: (s.address, s.bytes) for s in program.symbols
+              if s.section == ".text" and s.bytes and not s.is_object and _of_network(s.name)},
         sections={s.name: (s.address, s.bytes) for s in program.sections.values()
                   if s.name in (".text", *elf.RAM_SECTIONS)}
         | {place: (s.address, s.bytes) for s in program.symbols for place in PLACES
@@ -208,6 +215,13 @@ def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix =
             max(parts, key=lambda name: parts[name], default="the program"),
             "try strategy.layout=contiguous (no address tables) or a smaller model",
         )  # fmt: skip
+    ends = {s.address + s.bytes: s.name for s in program.symbols
+            if s.section == ".text" and s.is_object and s.bytes}  # fmt: skip
+    if (last := max(ends, default=0)) > LPM_BYTES:
+        return infeasible(
+            size, "flash for constants, which LPM reads,", last, LPM_BYTES, ends[last],
+            "try a smaller model",
+        )  # fmt: skip
     return size
 
 
@@ -218,6 +232,11 @@ def save(size: Size, path: Path) -> None:
 def _by_name(program: elf.Elf, *, is_object: bool) -> dict[str, int]:
     text = (s for s in program.symbols if s.section == ".text" and s.bytes)
     return {s.name: s.bytes for s in text if s.is_object == is_object}
+
+
+def _of_network(function: str) -> bool:
+    """Not one of the compiler's library, which the caller's cycles include."""
+    return not function.startswith(("__", "mem"))
 
 
 def infeasible(

@@ -11,9 +11,9 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import simavr, toolchain
-from pipeline.targets.avr_stack import Bound, bound
+from pipeline.targets.avr_stack import Bound, bound, return_bytes
 from pipeline.targets.protocol import Command
-from tests.targets.conftest import generate, model, needs_avr
+from tests.targets.conftest import generate, load_hardware, model, needs_avr
 
 PUSH, POP, RET, NOP = 0x920F, 0x900F, 0x9508, 0x0000
 IJMP, ICALL, SEI = 0x9409, 0x9509, 0x9478
@@ -88,6 +88,14 @@ END = rjmp(-1)
 )
 def test_bytes_of_small_programs(words: tuple[int, ...], expected: int) -> None:
     assert of(*words).bytes == expected
+
+
+def test_return_addresses_of_more_flash_than_16_bits_reach() -> None:
+    words = (rcall(0), rcall(1), END, PUSH, POP, RET)  # some bytes of stack, then a call
+    program = struct.pack(f"<{len(words)}H", *words)
+    uno, mega = (return_bytes(load_hardware(b).flash_bytes) for b in ("arduino", "arduino_mega"))
+    assert (uno, mega) == (2, 3)
+    assert [bound(program, {}, return_bytes=n).bytes for n in (uno, mega)] == [5, 7]
 
 
 def test_the_path_names_the_calls() -> None:

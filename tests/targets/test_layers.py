@@ -75,6 +75,21 @@ def test_the_chip_sees_each_call_of_nn_invoke(tmp_path: Path, arduino: Hardware)
     assert (runs.layer_cycles.sum(axis=1) == runs.compute_cycles).all()
 
 
+@needs_avr
+def test_the_chip_counts_functions_where_it_is_not_told_steps(
+    tmp_path: Path, arduino: Hardware
+) -> None:
+    """What a function calls counts with it only where it is the compiler's own."""
+    folder = generate(tmp_path / "g", arduino, model(WORK, invoke="one(); two(); one();"))
+    size = toolchain.build(folder, tmp_path, arduino)
+    assert not size.steps and not any(name.startswith("__") for name in size.code)
+    runs = simavr.run(tmp_path, asdict(size), arduino, np.zeros((2, 16), np.uint8))
+    taken = dict(zip(runs.functions, runs.function_cycles[0].tolist(), strict=True))
+    assert 0 < sum(taken.values()) <= runs.compute_cycles[0]
+    assert 2 * 3 * 100 < taken["one"] < 2 * (3 * 100 + 20)
+    assert 3 * 200 < taken["two"] < 3 * 200 + 20 and 2 * 3 * 10 < taken["leaf"] < 2 * (3 * 10 + 9)
+
+
 def test_functions_are_the_layers_that_they_are_called_as() -> None:
     functions = {
         "nn_invoke": 5, "nn_conv1": 100, "nn_conv1_row": 20, "nn_conv10": 7, "memcpy": 3,

@@ -173,7 +173,7 @@ def run(folder: Path, size: Size, hardware: Hardware) -> None:
         ),
         (
             model(feed="for (volatile uint16_t i = 0; i < 999; i++) {}"),
-            "late for .* bytes of the line: lower hardware.baud",
+            "late for .* bytes of the line.*hardware.streams_input=false",
         ),
         (
             model(
