@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from pipeline.report.style import INK, LINE, SERIES
 
@@ -30,43 +30,47 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
     for axes, model in zip(found.subplots(len(models), squeeze=False)[:, 0], models, strict=True):
         mine = [job for job in jobs if job.get("model") == model and job.get("modelled_us")]
         _panel(axes, mine, [each for each in spec.get("published", ()) if each["model"] == model])
-        axes.set_title(model, loc="left", fontsize=10)
+        words = [word for word in mine[0].get("overrides", ()) if word.startswith("model.")]
+        axes.set_title(" ".join([model, *words]), loc="left", fontsize=10)
+    lines, names = found.axes[0].get_legend_handles_labels()
+    found.legend(lines, names, frameon=False, fontsize=8, loc="outside upper center", ncols=9)
     return found
 
 
 def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]]) -> None:
     named = [(name, points) for job in jobs for name, points in _series(job).items()]
     for number, (name, points) in enumerate(named):
-        at = sorted(points)
+        at, line = sorted(points), len(points) > 1
         axes.plot(
             [size for size, _ in at], [time / 1e3 for _, time in at],
-            marker="o", markersize=4, linewidth=1 if len(at) > 1 else 0,
+            marker="o", markersize=4 if line else 8 + 3 * number,
+            fillstyle="full" if line else "none", linewidth=1 if line else 0,
             color=SERIES[number % len(SERIES)], label=name,
         )  # fmt: skip
     for number, each in enumerate(published):
         axes.axvline(each["bytes"], color=LINE, linewidth=1, linestyle="--")
         axes.annotate(
-            f"{each['name']}, {each['counts']}", (each["bytes"], 1), (2, -9 - 10 * (number % 4)),
+            f"{each['name']}, {each['counts']}", (each["bytes"], 1), (2, -9 - 10 * (number % 5)),
             xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color=INK,
         )  # fmt: skip
     axes.set_xscale("log")
-    for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-        axis(FuncFormatter(lambda size, _: f"{size:,.0f}"))
-    axes.tick_params("x", which="both", labelsize=7)
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
+    axes.tick_params("x", labelsize=7)
+    axes.set_ylim(0, 1.35 * max(time / 1e3 for _, points in named for _, time in points))
     axes.set_xlabel("peak memory of the activations, bytes")
     axes.set_ylabel("modelled latency, ms")
-    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)
 
 
 def _series(job: Job) -> dict[str, list[tuple[float, float]]]:
     """(bytes, microseconds) of a job, and of what it has planned for besides; what may repeat work
     by itself."""
     found: dict[str, list[tuple[float, float]]] = {}
+    streamed = ", streamed" * ("hardware.streams_input=true" in job.get("overrides", ()))
     for one in (job, *job.get("study", ())):
         again = "strategy.extra_macs" in one.get("set", ())
-        name = f"{job['strategy']}{', repeated work' if again else ''}"
+        name = f"{job['strategy']}{streamed}{', repeated work' if again else ''}"
         if one.get("modelled_us"):
             found.setdefault(name, []).append((one["pmu_bytes"], one["modelled_us"]))
     return found

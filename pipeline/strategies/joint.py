@@ -102,7 +102,7 @@ class Joint(Strategy):
 
     def _fastest(self, graph: Graph, hardware: Hardware) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
-        among them; as little as possible where nothing is found that fits."""
+        among them; as little as possible where that is as fast, or nothing is found that fits."""
         smallest = self._least(graph, hardware) if self.arena_limit_times_least else None
         limit = room(graph, hardware)
         if self.arena_limit_bytes:
@@ -114,7 +114,11 @@ class Joint(Strategy):
         fits = _arena_nibbles(whole, hardware) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if found := within(graph, hardware, needed(graph), limit, most):
-            return found.laid.plan(self.name, self._notes(found, graph))
+            fastest = found.laid.plan(self.name, self._notes(found, graph))
+            if smallest is None:
+                return fastest
+            both = (smallest, fastest)
+            return min(both, key=lambda plan: modelled_cycles(plan, graph, hardware))
         return whole if fits else smallest or self._least(graph, hardware)
 
     def _notes(self, found: Found, graph: Graph) -> Notes:

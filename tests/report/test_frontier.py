@@ -22,9 +22,10 @@ def job(model: str, strategy: str, *study: dict[str, Any], us: float = 2e4) -> d
 LIMITED = {"set": {"strategy.objective": "latency"}, "pmu_bytes": 12_000.0, "modelled_us": 1e4}
 AGAIN = {"set": {"strategy.extra_macs": 0.1}, "pmu_bytes": 5_000.0, "modelled_us": 3e4}
 UNPLANNED = {"set": {"strategy.extra_macs": 9.0}, "error": "no"}
+STREAMED = ["model=res15", "model.width=2", "hardware.streams_input=true"]
 JOBS = [
     job("ds_cnn_s", "ordinary"), job("ds_cnn_s", "joint", LIMITED, AGAIN, UNPLANNED),
-    job("res15", "joint"), job("vgg16", "swap", us=0.0),
+    job("res15", "joint") | {"overrides": STREAMED}, job("vgg16", "swap", us=0.0),
 ]  # fmt: skip
 
 
@@ -32,11 +33,13 @@ def test_each_network_has_a_panel_with_its_presets_and_published_lines() -> None
     drawn = figure(SPEC, JOBS)
     assert drawn is not None
     first, second = drawn.axes
-    labels = [text.get_text() for text in first.get_legend().get_texts()]
+    labels = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert labels == ["ordinary", "joint", "joint, repeated work"]
     joint = next(line for line in first.lines if line.get_label() == "joint")
     assert joint.get_xydata().tolist() == [[9_000.0, 20.0], [12_000.0, 10.0]]
-    assert first.get_ylim()[0] == 0 and first.xaxis.get_major_formatter()(12_000) == "12,000"
+    assert first.get_ylim()[0] == 0 and second.get_title("left") == "res15 model.width=2"
+    assert first.xaxis.get_major_formatter()(12_000) == "12,000"
+    assert [line.get_label() for line in second.lines][:1] == ["joint, streamed"]
     said = [text.get_text() for text in first.texts]
     assert said == ["TFLM, tensors", "TFLM, arena"]
     assert [text.get_text() for text in second.texts] == ["Pex, tensors, sums of 8 bits"]
@@ -51,7 +54,7 @@ def test_it_is_a_figure_of_the_experiment_and_byte_stable() -> None:
 def test_published_figures_say_what_they_count_and_where_they_are_from() -> None:
     jobs = EXPERIMENT["hydra"]["sweeper"]["jobs"]
     models = {line.split()[0].removeprefix("model=") for line in jobs}
-    assert len(models) == 5 and len(jobs) == 20
+    assert len(models) == 5 and len(jobs) == 25
     for each in SPEC["published"]:
         assert each["model"] in models and each["bytes"] > 0
         assert each["name"] and each["counts"] and each["source"]

@@ -86,6 +86,11 @@ def test_whole_tensors_where_they_fit_and_rows_are_not_surely_faster() -> None:
     assert cost(limited, graph, BOARD).arena_bytes < whole
 
 
+def test_as_little_as_possible_where_that_is_as_fast() -> None:
+    graph = random_graph(20)
+    assert fastest(graph, 1.3)[0] == Joint().plan(graph, BOARD)
+
+
 def test_nothing_fits_then_it_is_the_least() -> None:
     graph, small = KWS, replace(BOARD, sram_bytes=2048 + 700)
     assert Joint(objective="latency").plan(graph, small) == Joint().plan(graph, small)
