@@ -13,7 +13,8 @@ import pytest
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
-DESKTOP, PHONE = (1400, 1000), (390, 844)
+FAINT = Path(__file__).parent / "too_faint.js"
+DESKTOP, PHONE, PAPER = (1400, 1000), (390, 844), (700, 1000)
 
 
 @contextmanager
@@ -33,8 +34,9 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool = False,
-           touch: bool = False) -> Iterator[Any]:  # fmt: skip
-    """The page at ``path``. It must say nothing on the console, fail nowhere and fetch nothing."""
+           touch: bool = False, before: str = "") -> Iterator[Any]:  # fmt: skip
+    """The page at ``path``, with ``before`` run in it first. It must say nothing on the console,
+    fail nowhere and fetch nothing."""
     said: list[str] = []
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
@@ -48,6 +50,8 @@ def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: None if request.url.startswith("file:") else
             said.append(f"fetches {request.url}"))  # fmt: skip
+    if before:
+        page.add_init_script(before)
     page.goto(path.as_uri())
     try:
         yield page
@@ -60,6 +64,35 @@ def fits_across(page: Any) -> bool:
     """Whether nothing makes the page wider than its window."""
     root = "document.documentElement"
     return bool(page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"))
+
+
+def too_faint(page: Any) -> list[str]:
+    """Texts of less contrast than WCAG 2.2 AA has: 4.5 to what is behind them; with it.
+
+    What is behind is the nearest background that is one colour; boxes with a gradient hold no text.
+    """
+    return [str(each) for each in page.evaluate(FAINT.read_text())]
+
+
+def walked(page: Any) -> list[str]:
+    """What Tab reaches, one after another, until it leaves the page: each is seen to be focused."""
+    found: list[str] = []
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        at, outlined = page.evaluate(
+            """() => {
+                const at = document.activeElement, style = getComputedStyle(at);
+                const name = at.id || at.dataset.map || at.dataset.layer || at.dataset.job
+                    || at.getAttribute("aria-label") || at.textContent.slice(0, 30);
+                return [at === document.body ? "" : name,
+                    style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1];
+            }"""
+        )  # fmt: skip
+        if not at or (found and at == found[0]):
+            break
+        assert outlined, f"one does not see that {at} has the focus"
+        found.append(at)
+    return found
 
 
 def ink(page: Any, selector: str) -> int:

@@ -8,8 +8,22 @@ from typing import Any
 
 import pytest
 
-from tests.report.browser import DESKTOP, PHONE, chromium, fits_across, ink, opened
-from tests.report.pages import KINDS, made, write
+from pipeline.strategies.swap import Swap
+from tests.report.browser import (
+    DESKTOP,
+    PAPER,
+    PHONE,
+    chromium,
+    fits_across,
+    ink,
+    opened,
+    too_faint,
+    walked,
+)  # fmt: skip
+from tests.report.golden import differing, drawn, file, pixels
+from tests.report.pages import KINDS, RAN, made, write
+from tests.strategies.swap.nets import vgg16
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 
@@ -27,7 +41,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def page_of(paths: dict[str, Path], kind: str) -> Path:
     if not paths[kind].is_file():
-        write(paths[kind], *made(kind), ran=kind == "slots")
+        write(paths[kind], *made(kind), ran=kind in RAN)
     return paths[kind]
 
 
@@ -40,6 +54,9 @@ def test_a_page_is_drawn_and_not_cut(kind: str, browser: Any, paths: dict[str, P
             assert page.locator("#map-alive tr").count() > 0
             back = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert back == ("rgb(20, 25, 30)" if dark else "rgb(255, 255, 255)")
+            assert not too_faint(page)
+    unlike = differing(drawn(browser, page_of(paths, kind)), pixels(file(kind)))
+    assert unlike < 0.002, "another map; if that is meant: python -m tests.report.golden"
 
 
 def said(page: Any) -> str:
@@ -70,6 +87,33 @@ def test_the_map_is_walked_with_the_keyboard(browser: Any, paths: dict[str, Path
 
 
 @pytest.mark.ci
+def test_what_is_faint_and_what_differs_is_found(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "faint.html"
+    path.write_text("<p style='color:#888'>faint <b style='background:#000'>not</b><p>clear")
+    with opened(browser, path) as page:
+        assert too_faint(page) == ["3.54 faint"]
+    one, other = (pixels(file(kind)) for kind in ("slots", "too large"))
+    assert differing(one, other) > 0.1 and differing(one, one[1:]) == 1.0
+
+
+@pytest.mark.ci
+def test_the_keyboard_reaches_all_that_answers(browser: Any, paths: dict[str, Path]) -> None:
+    with opened(browser, page_of(paths, "slots")) as page:
+        layers = ["pooled", "conv1", "conv2", "conv3", "pool", "logits"]
+        tables = ["What lossless passes left", "Layers", "Confusion matrix"]
+        assert walked(page) == [
+            *("peak", "in", "out", "all", "scale", "map", "What lives at the chosen time"),
+            *layers, *tables, "As pseudo-code",
+        ]  # fmt: skip
+        page.keyboard.press("Shift+Tab")
+        page.locator("button.layer[data-layer=conv2]").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("tr.chosen[data-layer=conv2]").count() == 1
+        page.locator("summary").press("Enter")
+        assert page.locator("pre").is_visible() and fits_across(page)
+
+
+@pytest.mark.ci
 def test_pointing_and_choosing_a_layer(browser: Any, paths: dict[str, Path]) -> None:
     with opened(browser, page_of(paths, "slots"), PHONE, touch=True) as page:
         canvas = page.locator("#map")
@@ -84,10 +128,38 @@ def test_pointing_and_choosing_a_layer(browser: Any, paths: dict[str, Path]) -> 
 
 
 @pytest.mark.ci
+def test_a_map_is_drawn_once_it_has_a_place(browser: Any, paths: dict[str, Path]) -> None:
+    hidden = """new MutationObserver((_, found) => {
+        if (document.body) { document.body.style.display = "none"; found.disconnect(); }
+    }).observe(document, {childList: true, subtree: true})"""
+    with opened(browser, page_of(paths, "slots"), before=hidden) as page:
+        assert not page.locator("#map").is_visible()
+        page.evaluate("document.body.style.display = ''")
+        page.wait_for_function("document.getElementById('map').width > 1000")
+        assert ink(page, "#map") > 8
+
+
+@pytest.mark.ci
 def test_it_prints(browser: Any, paths: dict[str, Path], tmp_path: Path) -> None:
-    with opened(browser, page_of(paths, "swap"), dark=True) as page:
+    with opened(browser, page_of(paths, "swap"), PAPER, dark=True) as page:
         page.emulate_media(media="print")
         back = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert back == "rgb(255, 255, 255)"
+        assert back == "rgb(255, 255, 255)" and not too_faint(page)
+        assert fits_across(page), "wider than paper"
         page.pdf(path=str(tmp_path / "page.pdf"))
     assert (tmp_path / "page.pdf").stat().st_size > 20_000
+
+
+@pytest.mark.slow
+def test_vgg16_swapped_is_3_mb_at_most_and_drawn(browser: Any, tmp_path: Path) -> None:
+    graph, hardware = vgg16(), board_named("stm32f746g_sd")
+    path = tmp_path / "vgg16.html"
+    write(path, Swap().plan(graph, hardware), graph, hardware)
+    assert path.stat().st_size <= 3_000_000
+    for size in (DESKTOP, PHONE):
+        with opened(browser, path, size) as page:
+            assert fits_across(page) and ink(page, "#map") > 50
+            page.locator("#map").press("p")
+            assert "peak" not in page.locator("#map-when").inner_text()
+            took = page.evaluate("performance.timing.loadEventEnd - performance.timing.responseEnd")
+            assert 0 < took < 60_000

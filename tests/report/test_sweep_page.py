@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,16 @@ from pipeline.report import page, sweep_page
 from pipeline.report.memory_map.thumbnail import COLUMNS, ROWS, thumbnail
 from pipeline.report.pareto import Point, front
 from pipeline.runner.table import flat, names
-from tests.report.browser import PHONE, chromium, fits_across, ink, opened
+from tests.report.browser import (
+    PAPER,
+    PHONE,
+    chromium,
+    fits_across,
+    ink,
+    opened,
+    too_faint,
+    walked,
+)  # fmt: skip
 from tests.report.pages import made
 from tests.strategies.test_mnist import mnist
 
@@ -143,8 +153,32 @@ def test_the_page_sorts_filters_and_draws(
         assert "strategy=s2" in page.locator("#front-said").inner_text()
         assert page.locator("figure.chosen").get_attribute("data-job") == "2"
         assert "SRAM: 289 B too many" in page.locator("#front").inner_text()
+    with opened(browser, path) as page:
+        reached = walked(page)
+        assert reached[:2] == ["across", "up"] and "filter" in reached
+        assert {"0", "1", "2", "3", "strategy=s4", "SRAM used"} <= set(reached)
+        assert not too_faint(page)
     with opened(browser, path, PHONE, dark=True) as page:
-        assert fits_across(page)
+        assert fits_across(page) and not too_faint(page)
+    with opened(browser, path, PAPER) as page:
+        page.emulate_media(media="print")
+        assert fits_across(page), "wider than paper"
+
+
+@pytest.mark.ci
+def test_names_on_the_front_cover_neither_names_nor_dots(
+    browser: Any, folder: Path, jobs: list[dict[str, Any]]
+) -> None:
+    """Four dots near each other: those whose names have room are named."""
+    near = [job | {"latency_us": 23_000.0 + n} for n, job in enumerate(jobs[:4])]
+    with opened(browser, written(folder, near)) as page:
+        boxes = page.locator("#front svg > .label, #front circle").evaluate_all(
+            """each => each.map(one => one.getBoundingClientRect())
+                .map(box => [box.x, box.y, box.right, box.bottom])"""
+        )
+    assert len(boxes) > 6  # two of the axes, four dots, some names
+    for one, other in combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
 
 
 @pytest.mark.ci

@@ -24,6 +24,7 @@ class MapDrawing {
   draw() {
     const {canvas, data} = this, ratio = this.ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth, height = canvas.clientHeight;
+    if (width <= this.left + this.right) return;  // not laid out yet: drawn when it is
     canvas.width = width * ratio; canvas.height = height * ratio;
     const pen = this.pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);

@@ -51,7 +51,9 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
       .filter(point => point.job.status === "ok" && point.x !== undefined && point.y !== undefined);
     place.replaceChildren();
     if (!points.length) { place.textContent = "No job that fits has both."; return; }
-    const width = place.clientWidth, left = 78, bottom = 44, top = 36, right = 24;
+    const width = place.clientWidth;
+    if (!width) return;  // not laid out yet: drawn when it is
+    const left = 78, bottom = 44, top = 36, right = 24;
     const svg = make("svg", {viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${keys[1]} over ${keys[0]}`});
     const span = name => {
       const values = points.map(point => point[name]), low = Math.min(...values), high = Math.max(...values);
