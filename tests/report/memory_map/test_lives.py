@@ -8,20 +8,23 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from pipeline.graph.access import size_of
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import intervals, spans, timeline
-from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.plan.vocabulary import Compute, Plan, value
 from pipeline.report.memory_map import cells as cells_module
 from pipeline.report.memory_map import lives as lives_module
 from pipeline.report.memory_map.cells import PLACE, Cells, Pieces, rounded
 from pipeline.report.memory_map.clock import Clock, by_work, simulated
-from pipeline.report.memory_map.lives import lives
+from pipeline.report.memory_map.lives import MOST_CELLS, lives
 from pipeline.report.memory_map.picture import held
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.timing.simulate import simulate
 from tests.plan.fixtures import FIXTURES
+from tests.report.pages import KINDS, made
 from tests.strategies.test_mnist import herringbone as mnist_plan
 from tests.strategies.test_mnist import mnist
+from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped
 
 Made = tuple[Plan, Graph]
@@ -147,8 +150,8 @@ def test_few_pieces_where_there_would_be_too_many(monkeypatch: pytest.MonkeyPatc
     plan, graph = mnist_plan("slots"), mnist().graph()
     clock = by_work(plan, graph)
     many = len(lives(plan, graph, clock)["sram"])
-    for name, value in (("MOST_PIECES", 50), ("FINEST", 200), ("COARSEST", 10)):
-        monkeypatch.setattr(cells_module, name, value)
+    for name, most in (("MOST_PIECES", 50), ("FINEST", 200), ("COARSEST", 10)):
+        monkeypatch.setattr(cells_module, name, most)
     few = lives(plan, graph, clock)["sram"]
     assert len(few) < many / 2 and few.dies.max() <= clock.end * 1.1
 
@@ -204,3 +207,33 @@ def test_the_axis_is_as_long_as_the_work(make: Callable[[Graph], Plan]) -> None:
     assert clock.end == pytest.approx(clock.stop[-1]) and (clock.stop >= clock.begin).all()
     assert (clock.begin[1:] == clock.stop[:-1]).all()
     assert [each.layers for each in clock.stretches] == [tuple(op.name for op in graph.operators)]
+
+
+@pytest.mark.parametrize("kind", quick(3, [kind for kind in KINDS if kind != "rows_anywhere"]))
+def test_whatever_a_step_reads_is_shown_as_needed_until_then(kind: str) -> None:
+    """Tiles and rows computed again, channels, patches, slots, rings, two tracks: step by step."""
+    plan, graph, hardware = made(kind)
+    timeline = simulate(plan, graph, hardware) if len(plan.tracks) > 1 else None
+    clock = simulated(plan, timeline) if timeline else by_work(plan, graph)
+    found, looked = lives(plan, graph, clock), 0
+    for event, begin, stop in zip(clock.events, clock.begin, clock.stop, strict=True):
+        step = event.step
+        if not isinstance(step, Compute) or stop <= begin:
+            continue
+        if any(plan.buffer[each.buffer].meets(plan.buffer[step.out.buffer]) for each in step.ins):
+            continue  # in place, where the last read of each element counts
+        for piece in step.ins:
+            buffer = plan.buffer[piece.buffer]
+            box = piece.box(buffer.shape, event.env)
+            if buffer.memory not in found or buffer.role == "constant" or size_of(box) == 0:
+                continue
+            pieces, number = found[buffer.memory], plan.buffers.index(buffer)
+            mine = (pieces.buffer == number) & (pieces.born < stop) & (pieces.dies >= stop - 1e-6)
+            grain = max(1, -(-max(b.extent[1] for b in plan.buffers) // MOST_CELLS))
+            shown = np.zeros(buffer.extent[1] + 2 * grain, dtype=bool)
+            for low, high in zip(pieces.low[mine], pieces.high[mine], strict=True):
+                shown[max(0, low - grain) : high + grain] = True
+            copy = value(piece.copy, event.env) % buffer.copies
+            assert shown[buffer.at(copy).cells(box)].all(), (event.step, piece)
+            looked += 1
+    assert looked
