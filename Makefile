@@ -15,10 +15,12 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
   arduino-core-avr \
   $(if $(PYTHON),,python3-venv)
-# For boards with a Cortex-M, and all tests; what they recommend (C++, displays) would be 3 GB.
-ARM_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
+# For boards with a Cortex-M, and all tests; what they recommend (C++, displays) would be 3 GB. Chromium, for the tests of
+# pages, is a package on Debian alone; elsewhere they are skipped without one: .venv/bin/playwright install --with-deps chromium
+LARGE_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
+  $(if $(shell grep -sx ID=debian /etc/os-release),chromium)
 ifeq ($(MAKECMDGOALS),demo)
-ARM_PACKAGES :=
+LARGE_PACKAGES :=
 endif
 
 # Two processes; one that has nothing left takes tests from the other.
@@ -76,23 +78,23 @@ APT = apt() { \
 packages:
 	@missing=""; for p in $(PACKAGES); do \
 	  dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
-	arm=""; for p in $(ARM_PACKAGES); do \
-	  dpkg -s $$p >/dev/null 2>&1 || arm="$$arm $$p"; done; \
-	[ -z "$$missing$$arm" ] && exit 0; \
+	large=""; for p in $(LARGE_PACKAGES); do \
+	  dpkg -s $$p >/dev/null 2>&1 || large="$$large $$p"; done; \
+	[ -z "$$missing$$large" ] && exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 	  for tool in gcc avr-gcc pkg-config; do command -v $$tool >/dev/null || lacks=1; done; \
-	  [ -z "$$lacks" ] || echo "Please install the equivalents of:$$missing$$arm"; \
+	  [ -z "$$lacks" ] || echo "Please install the equivalents of:$$missing$$large"; \
 	elif $(SUDO) true 2>/dev/null; then \
 	  [ -z "$$missing" ] || echo "Installing system packages (about 300 MB):$$missing"; \
-	  [ -z "$$arm" ] || \
-	    echo "Installing the Arm compiler and QEMU (download 110 MB, on disk 920 MB):$$arm"; \
+	  [ -z "$$large" ] || \
+	    echo "Installing what boards with a Cortex-M and tests need (download up to 200 MB, on disk 1.2 GB):$$large"; \
 	  $(APT); apt update && \
 	  { [ -z "$$missing" ] || apt install -y $$missing; } && \
-	  { [ -z "$$arm" ] || apt install -y --no-install-recommends $$arm; }; \
+	  { [ -z "$$large" ] || apt install -y --no-install-recommends $$large; }; \
 	else \
 	  [ -z "$$missing" ] || echo "Please run: sudo apt-get install$$missing"; \
-	  [ -z "$$arm" ] || \
-	    echo "Please run: sudo apt-get install --no-install-recommends$$arm"; \
+	  [ -z "$$large" ] || \
+	    echo "Please run: sudo apt-get install --no-install-recommends$$large"; \
 	  exit 1; \
 	fi
 

@@ -1,14 +1,17 @@
-"""Pictures of a page: ``python -m tests.report.pictures PAGE.html FOLDER``, on a desktop, on a
-phone, dark; and of its memory map alone."""
+"""Pictures of a page: ``python -m tests.report.pictures PAGE.html FOLDER``, on a desktop and on a
+phone, light and dark, on paper; and of its memory map alone."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.report.browser import DESKTOP, PHONE, chromium, opened
+from tests.report.browser import DESKTOP, PAPER, PHONE, chromium, opened
 
-WAYS = {"desktop": (DESKTOP, False), "phone": (PHONE, False), "dark": (DESKTOP, True)}
+WAYS = {
+    "desktop": (DESKTOP, False), "phone": (PHONE, False), "print": (PAPER, False),
+    "dark": (DESKTOP, True), "phone_dark": (PHONE, True),
+}  # fmt: skip
 
 
 def take(path: Path, folder: Path) -> list[Path]:
@@ -18,6 +21,8 @@ def take(path: Path, folder: Path) -> list[Path]:
     with chromium() as browser:
         for name, (size, dark) in WAYS.items():
             with opened(browser, path.resolve(), size, dark) as page:
+                if name == "print":
+                    page.emulate_media(media="print")
                 made.append(folder / f"{name}.png")
                 page.screenshot(path=str(made[-1]), full_page=True)
                 if name == "desktop" and page.locator("#map").count():
