@@ -38,7 +38,10 @@ def main() -> None:
     proof.save(Path("proof.json"), found, plan, graph)
     costs = cost(roomy(plan), graph, hardware, found)
     passes = artifacts.read_json(Path("passes.json"))
-    drawn = page.write(Path("plan.html"), graph, plan, hardware, costs, report, passes=passes)
+    origin = {"board": hardware.title, "graph": graph.hash, "plan": serialize.plan_hash(plan)}
+    drawn = page.write(
+        Path("plan.html"), graph, plan, hardware, costs, report, provenance=origin, passes=passes
+    )
     report["thumbnail"] = thumbnail(drawn)
     artifacts.write_json(Path("schedule.json"), report)
 

@@ -115,7 +115,7 @@ def time(us: float) -> str:
     """In the unit that suits it."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if us >= factor:
-            return f"{number(float(f'{us / factor:.4g}'))} {unit}"
+            return f"{number(us / factor)} {unit}"
     return f"{us:.3g} µs"
 
 

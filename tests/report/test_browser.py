@@ -140,8 +140,9 @@ def test_a_map_is_drawn_once_it_has_a_place(browser: Any, paths: dict[str, Path]
 
 
 @pytest.mark.ci
-def test_it_prints(browser: Any, paths: dict[str, Path], tmp_path: Path) -> None:
-    with opened(browser, page_of(paths, "swap"), PAPER, dark=True) as page:
+@pytest.mark.parametrize("kind", ["slots", "swap"])
+def test_it_prints(kind: str, browser: Any, paths: dict[str, Path], tmp_path: Path) -> None:
+    with opened(browser, page_of(paths, kind), PAPER, dark=True) as page:
         page.emulate_media(media="print")
         back = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert back == "rgb(255, 255, 255)" and not too_faint(page)

@@ -175,6 +175,7 @@ def test_numbers_read_well() -> None:
     assert number(94928) == "94,928" and number(434.5) == "434.5"
     assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
     assert time(29_800.0) == "29.8 ms" and time(9.2e7) == "92 s" and time(3.0) == "3 µs"
+    assert time(24_545.8) == "24.5 ms", "rounded once"
     assert energy(1790.0) == "1.79 mJ" and energy(3.4e7) == "34 J" and energy(5.0) == "5 µJ"
     assert si(15_100_000) == "15.1 MB" and si(0) == "0 B" and si(2e-5, "J") == "20 µJ"
     assert (large(300_774_272), large(1.5e10), large(94_928)) == (

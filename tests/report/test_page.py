@@ -35,7 +35,7 @@ class Strict(HTMLParser):
     def handle_starttag(self, tag, attrs) -> None:
         values = dict(attrs)
         self.outside += [v for k, v in values.items() if k in ("src", "href") and v[:1] != "#"]
-        if tag not in ("meta", "br", "wbr", "link", "!doctype"):
+        if tag not in ("meta", "br", "wbr", "img", "link", "!doctype"):
             self.open.append(tag)
 
     def handle_endtag(self, tag) -> None:

@@ -6,7 +6,7 @@ const written = (key, value) => {
   const say = (number, unit) => `${number.toLocaleString("en", {maximumSignificantDigits: 4})} ${unit}`.trim();
   if (/^(accuracy|agreement)_/.test(key)) return say(100 * value, "%");
   if (key.endsWith("_us")) return value >= 1e6 ? say(value / 1e6, "s") : say(value / 1e3, "ms");
-  if (key.endsWith("_uj")) return say(value / 1e3, "mJ");
+  if (key.endsWith("_uj")) return `${(value / 1e3).toLocaleString("en", {maximumSignificantDigits: 3})} mJ`;
   return value.toLocaleString("en", {maximumFractionDigits: 2}) + (key.endsWith("_bytes") ? " B" : "");
 };
 function chooseJob(number) {
