@@ -12,14 +12,14 @@ from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import laid_at, room
 from pipeline.search.swap import best, swapnn
-from pipeline.search.swap.layers import layers
+from pipeline.search.swap.layers import chain, layers
 from pipeline.search.swap.tiles import tilings
 from pipeline.strategies.base import Objective, Strategy
 
 
 @dataclass(frozen=True)
 class Swap(Strategy):
-    """For chains of convolutions, pooling and dense layers in 8 bits, on a board with a card.
+    """For networks of images and vectors in 8 bits, on a board with a card.
 
     Attributes:
         scheduler: ``best`` searches; ``swapnn`` is the published one (Miao and Lin 2021).
@@ -41,23 +41,23 @@ class Swap(Strategy):
         """
         Raises:
             ThimbleError: for settings that make no sense, a board without a card, or a network
-                that is no such chain.
+                that the scheduler does not take.
         """
         self.check(hardware)
-        chain, rates = layers(graph), Rates.of(hardware)
+        rates = Rates.of(hardware)
         frames = self.frames or (10 if self.objective == "throughput" else 1)
         available = room(graph, hardware, graph.constants) // 2
         if self.scheduler == "best":
-            found = best.search(graph, chain, available, frames, rates)
+            found = best.search(graph, layers(graph), available, frames, rates)
         else:
             pools = swapnn.pools(available, self.buffer_bytes, self.pools)
-            found = swapnn.schedule(graph, chain, pools, frames, rates)
+            found = swapnn.schedule(graph, chain(graph), pools, frames, rates)
         laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
         return laid.plan(self.name, found.notes)
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
-        cut = tilings(layers(graph), self.buffer_bytes)
+        cut = tilings(chain(graph), self.buffer_bytes)
         return {
             "io_tasks": sum(each.io_tasks for each in cut),
             "compute_tasks": sum(each.compute_tasks for each in cut),

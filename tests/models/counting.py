@@ -21,6 +21,7 @@ SUMS = {aten.add.Tensor, aten.mul.Tensor}
 MEANS = {aten.avg_pool2d.default, aten.adaptive_avg_pool2d.default}
 PRODUCTS = {aten.conv2d.default, aten.linear.default}
 POOLS = MEANS | {aten.max_pool2d.default}
+JOINS = {aten.cat.default}
 ALIASES = {
     *(aten.batch_norm.default, aten.flatten.using_ints, aten.pad.default),
     *(aten.relu.default, aten.hardtanh.default, aten.silu.default, aten.hardswish.default),
@@ -141,7 +142,7 @@ def owner_of(node: Node) -> Node:
     """The node whose memory ``node`` lives in."""
     while node.target in ALIASES:
         node = node.all_input_nodes[0]
-    known = PRODUCTS | POOLS | SUMS
+    known = PRODUCTS | POOLS | SUMS | JOINS
     assert node.op == "placeholder" or node.target in known, f"{node.target} is not known"
     return node
 

@@ -10,19 +10,18 @@ from pipeline.graph.tensor import Tensor
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Box, Range, all_of
 from pipeline.schedules.swapped import Act, Window
-from pipeline.search.swap.layers import TiledLayer
+from pipeline.search.swap.layers import Source, TiledLayer, rows_of
 from pipeline.search.swap.queues import Queues, Span
-from pipeline.search.swap.segments import Rows, Segment, aligned, extent, row_bytes
+from pipeline.search.swap.segments import Rows, Segment, aligned
 
 
 @dataclass(frozen=True)
 class Held:
-    """A window whose first axis is a ring of ``rows``; a vector is one row."""
+    """A window whose first axis is a ring of ``rows``; a vector of activations is one row."""
 
     window: Window
     rows: int
     row_bytes: int
-    vector: bool = False
 
     def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
         window = self.window
@@ -40,7 +39,7 @@ class Held:
         """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
         shape = self.window.tensor.shape
         box = list(all_of(shape))
-        if not self.vector:
+        if len(shape) > 1:
             box[0] = Range(rows[0], rows[1] - rows[0])
         if channels:
             box[-1] = Range(channels[0], channels[1] - channels[0])
@@ -110,15 +109,17 @@ class _Run:
         self.rates, self.queues = builder.rates, builder.queues
         self.tensors = builder.graph.tensors
         self.tile = -1
-        layers = segment.layers
-        self.maps = [self.map(layers[0], True, place.source, segment.source_rows)]
+        first, last = segment.outside[0], segment.layers[-1].target
+        self.maps = {
+            first.tensor: self.map(first.tensor, place.source, segment.source_rows),
+            last: self.map(last, place.target, segment.target_rows),
+        }
         base = place.inner
-        for n in range(1, len(layers)):
-            self.maps.append(self.map(layers[n], True, base, segment.rings.sources[n]))
-            base += segment.middle_bytes(n)
-        self.maps.append(self.map(layers[-1], False, place.target, segment.target_rows))
+        for source, rows in segment.between:
+            self.maps[source.tensor] = self.map(source.tensor, base, rows)
+            base += aligned(rows * source.row_bytes)
         self.weights: list[Held | None] = []
-        for n, layer in enumerate(layers):
+        for n, layer in enumerate(segment.layers):
             self.weights.append(self.held_weights(n, layer, base) if layer.weight else None)
             base += segment.weight_bytes(n)
 
@@ -131,16 +132,11 @@ class _Run:
         self.builder.windows[name] = window
         return window
 
-    def map(self, layer: TiledLayer, source: bool, base: int, rows: int) -> Held:
-        tensor = self.tensors[layer.source if source else layer.target]
-        each, batch = row_bytes(layer, source), self.segment.batch
-        vector = extent(layer, source) == 1
-        if vector or len(tensor.shape) == 1:
-            sizes, rows = tensor.shape, 1
-        else:
-            sizes = (rows, *tensor.shape[1:])
-        window = self.add(tensor, base, sizes, batch, aligned(rows * each))
-        return Held(window, rows, each, vector)
+    def map(self, name: str, base: int, rows: int) -> Held:
+        tensor, batch = self.tensors[name], self.segment.batch
+        each = tensor.size // rows_of(tensor.shape)
+        sizes = (rows, *tensor.shape[1:]) if len(tensor.shape) == 3 else tensor.shape
+        return Held(self.add(tensor, base, sizes, batch, aligned(rows * each)), rows, each)
 
     def held_weights(self, n: int, layer: TiledLayer, base: int) -> Held:
         tensor, segment = self.tensors[layer.weight], self.segment
@@ -153,53 +149,50 @@ class _Run:
     # --- steps
 
     def frames(self, frames: Sequence[int]) -> None:
-        segment, arrived = self.segment, [0] * len(frames)
+        segment = self.segment
         if segment.all_held:
             self.tile = -1  # every tile has a place of its own: it may be there still
         if segment.batch > 1:
             self.read_ahead(segment.layers[0])
-        for turn in segment.rings.turns:
-            if segment.source == "stored":
+        for place, turn in enumerate(segment.rings.turns):
+            for source in segment.arrives:
+                rows = segment.rings.arrivals[source.tensor][place]
                 for number, frame in enumerate(frames):
-                    arrived[number] = self.arrive(turn.reads[0], arrived[number], frame, number)
+                    self.arrive(source, rows, frame, number)
             for n, layer in enumerate(segment.layers):
-                rows, reads = turn.computes[n], turn.reads[n]
+                rows, needed = turn.computes[n], turn.reads[n]
                 if rows[0] >= rows[1]:
                     continue
                 if n == segment.streamed:
-                    self.stream(n, layer, rows, reads, frames)
+                    self.stream(n, layer, rows, needed, frames)
                 else:
                     if layer.weight:
                         self.read_weights(n, (0, layer.channels), 0)
                     for number, frame in enumerate(frames):
-                        self.compute(n, rows, reads, (0, layer.channels), 0, frame, number)
-            if segment.target == "stored":
+                        self.compute(n, rows, needed, (0, layer.channels), 0, frame, number)
+            if segment.target != "kept":
                 for number, frame in enumerate(frames):
                     self.store(turn.computes[-1], frame, number)
 
-    def arrive(self, rows: Rows, arrived: int, frame: int, copy: int) -> int:
-        held, layer = self.maps[0], self.segment.layers[0]
-        if layer.windows is None:
-            rows = (0, 1)
-        low, high = max(rows[0], arrived), rows[1]
-        if low >= high:
-            return arrived
-        load = Act("load", held.window.name, copy, held.box((low, high)), frame)
+    def arrive(self, source: Source, rows: Rows, frame: int, copy: int) -> None:
+        if rows[0] >= rows[1]:
+            return
+        held = self.maps[source.tensor]
+        load = Act("load", held.window.name, copy, held.box(rows), frame)
         self.queues.read(
-            self.rates.move_us((high - low) * held.row_bytes, False), load,
-            held.spans((low, high), copy),
-            (layer.source, frame, low, high if layer.windows else layer.source_bytes),
+            self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, False), load,
+            held.spans(rows, copy), (source.tensor, frame, *rows),
         )  # fmt: skip
-        return high
 
     def store(self, rows: Rows, frame: int, copy: int) -> None:
-        held, layer = self.maps[-1], self.segment.layers[-1]
+        layer = self.segment.layers[-1]
+        held = self.maps[layer.target]
         if rows[0] >= rows[1]:
             return
         store = Act("store", held.window.name, copy, held.box(rows), frame)
         self.queues.write(
             self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, True), store,
-            held.spans(rows, copy), (layer.target, frame, *rows), extent(layer, False),
+            held.spans(rows, copy), (layer.target, frame, *rows), layer.shape[0],
         )  # fmt: skip
 
     def read_ahead(self, layer: TiledLayer) -> None:
@@ -218,28 +211,33 @@ class _Run:
         self.queues.read(us, load, spans, same=(layer.weight, channels[0]))
 
     def stream(
-        self, n: int, layer: TiledLayer, rows: Rows, reads: Rows, frames: Sequence[int]
+        self, n: int, layer: TiledLayer, rows: Rows, needed: Sequence[Rows], frames: Sequence[int]
     ) -> None:
         tile = self.segment.tile
         for low in range(0, layer.channels, tile):
             self.tile += 1
             self.read_weights(n, (low, low + tile), self.tile)
             for number, frame in enumerate(frames):
-                self.compute(n, rows, reads, (low, low + tile), self.tile, frame, number)
+                self.compute(n, rows, needed, (low, low + tile), self.tile, frame, number)
 
     def compute(
-        self, n: int, rows: Rows, reads: Rows, channels: Rows, tile: int, frame: int, copy: int
-    ) -> None:
-        layer, source, target = self.segment.layers[n], self.maps[n], self.maps[n + 1]
-        weights, depth = self.weights[n], layer.channels
-        given = [(source.window.name, copy)]
-        spans = list(source.spans(reads, copy))
+        self, n: int, rows: Rows, needed: Sequence[Rows], channels: Rows, tile: int, frame: int,
+        copy: int,
+    ) -> None:  # fmt: skip
+        layer, weights = self.segment.layers[n], self.weights[n]
+        target, depth = self.maps[layer.target], layer.channels
+        given, spans = list[tuple[str, int]](), list[Span]()
+        for source, reads in zip(layer.sources, needed, strict=True):
+            held = self.maps[source.tensor]
+            given.append((held.window.name, copy))
+            if reads[0] < reads[1]:
+                spans += held.spans(reads, copy)
         if weights is not None:
             given.append((weights.window.name, tile))
             spans += weights.spans((0, weights.rows), tile)
         box = target.box(rows, channels)
         make = Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
-        made = (rows[1] - rows[0]) / extent(layer, False)
+        made = (rows[1] - rows[0]) / layer.shape[0]
         share = made * (min(channels[1], depth) - channels[0]) / depth
         self.queues.compute(
             self.rates.compute_us(layer.work * share), make, spans, target.spans(rows, copy)

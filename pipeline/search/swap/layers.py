@@ -1,4 +1,4 @@
-"""A network as a chain of layers whose tensors lie on a card."""
+"""A network as layers whose tensors lie on a card."""
 
 from __future__ import annotations
 
@@ -20,32 +20,77 @@ from pipeline.schedules.swapped import Swapped
 
 
 @dataclass(frozen=True)
-class TiledLayer:
-    """One operator of a chain. Elements are bytes.
+class Source:
+    """An activation that a layer reads.
 
     Attributes:
-        source, target: the activations it reads and makes.
-        shape: of ``target``: (rows, columns, channels); of a dense layer (1, 1, channels).
-        source_shape: of ``source``; images are (rows, columns, channels).
-        windows: of the source along rows and columns; None for a dense layer, which reads all.
-        channelwise: an output channel reads only its own input channel (depthwise, pooling).
+        shape: images are (rows, columns, channels).
+        windows: of it along rows and columns; None where every output element needs all of it.
+    """
+
+    tensor: str
+    shape: tuple[int, ...]
+    windows: tuple[Window, Window] | None
+
+    @property
+    def rows(self) -> int:
+        return rows_of(self.shape)
+
+    @property
+    def row_bytes(self) -> int:
+        return prod(self.shape) // self.rows
+
+    def needed(self, low: int, high: int) -> tuple[int, int]:
+        """Its rows that the target's rows ``low`` to ``high`` are made of; (0, 0): none."""
+        if low >= high:
+            return 0, 0
+        if self.windows is None:
+            return 0, self.rows
+        start, stop = reach(self.windows[0], low, high - low).clipped(self.rows).ends
+        return (start, stop) if start < stop else (0, 0)
+
+
+def rows_of(shape: Sequence[int]) -> int:
+    """Of an image; a vector is one row."""
+    return shape[0] if len(shape) == 3 else 1
+
+
+@dataclass(frozen=True)
+class TiledLayer:
+    """One operator. Elements are bytes.
+
+    Attributes:
+        sources, target: the activations it reads, those of which it needs all last, and makes.
+        shape: of ``target``: (rows, columns, channels); of a vector (1, 1, channels).
+        channelwise: an output channel reads only its own channel of the sources.
         weight: the constant that is swapped in, or ``""``; (channels, …), a row an output channel.
-        bias: the constant read when a sum is complete, or ``""``.
+        fixed: the constants that stay on the chip: biases, tables.
         row_bytes: of the weights of one output channel.
-        work: multiply–accumulates of one frame; of pooling, the values it compares or adds.
+        work: multiply–accumulates of one frame; without any, the values it compares or adds.
     """
 
     name: str
-    source: str
+    sources: tuple[Source, ...]
     target: str
     shape: tuple[int, int, int]
-    source_shape: tuple[int, ...]
-    windows: tuple[Window, Window] | None
     channelwise: bool
     weight: str
-    bias: str
+    fixed: tuple[str, ...]
     row_bytes: int
     work: int
+
+    @property
+    def source(self) -> str:
+        return self.sources[0].tensor
+
+    @property
+    def source_shape(self) -> tuple[int, ...]:
+        return self.sources[0].shape
+
+    @property
+    def windows(self) -> tuple[Window, Window] | None:
+        """Of the first source."""
+        return self.sources[0].windows
 
     @property
     def channels(self) -> int:
@@ -64,7 +109,7 @@ class TiledLayer:
         return prod(self.shape)
 
     def reads(self, rows: int, columns: int) -> tuple[int, int]:
-        """Rows and columns of the source that so many rows and columns of the target read."""
+        """Rows and columns of the first source that so many rows and columns of the target read."""
         assert self.windows is not None
         high, wide = self.windows
         return reach(high, 0, rows).size, reach(wide, 0, columns).size
@@ -84,58 +129,79 @@ class Proposal:
 
 
 def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What lies on the card, the feature maps and the weights; what stays on the chip: biases."""
-    maps = (layers[0].source, *(layer.target for layer in layers))
+    """What lies on the card, the feature maps and the weights; what stays on the chip."""
+    maps = dict.fromkeys(s.tensor for layer in layers for s in layer.sources)
+    maps |= dict.fromkeys(layer.target for layer in layers)
     weights = dict.fromkeys(layer.weight for layer in layers if layer.weight)
-    return (*maps, *weights), tuple(dict.fromkeys(layer.bias for layer in layers if layer.bias))
+    return (*maps, *weights), tuple(dict.fromkeys(name for layer in layers for name in layer.fixed))
 
 
 def layers(graph: Graph) -> tuple[TiledLayer, ...]:
-    """The layers of ``graph`` in order.
+    """The layers of ``graph``, each after those that it reads.
 
     Raises:
-        ThimbleError: where it is not a chain of convolutions, pooling and dense layers in bytes.
+        ThimbleError: for tensors that are no bytes, or neither images nor vectors.
     """
-    result, before = [], graph.input
-    for op in needed(graph):
-        if op.inputs != (before,):
-            raise ThimbleError(
-                f"{op.name} reads {', '.join(op.inputs)}: strategy swap takes chains of layers; "
-                "try strategy=auto"
-            )
-        result.append(_layer(op, graph))
-        before = op.output
+    result = tuple(_layer(op, graph) for op in needed(graph))
     if not result:
         raise ThimbleError(f"{graph.name} has nothing to compute")
-    return tuple(result)
+    return result
+
+
+def chain(graph: Graph) -> tuple[TiledLayer, ...]:
+    """Those of a network without branches.
+
+    Raises:
+        ThimbleError: besides, where it is not a chain of convolutions, pooling and dense layers.
+    """
+    found, before = layers(graph), graph.input
+    for layer in found:
+        read, op = [source.tensor for source in layer.sources], graph.operator(layer.name)
+        if read != [before]:
+            raise ThimbleError(
+                f"{layer.name} reads {', '.join(read)}: strategy.scheduler=swapnn takes chains of "
+                "layers; try strategy.scheduler=best"
+            )
+        if not isinstance(op, Conv2d | Pool2d | Dense):
+            raise ThimbleError(
+                f"{layer.name}: strategy.scheduler=swapnn knows no {type(op).__name__}; it takes "
+                "convolutions, pooling and dense layers; try strategy.scheduler=best"
+            )
+        before = layer.target
+    return found
 
 
 def _layer(op: Operator, graph: Graph) -> TiledLayer:
     tensors = graph.tensors
-    for name in (op.inputs[0], op.output, *op.parameters[:1]):
+    weight = op.parameters[0] if op.weighted else ""
+    for name in (*op.inputs, op.output, *([weight] if weight else [])):
         if tensors[name].dtype.bits != 8:
             raise ThimbleError(f"{name} is {tensors[name].dtype}: strategy swap takes 8 bits")
-    target, source = tensors[op.output].shape, tensors[op.inputs[0]].shape
-    weight, bias = (*op.parameters, "", "")[:2]
-    row_bytes = prod(tensors[weight].shape[1:]) if weight else 0
-    effort = work(op, graph)
-    if isinstance(op, Dense):
-        shape = (1, 1, target[0])
-        return TiledLayer(op.name, op.inputs[0], op.output, shape, source, None, False,
-                     weight, bias, row_bytes, effort)  # fmt: skip
-    if not isinstance(op, Conv2d | Pool2d):
-        kind = type(op).__name__
-        raise ThimbleError(
-            f"{op.name}: strategy swap knows no {kind}; it takes convolutions, pooling and dense "
-            "layers; try strategy=auto"
-        )
-    (image, *_) = op.terms(tensors)[0].operands
-    alone = isinstance(op, Pool2d) or (op.groups == source[2] == target[2] and op.groups > 1)
-    if isinstance(op, Conv2d) and op.groups > 1 and not alone:
-        raise ThimbleError(f"{op.name}: strategy swap takes no convolution in {op.groups} groups")
-    return TiledLayer(op.name, op.inputs[0], op.output, (target[0], target[1], target[2]), source,
-                 _moving(image), alone, weight, bias, row_bytes, effort)  # fmt: skip
+        if name != weight and len(tensors[name].shape) == 2:
+            raise ThimbleError(f"{name} has two axes: strategy swap takes images and vectors")
+    target = tensors[op.output].shape
+    own = op.channel_wise(tensors)
+    if op.weighted and not (op.mixes_channels(tensors) or op.reads_all(tensors) or own):
+        raise ThimbleError(f"{op.name}: strategy swap takes no convolution in groups of channels")
+    operands = [o for o in op.reads(tensors) if o.tensor in op.inputs]
+    sources = [Source(o.tensor, tensors[o.tensor].shape, _moving(o)) for o in operands]
+    return TiledLayer(
+        op.name,
+        tuple(sorted(sources, key=lambda source: source.windows is None)),
+        op.output,
+        (target[0], target[1], target[2]) if len(target) == 3 else (1, 1, target[0]),
+        own,
+        weight,
+        tuple(name for name in op.parameters if name != weight),
+        prod(tensors[weight].shape[1:]) if weight else 0,
+        work(op, graph),
+    )
 
 
-def _moving(image: Operand) -> tuple[Window, Window]:
-    return image.windows[0], image.windows[1]
+def _moving(operand: Operand) -> tuple[Window, Window] | None:
+    """Along rows and columns, where rows of the target are made of rows of it."""
+    if len(operand.windows) == 1:  # a vector
+        return (Window(0), Window(1)) if operand.windows == (Window(0),) else None
+    rows, columns = operand.windows[:2]
+    moves = all(w.axis == axis and w.divide == 1 for axis, w in enumerate((rows, columns)))
+    return (rows, columns) if moves else None

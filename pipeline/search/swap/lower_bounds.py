@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import taps
-from pipeline.search.swap.layers import TiledLayer
+from pipeline.search.swap.layers import Source, TiledLayer
 
 
 @dataclass(frozen=True)
@@ -35,64 +37,101 @@ def lower_bound(
     - path: a first byte of input, all work, the output's last byte;
     - weights: before a layer's first computation all work is done that one element of its target is
       made of, and SRAM then holds no more than its bytes of the weights of this layer and those
-      after it, none of which was used yet: the rest is read after that.
+      that need it, none of which was used yet: the rest is read after that.
 
     The last one holds for schedules that make an element in one step, from sources that are
     complete: before a dense layer's first computation comes all work before it. A schedule that
     keeps partial sums of it could begin earlier.
     """
-    work, inputs = _needed(layers, _all(layers[-1].shape[0]), _all(layers[-1].shape[1]), 1.0)
-    weights = [layer.weight_bytes for layer in layers]
+    work, inputs = _needed(layers, graph.input, _whole(layers[-1]))
+    weights = sum(layer.weight_bytes for layer in layers)
     read_us, write_us = rates.read.byte_us, rates.write.byte_us
     outputs, cpu_us = graph.tensors[graph.output].size, frames * rates.compute_us(work)
     found = {
         "cpu": cpu_us,
-        "io": (sum(weights) + frames * inputs) * read_us + frames * outputs * write_us,
+        "io": (weights + frames * inputs) * read_us + frames * outputs * write_us,
         "path": read_us + cpu_us + write_us,
         "weights": 0.0,
     }
     for number in range(1, len(layers)):
-        left = max(0, sum(weights[number:]) - sram_bytes)
+        left = max(0, sum(each.weight_bytes for each in _after(layers, number)) - sram_bytes)
         least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + write_us
         found["weights"] = max(found["weights"], least_us)
     by = max(found, key=lambda name: found[name])
     return Bound(found[by], by, cpu_us)
 
 
+def _after(layers: Sequence[TiledLayer], number: int) -> list[TiledLayer]:
+    """That layer and those that cannot begin before it has."""
+    found = [layers[number]]
+    for layer in layers[number + 1 :]:
+        made = {each.target for each in found}
+        if any(source.tensor in made for source in layer.sources):
+            found.append(layer)
+    return found
+
+
+class Part(NamedTuple):
+    """Of a tensor: some rows of it, some columns, and so much of its channels."""
+
+    rows: set[int]
+    columns: set[int]
+    share: float
+
+    @property
+    def elements(self) -> float:
+        return len(self.rows) * len(self.columns) * self.share
+
+
 def before(layers: Sequence[TiledLayer]) -> float:
     """The least work before the last layer makes its first element: padding makes corners least."""
-    (rows, columns, channels), ends = layers[-1].shape, list[float]()
-    own = layers[-1].work / (rows * columns * channels)
+    last = layers[-1]
+    (rows, columns, channels), ends = last.shape, list[float]()
+    own = last.work / (rows * columns * channels)
     for row, column in ((0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1)):
-        ends.append(_needed(layers, {row}, {column}, 1 / channels)[0] - own)
+        ends.append(_needed(layers, "", Part({row}, {column}, 1 / channels))[0] - own)
     return min(ends)
 
 
-def _all(extent: int) -> set[int]:
-    return set(range(extent))
+def _whole(layer: TiledLayer) -> Part:
+    rows, columns, _ = layer.shape
+    return Part(set(range(rows)), set(range(columns)), 1.0)
 
 
-def _needed(
-    layers: Sequence[TiledLayer], rows: set[int], columns: set[int], share: float
-) -> tuple[float, int]:
-    """The work behind rows x columns, and that share of the channels, of the last target; the bytes
-    of the first source that it reads."""
-    total = 0.0
+def _needed(layers: Sequence[TiledLayer], name: str, made: Part) -> tuple[float, int]:
+    """The least work behind ``made`` of the last target; the bytes of the tensor ``name`` that it
+    reads. What several layers read is as much as the one that reads most of it."""
+    parts, total = {layers[-1].target: made}, 0.0
+    sizes = {source.tensor: prod(source.shape) for layer in layers for source in layer.sources}
     for layer in reversed(layers):
-        high, wide, _ = layer.shape
-        total += layer.work * len(rows) * len(columns) * share / (high * wide)
-        if not layer.channelwise:
-            share = 1.0
-        if layer.windows is None:
-            image = layer.source_shape if len(layer.source_shape) == 3 else (1, 1)
-            rows, columns = _all(image[0]), _all(image[1])
-        else:
-            rows, columns = (
-                taps(window, out, extent)
-                for window, out, extent in zip(
-                    layer.windows, (rows, columns), layer.source_shape[:2], strict=True
-                )
-            )
-    first = layers[0].source_shape
-    depth = first[2] if len(first) == 3 else first[0]
-    return total, int(len(rows) * len(columns) * depth * share)
+        if layer.target not in parts:
+            continue
+        part, (rows, columns, _) = parts[layer.target], layer.shape
+        total += layer.work * part.elements / (rows * columns)
+        for source in layer.sources:
+            read = _read(layer, source, part)
+            if source.tensor not in parts or read.elements > parts[source.tensor].elements:
+                parts[source.tensor] = read
+    if name not in parts:
+        return total, 0
+    shape = next(s.shape for layer in layers for s in layer.sources if s.tensor == name)
+    pixels = prod(shape[:2]) if len(shape) == 3 else 1
+    return total, int(parts[name].elements * sizes[name] / pixels)
+
+
+def _read(layer: TiledLayer, source: Source, part: Part) -> Part:
+    image = source.shape[:2] if len(source.shape) == 3 else (1, 1)
+    if source.windows is None:
+        return Part(set(range(image[0])), set(range(image[1])), 1.0)
+    share = part.share
+    if layer.weight and not layer.channelwise:
+        share = 1.0
+    elif not layer.channelwise and share < 1:
+        share = 0.0  # of some channels of the target maybe none
+    rows, columns = (
+        taps(window, out, extent)
+        for window, out, extent in zip(
+            source.windows, (part.rows, part.columns), image, strict=True
+        )
+    )
+    return Part(rows, columns, share)

@@ -1,4 +1,4 @@
-"""The cheapest way to cut a chain of layers into segments, by dynamic programming.
+"""The cheapest way to cut a network into segments of consecutive layers, by dynamic programming.
 
 A segment's price is the larger of its computing and its transfers, and a share of what it has to
 read before it can begin and to write after its end. The prices are estimates: the plans of several
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from pipeline.plan.rates import Rates
-from pipeline.search.swap.layers import TiledLayer
-from pipeline.search.swap.segments import Place, Rings, Segment, aligned, extent
+from pipeline.search.swap.layers import Source, TiledLayer
+from pipeline.search.swap.segments import Place, Rings, Segment, aligned
 
 LONGEST = 10
 """Layers of a segment."""
@@ -27,6 +27,9 @@ else is."""
 TOGETHER = 32768
 """Bytes of a weight tile that is used for several frames."""
 
+
+PLACES: tuple[Place, ...] = ("stored", "kept", "both")
+"""Of what a segment makes."""
 
 Offer = tuple[float, float, float, Segment]
 
@@ -50,6 +53,12 @@ class Search:
             self.rings[key] = Rings.of(self.layers[first : last + 1], chunk)
         return self.rings[key]
 
+    @cached_property
+    def read_until(self) -> list[int]:
+        """Of what each layer makes, the last layer that reads it."""
+        last = {s.tensor: n for n, layer in enumerate(self.layers) for s in layer.sources}
+        return [last.get(layer.target, len(self.layers)) for layer in self.layers]
+
     def best(self, first: int, last: int, share: float) -> list[Segment]:
         """For the layers ``first`` … ``last``, from the card to the card; ``share`` of a segment's
         lead counts. Empty when some layer fits in no way."""
@@ -60,8 +69,11 @@ class Search:
                 return (0.0, 0.0, ()) if place == "stored" else (float("inf"), 0.0, ())
             found = (float("inf"), 0.0, tuple[Segment, ...]())
             for stop in range(start, min(last, start + LONGEST - 1) + 1):
-                for target in ("stored", "kept"):
-                    here = self.cheapest(start, stop, place, target, share)
+                if place == "kept" and self.read_until[start - 1] > stop:
+                    continue
+                source: Place = "stored" if place == "stored" else "kept"
+                for target in PLACES:
+                    here = self.cheapest(start, stop, source, target, share)
                     if here is None:
                         continue
                     segment, price = here
@@ -101,16 +113,31 @@ class Search:
         layers = self.layers[first : last + 1]
         if len(layers) > 1 and any(layer.windows is None for layer in layers):
             return
-        rows = extent(layers[-1], source=False)
+        if any(until > last for until in self.read_until[first:last]):
+            return  # others need what is made inside
+        outside = self.outside(first, last, source)
+        if not outside or (target == "both" and self.read_until[last] <= last + 1):
+            return
+        rows = layers[-1].shape[0]
         for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
             rings = self.ring(first, last, chunk)
-            plain = Segment(layers, rings, source, target)
-            if layers[0].windows and plain.needed_bytes <= self.sram_bytes:
+            plain = Segment(layers, rings, outside, source, target)
+            if (
+                layers[0].windows or not layers[0].weight
+            ) and plain.needed_bytes <= self.sram_bytes:
                 yield plain
             for n, layer in enumerate(layers):
                 if layer.channelwise or not layer.weight:
                     continue
                 yield from self.streamed(replace(plain, streamed=n), layer)
+
+    def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
+        """What these layers read of others, what is in SRAM first; none where that is not read."""
+        found = self.ring(first, last, self.layers[last].shape[0]).outside
+        if place == "stored":
+            return found
+        kept = [source for source in found if source.tensor == self.layers[first - 1].target]
+        return (*kept, *(each for each in found if each not in kept)) if kept else ()
 
     def streamed(self, segment: Segment, layer: TiledLayer) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once as fit."""
@@ -140,7 +167,7 @@ class Search:
         ``quiet`` bytes, if there are any, else all that is left."""
         layer = self.layers[number]
         rings = self.ring(number, number, 1)
-        plain = Segment((layer,), rings, source, target, streamed=0, batch=frames)
+        plain = Segment((layer,), rings, rings.outside, source, target, streamed=0, batch=frames)
         tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
         one = replace(plain, tile=tile, copies=1)
         free = self.sram_bytes - one.needed_bytes
@@ -156,16 +183,19 @@ def least_bytes(layers: Sequence[TiledLayer]) -> int:
 
 
 def _alone(layer: TiledLayer) -> Iterator[int]:
-    whole = Segment((layer,), Rings.of((layer,), 1), "stored", "stored")
-    if layer.windows:
+    rings = Rings.of((layer,), 1)
+    whole = Segment((layer,), rings, rings.outside, "stored", "stored")
+    if layer.windows or not layer.weight:
         yield whole.needed_bytes
     if layer.weight and not layer.channelwise:
         yield replace(whole, streamed=0, tile=1, copies=COPIES[0]).needed_bytes
 
 
 def tail(layers: Sequence[TiledLayer]) -> int:
-    """The number of the first of the dense layers that end the chain."""
+    """The number of the first of the dense layers that end the network one after the other."""
     first = len(layers)
-    while first and layers[first - 1].windows is None:
+    while first and layers[first - 1].windows is None and layers[first - 1].weight:
+        if first < len(layers) and layers[first].source != layers[first - 1].target:
+            break
         first -= 1
     return first

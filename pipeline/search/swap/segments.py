@@ -1,11 +1,12 @@
-"""Pieces of a chain of layers that run row by row, and what each needs and takes.
+"""Pieces of a network that run row by row, and what each needs and takes.
 
 A segment makes ``chunk`` rows of its last target at a time. Each layer in it computes the rows that
-are needed and not there yet, from a ring of rows of the layer before: nothing is computed twice, no
-tensor between its layers is ever whole. Its source comes from the card row by row, or lies in SRAM;
-its target goes either way. All its weights lie in SRAM, but those of one layer may be streamed, in
-tiles of output channels, for each chunk again. So a chunk of one row is weight-stationary, and one
-of all rows input-stationary: every weight is read once.
+are needed and not there yet, from rings of rows of what it reads: nothing is computed twice, no
+tensor that is made and read inside is ever whole. What comes from outside comes from the card row
+by row, but for one tensor that may lie in SRAM; its target goes to either or both. All its weights
+lie in SRAM, but those of one layer may be streamed, in tiles of output channels, for each chunk
+again. So a chunk of one row is weight-stationary, and one of all rows input-stationary: every
+weight is read once.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 from pipeline.plan.rates import Rates
-from pipeline.schedules.bounds import reach
-from pipeline.search.swap.layers import TiledLayer
+from pipeline.search.swap.layers import Source, TiledLayer
 
-Place = Literal["kept", "stored"]
-"""In memory, whole; or on the card."""
+Place = Literal["kept", "stored", "both"]
+"""In memory, whole; on the card; or, since others read it later, both."""
 
 Rows = tuple[int, int]
 
@@ -29,77 +30,104 @@ def aligned(size: int) -> int:
     return -(-size // 16) * 16
 
 
-def extent(layer: TiledLayer, source: bool) -> int:
-    """Rows of the source or the target; a vector is one row."""
-    if source:
-        return layer.source_shape[0] if layer.windows else 1
-    return layer.shape[0]
-
-
-def row_bytes(layer: TiledLayer, source: bool) -> int:
-    size = layer.source_bytes if source else layer.target_bytes
-    return size // extent(layer, source)
-
-
 @dataclass(frozen=True)
 class Turn:
-    """One chunk: of each layer the rows that it computes, and the rows that it reads for them."""
+    """One chunk: of each layer the rows that it computes, and of each of its sources the rows that
+    it reads for them."""
 
     computes: tuple[Rows, ...]
-    reads: tuple[Rows, ...]
+    reads: tuple[tuple[Rows, ...], ...]
 
 
 def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
+    makers = {layer.target: n for n, layer in enumerate(layers)}
     done, result = [0] * len(layers), list[Turn]()
-    rows = extent(layers[-1], source=False)
+    rows = layers[-1].shape[0]
     for start in range(0, rows, chunk):
-        wanted = min(start + chunk, rows)
-        computes, reads = [(0, 0)] * len(layers), [(0, 0)] * len(layers)
+        wanted = [*done[:-1], min(start + chunk, rows)]
+        computes, reads = [(0, 0)] * len(layers), [tuple[Rows, ...]()] * len(layers)
         for n in reversed(range(len(layers))):
             layer = layers[n]
-            computes[n] = (min(done[n], wanted), wanted)
-            done[n] = max(done[n], wanted)
+            computes[n] = (done[n], wanted[n])
+            done[n] = wanted[n]
             reads[n] = needed(layer, computes[n])
-            wanted = max(reads[n][1], done[n - 1] if n else 0)
+            for source, (_, stop) in zip(layer.sources, reads[n], strict=True):
+                if source.tensor in makers:
+                    maker = makers[source.tensor]
+                    wanted[maker] = max(wanted[maker], stop)
         result.append(Turn(tuple(computes), tuple(reads)))
     return tuple(result)
 
 
-def needed(layer: TiledLayer, rows: Rows) -> Rows:
-    """Rows of the source that rows of the target are made of."""
-    if rows[0] >= rows[1]:
-        return (0, 0)
-    if layer.windows is None:
-        return (0, 1)
-    return reach(layer.windows[0], rows[0], rows[1] - rows[0]).clipped(layer.source_shape[0]).ends
+def needed(layer: TiledLayer, rows: Rows) -> tuple[Rows, ...]:
+    """Rows of each source that rows of the target are made of."""
+    return tuple(source.needed(*rows) for source in layer.sources)
 
 
 @dataclass(frozen=True)
 class Rings:
-    """Turns of some layers, and how many rows of each source, and of the target, are held."""
+    """Turns of some layers, and how many rows of each tensor are held.
+
+    Attributes:
+        outside: what they read and do not make.
+        arrivals: of each of these, by name, the rows that each turn needs and none before did.
+        held: rows of each tensor that they read, by name.
+        arriving: the same where the next turn's rows come in meanwhile.
+        target: rows of what the last one makes.
+    """
 
     turns: tuple[Turn, ...]
-    sources: tuple[int, ...]
-    arriving: int
+    outside: tuple[Source, ...]
+    arrivals: dict[str, tuple[Rows, ...]]
+    held: dict[str, int]
+    arriving: dict[str, int]
     target: int
 
     @classmethod
     def of(cls, layers: Sequence[TiledLayer], chunk: int) -> Rings:
-        """``arriving``: of the first source where the next turn's rows come in meanwhile."""
         all_turns = turns(layers, chunk)
-        sources, arriving = [0] * len(layers), 0
-        tops, low = [0] * len(layers), 0
-        for number, turn in enumerate(all_turns):
-            for n, (start, stop) in enumerate(turn.reads):
-                if start < stop:
-                    tops[n] = max(tops[n], stop)
-                    sources[n] = max(sources[n], tops[n] - start)
-            low = turn.reads[0][0] if turn.reads[0][1] else low
-            after = all_turns[min(number + 1, len(all_turns) - 1)].reads[0]
-            arriving = max(arriving, max(after[1], tops[0]) - low)
-        rows = extent(layers[-1], source=False)
+        sources = {s.tensor: s for layer in layers for s in layer.sources}
+        makers = {layer.target: n for n, layer in enumerate(layers)}
+        arrivals, held, arriving = dict[str, tuple[Rows, ...]](), dict[str, int](), dict[str, int]()
+        for name in sources:
+            places = [
+                (n, k)
+                for n, layer in enumerate(layers)
+                for k, each in enumerate(layer.sources)
+                if each.tensor == name
+            ]
+            uses = [[turn.reads[n][k] for turn in all_turns] for n, k in places]
+            if name in makers:  # rows that nobody reads have a place, too
+                uses.append([turn.computes[makers[name]] for turn in all_turns])
+            spans = _spans(uses)
+            before = [0, *(top for _, top in spans)]
+            after = [*(top for _, top in spans[1:]), spans[-1][1]]
+            arrivals[name] = tuple(
+                (max(low, seen), top) for (low, top), seen in zip(spans, before, strict=False)
+            )
+            held[name] = max(1, *(top - low for low, top in spans))
+            arriving[name] = max(
+                1, *(top - low for (low, _), top in zip(spans, after, strict=True))
+            )
+        rows = layers[-1].shape[0]
         twice = min(rows, 2 * chunk) if len(all_turns) > 1 else rows
-        return cls(all_turns, tuple(sources), min(arriving, extent(layers[0], source=True)), twice)
+        outside = tuple(source for name, source in sources.items() if name not in makers)
+        return cls(all_turns, outside, arrivals, held, arriving, twice)
+
+
+def _spans(uses: Sequence[Sequence[Rows]]) -> list[Rows]:
+    """For each turn from the first row that is used then or later to the last that has been;
+    ``uses``: (turns) of each layer that reads or makes some."""
+    tops = list(
+        accumulate((max(stop for _, stop in each) for each in zip(*uses, strict=True)), max)
+    )
+    lows = [tops[-1]] * len(tops)
+    for each in uses:
+        low = tops[-1]
+        for number, (start, stop) in reversed(list(enumerate(each))):
+            low = start if start < stop else low
+            lows[number] = min(lows[number], low)
+    return list(zip(lows, tops, strict=True))
 
 
 @dataclass(frozen=True)
@@ -107,7 +135,8 @@ class Segment:
     """
     Attributes:
         layers: in order; all but the streamed one keep their weights while the segment runs.
-        source, target: where they lie.
+        outside: what they read and do not make; the first is at ``source``, others on the card.
+        source, target: where the first of these, and what is made, lie.
         streamed: the number of the layer whose weights come in tiles; -1: none.
         tile: output channels of a weight tile.
         copies: weight tiles that are held.
@@ -116,6 +145,7 @@ class Segment:
 
     layers: tuple[TiledLayer, ...]
     rings: Rings
+    outside: tuple[Source, ...]
     source: Place
     target: Place
     streamed: int = -1
@@ -125,25 +155,31 @@ class Segment:
 
     @cached_property
     def source_rows(self) -> int:
-        whole = extent(self.layers[0], source=True)
-        return whole if self.source == "kept" or self.batch > 1 else self.rings.arriving
+        whole = self.source == "kept" or self.batch > 1
+        return self.outside[0].rows if whole else self.rings.arriving[self.outside[0].tensor]
 
     @cached_property
     def target_rows(self) -> int:
-        whole = extent(self.layers[-1], source=False)
-        return whole if self.target == "kept" or self.batch > 1 else self.rings.target
+        whole = self.target != "stored" or self.batch > 1
+        return self.layers[-1].shape[0] if whole else self.rings.target
 
     @property
     def source_bytes(self) -> int:
-        return aligned(self.source_rows * row_bytes(self.layers[0], source=True)) * self.batch
+        return aligned(self.source_rows * self.outside[0].row_bytes) * self.batch
 
     @property
     def target_bytes(self) -> int:
-        return aligned(self.target_rows * row_bytes(self.layers[-1], source=False)) * self.batch
+        layer = self.layers[-1]
+        return aligned(self.target_rows * (layer.target_bytes // layer.shape[0])) * self.batch
 
-    def middle_bytes(self, n: int) -> int:
-        """Of the source of layer ``n``, which is not the first."""
-        return aligned(self.rings.sources[n] * row_bytes(self.layers[n], source=True))
+    @cached_property
+    def between(self) -> tuple[tuple[Source, int], ...]:
+        """What else is read, and how many rows of it are held: what comes from the card besides
+        the source, and what layers make for others."""
+        inside = {layer.target for layer in self.layers}
+        found = [(source, self.rings.arriving[source.tensor]) for source in self.outside[1:]]
+        reads = {s.tensor: s for layer in self.layers for s in layer.sources if s.tensor in inside}
+        return (*found, *((source, self.rings.held[name]) for name, source in reads.items()))
 
     def weight_bytes(self, n: int) -> int:
         layer = self.layers[n]
@@ -154,9 +190,8 @@ class Segment:
     @cached_property
     def inner_bytes(self) -> int:
         """Of SRAM, besides the source and the target."""
-        number = len(self.layers)
-        weights = sum(self.weight_bytes(n) for n in range(number))
-        return weights + sum(self.middle_bytes(n) for n in range(1, number))
+        weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
+        return weights + sum(aligned(rows * source.row_bytes) for source, rows in self.between)
 
     @property
     def all_held(self) -> bool:
@@ -167,6 +202,11 @@ class Segment:
     @property
     def needed_bytes(self) -> int:
         return self.inner_bytes + self.source_bytes + self.target_bytes
+
+    @property
+    def arrives(self) -> tuple[Source, ...]:
+        """What comes from the card."""
+        return self.outside if self.source == "stored" else self.outside[1:]
 
     def cpu_us(self, rates: Rates) -> float:
         return self.batch * rates.compute_us(sum(layer.work for layer in self.layers))
@@ -179,9 +219,10 @@ class Segment:
                 total += number * rates.move_us(layer.weight_bytes, False, tiles)
             elif layer.weight:
                 total += rates.move_us(layer.weight_bytes, False)
-        if self.source == "stored":
-            total += self.batch * rates.move_us(self.layers[0].source_bytes, False, number)
-        if self.target == "stored":
+        for source in self.arrives:
+            size = source.rows * source.row_bytes
+            total += self.batch * rates.move_us(size, False, number)
+        if self.target != "kept":
             total += self.batch * rates.move_us(self.layers[-1].target_bytes, True, number)
         return total
 
@@ -195,16 +236,15 @@ class Segment:
         """Reading before the first computation, and writing after the last."""
         total, turns_ = 0.0, self.rings.turns
         if self.source == "stored":
-            low, high = turns_[0].reads[0]
-            size = (high - low) * row_bytes(self.layers[0], source=True)
-            total += rates.move_us(size, False)
+            (low, high), *_ = turns_[0].reads[0]
+            total += rates.move_us((high - low) * self.layers[0].sources[0].row_bytes, False)
         weights = [n for n, layer in enumerate(self.layers) if layer.weight]
         if weights:
             first = weights[0]
             size = self.weight_bytes(first) // (self.copies if first == self.streamed else 1)
             total += rates.move_us(size, False)
-        if self.target == "stored":
+        if self.target != "kept":
             low, high = turns_[-1].computes[-1]
-            size = (high - low) * row_bytes(self.layers[-1], source=False)
-            total += rates.move_us(size, True)
+            layer = self.layers[-1]
+            total += rates.move_us((high - low) * (layer.target_bytes // layer.shape[0]), True)
         return total

@@ -98,5 +98,5 @@ def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
             made[n] = max(made[n], high)
             if low < high:
                 assert turn.reads[n] == needed(layer, (low, high))
-                assert n == 0 or turn.reads[n][1] <= made[n - 1]
+                assert n == 0 or turn.reads[n][0][1] <= made[n - 1]
     assert made[-1] == parts[-1].shape[0]

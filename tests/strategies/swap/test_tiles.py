@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.search.swap.cuts import cut, even, sums
-from pipeline.search.swap.layers import layers
+from pipeline.search.swap.layers import chain, layers
 from pipeline.search.swap.tiles import tiling, tilings
 from tests.graphs import Net
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, vgg16
@@ -87,13 +87,13 @@ def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
 def test_other_topologies_and_operators_are_refused() -> None:
     net = Net((8, 8, 4))
     net.plus(net.conv(4), net.conv(4))
-    with pytest.raises(ThimbleError, match="takes chains of layers"):
-        layers(net.graph())
+    with pytest.raises(ThimbleError, match=r"takes chains of layers; try strategy.scheduler=best"):
+        chain(net.graph())
     net = Net((8, 8, 4))
     net.lookup()
-    with pytest.raises(ThimbleError, match="knows no Lookup"):
-        layers(net.graph())
+    with pytest.raises(ThimbleError, match=r"swapnn knows no Lookup; .*=best"):
+        chain(net.graph())
     net = Net((8, 8, 4))
     net.conv(4, groups=2)
-    with pytest.raises(ThimbleError, match="convolution in 2 groups"):
+    with pytest.raises(ThimbleError, match="convolution in groups"):
         layers(net.graph())
