@@ -79,7 +79,9 @@ def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
     assert "a board with a card" in advice(Joint(), chain, 1e6, hopeless=True)
     assert "card" not in advice(Joint(), chain, 1e6)
     assert "a board with a card" not in advice(Joint(), chain, 1e6, card, hopeless=True)
-    assert "card" not in advice(Joint(), nets.fig1_block(), 1e6, hopeless=True)  # a residual sum
+    branches = nets.fig1_block()  # a residual sum
+    assert "a board with a card" in advice(Joint(), branches, 1e6, hopeless=True)
+    assert "card" not in advice(Ordinary(), mnist().graph(), 1e6, hopeless=True)  # 4 bits
 
 
 def test_all_of_it_is_one_line() -> None:
