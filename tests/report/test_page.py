@@ -34,7 +34,8 @@ class Strict(HTMLParser):
 
     def handle_starttag(self, tag, attrs) -> None:
         values = dict(attrs)
-        self.outside += [v for k, v in values.items() if k in ("src", "href") and v[:1] != "#"]
+        given = [v for k, v in values.items() if k in ("src", "href")]
+        self.outside += [each for each in given if not each.startswith(("#", "data:"))]
         if tag not in ("meta", "br", "wbr", "img", "link", "!doctype"):
             self.open.append(tag)
 
