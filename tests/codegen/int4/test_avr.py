@@ -154,6 +154,17 @@ def test_a_convolution_while_the_image_arrives(name: str, tmp_path: Path) -> Non
     on_chip(tmp_path, graph, plan, hardware)
 
 
+@pytest.mark.ci
+def test_steps_of_windows_and_of_the_image_have_names_of_their_own(tmp_path: Path) -> None:
+    """Rows of a ring are far apart, and windows of a place that permutes go by strides that vary."""
+    chain = Chain((13, 13, 1)).conv("a", 5, stride=(2, 2)).conv("b", 7).maximum("m")
+    graph, hardware = chain.dense("d", 3).graph(), load_hardware(baud=19200)
+    plan = Herringbone("contiguous", convolve_arriving=True).plan(graph, hardware)
+    on_chip(tmp_path, graph, plan, hardware)
+    code = (tmp_path / "model.c").read_text()
+    assert "uint16_t nn_step " in code and "int16_t nn_cell_step;" in code
+
+
 LARGE = {
     "23 deep": lambda: Chain((4, 4, 23)).conv("a", 10, 2),
     "deep pixels": lambda: Chain((2, 3, 140)).conv("a", 4, 1),
