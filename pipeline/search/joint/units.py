@@ -209,7 +209,7 @@ class Units:
 def adds_rows(op: Operator, graph: Graph) -> bool:
     """It adds up all rows of its one input, of which there are several; no convolution, whose code
     takes the taps of a kernel all at once, nor a padded average, whose code counts the pixels of
-    each window as it ends it."""
+    each window as it ends it, nor anything of less than bytes, whose code makes whole pixels."""
     height = rows_of(graph, op.inputs[0])
     operand = next(o for o in op.reads(graph.tensors) if o.tensor == op.inputs[0])
     return (
@@ -217,6 +217,7 @@ def adds_rows(op: Operator, graph: Graph) -> bool:
         and not isinstance(op, Conv2d)
         and not (isinstance(op, AveragePool2d) and any(op.padding))
         and len(op.inputs) == 1
+        and graph.tensors[op.inputs[0]].dtype.bits >= 8
         and height > 1
         and rows_of(graph, op.output) == 1
         and operand.windows[0].count >= height

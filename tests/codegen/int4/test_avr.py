@@ -20,6 +20,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Move, Plan, Step, Table, Track, whole
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.single_transpose import SingleTranspose
 from pipeline.targets import simavr, toolchain
@@ -156,13 +157,24 @@ def test_a_convolution_while_the_image_arrives(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.ci
 def test_steps_of_windows_and_of_the_image_have_names_of_their_own(tmp_path: Path) -> None:
-    """Rows of a ring are far apart, and windows of a place that permutes go by strides that vary."""
+    """Rows of a ring are far apart, and windows where places permute go by strides that vary."""
     chain = Chain((13, 13, 1)).conv("a", 5, stride=(2, 2)).conv("b", 7).maximum("m")
     graph, hardware = chain.dense("d", 3).graph(), load_hardware(baud=19200)
     plan = Herringbone("contiguous", convolve_arriving=True).plan(graph, hardware)
     on_chip(tmp_path, graph, plan, hardware)
     code = (tmp_path / "model.c").read_text()
     assert "uint16_t nn_step " in code and "int16_t nn_cell_step;" in code
+
+
+@pytest.mark.ci
+def test_rows_instead_of_tensors(tmp_path: Path) -> None:
+    """The dense layer takes all rows at once: no code adds up some of less than bytes."""
+    graph, hardware = mnist().graph(), load_hardware()
+    plan = Joint().plan(graph, hardware)
+    verify(roomy(plan), graph)
+    rows = [step for step in plan.tracks[0].steps if isinstance(step, Compute)]
+    assert not any(step.partial for step in rows) and len(rows) > 3 * len(graph.operators)
+    on_chip(tmp_path, graph, plan, hardware)
 
 
 LARGE = {
