@@ -125,6 +125,11 @@ static uint8_t carry_out(uint8_t command) {
 
 PORT_MAIN int main(void) {
     port_init();
+#ifdef NN_CARD_BLOCKS
+    uint8_t lost = nn_init() != NN_OK; /* looking for a card takes longer than the line waits for it in a frame */
+#else
+    const uint8_t lost = 0;
+#endif
     for (;;) {
         uint16_t crc = FRAME_CRC_INITIAL;
         frame_count_t count = 0; /* unescaped bytes since the last flag, stops above the most */
@@ -143,7 +148,9 @@ PORT_MAIN int main(void) {
             if (count == 0) {
                 command = byte;
                 port_phase(PORT_FEED);
-                nn_init();
+                if (!lost) {
+                    nn_init();
+                }
                 port_phase(PORT_HARNESS);
             } else {
                 take(command, (frame_count_t)(count - 1), byte);
@@ -160,6 +167,11 @@ PORT_MAIN int main(void) {
                          : count > whole        ? FRAME_OVERSIZED
                          : crc != FRAME_CRC_GOOD ? FRAME_BAD_CRC
                                                  : carry_out(command);
+#ifdef NN_CARD_BLOCKS
+        if (status >= FRAME_NO_CARD) {
+            lost = nn_init() != NN_OK;
+        }
+#endif
         port_write(FRAME_FLAG);
         crc = send(send(FRAME_CRC_INITIAL, command), status);
         if (status == FRAME_OK && command != FRAME_LOAD) {

@@ -81,7 +81,7 @@ static uint8_t started(struct sd_card *card, uint32_t argument, int reads, int s
     card->several = (uint8_t)several;
     card->state = reads ? SD_READING : SD_EXPECTING;
     if (reads) {
-        fetch(card, now + card->read_command);
+        fetch(card, now + card->read_command + card->read_block);
     }
     return R1_READY;
 }

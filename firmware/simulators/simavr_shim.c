@@ -1,6 +1,7 @@
 /* Runs an AVR firmware cycle by cycle and carries bytes between it and a pipe.
  *
  *     simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END INVOKE_FROM INVOKE_TO
+ *         CARD READ_COMMAND READ_BLOCK WRITE_COMMAND WRITE_BLOCK [FUNCTION_FROM FUNCTION_TO ...]
  *
  * LINE is `paced` (each byte takes its 10 bit times) or `instant` (a byte is there whenever the
  * firmware looks; spares the waiting, which no figure counts). Stores by the running program into
@@ -8,13 +9,17 @@
  * are reported. [INVOKE_FROM, INVOKE_TO) is the code of nn_invoke: each time it is left for another
  * function, that is a step of the network.
  *
+ * CARD is the content of an SD card on the chip's SPI, which stays as it is; empty: there is none. The next four are the
+ * cycles that it takes for a command and for each block, besides what passes on the line at the rate that SPCR sets.
+ *
  * On standard input come requests: uint32 count, then the bytes to put on the line. Each is run
  * until the firmware waits for a byte that does not come and has sent all it had to say; then
  * goes to standard output: struct record, what the firmware sent, and of each step of the last
  * nn_invoke uint32 cycles. Little-endian.
  *
  * A program of its own because it links libsimavr, which is GPL-3. For parts whose USART0 and
- * GPIOR0 are where the ATmega328P has them; the firmware must poll, not use USART interrupts. */
+ * GPIOR0 are where the ATmega328P has them, and SPI with the card's select on PB2; the firmware must poll, not use
+ * interrupts of USART or SPI. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,12 +27,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sd_card.h"
+
 #include <simavr/sim_avr.h>
 #include <simavr/sim_core.h>
 #include <simavr/sim_elf.h>
 #include <simavr/sim_interrupts.h>
 
 enum { GPIOR0 = 0x3E, UCSR0A = 0xC0, UBRR0L = 0xC4, UBRR0H = 0xC5, UDR0 = 0xC6 };
+enum { PORTB = 0x25, SPCR = 0x4C, SPSR = 0x4D, SPDR = 0x4E };
+enum { PB2 = 1 << 2, SPR = 3, SPI2X = 1 << 0, SPIF = 1 << 7 };
+enum { CARD_UNIT = 1024 }; /* blocks: the least that a card can say it has */
 enum { U2X0 = 1 << 1, UDRE0 = 1 << 5, RXC0 = 1 << 7 };
 enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3, LOAD = 4, PHASES = 8 }; /* firmware/protocol/port.h */
 enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E };
@@ -62,6 +72,12 @@ static uint8_t fifo[FIFO_BYTES + 1]; /* and the shift register */
 static int fifo_bytes;
 static uint8_t reply[REPLY_BYTES];
 static int idle;
+
+/* The card: a byte passes when it is written, and is there when its eight clocks are over. simavr's own SPI takes
+ * 100 us for every byte. */
+static struct sd_card card;
+static uint8_t spi_came;
+static avr_cycle_count_t spi_until;
 
 /* What the processor has been doing. */
 static uint8_t phase;
@@ -132,6 +148,25 @@ static void write_data(struct avr_t *chip, avr_io_addr_t address, uint8_t byte, 
         reply[record.reply_bytes++] = byte;
     }
     sent_until = (sent_until > chip->cycle ? sent_until : chip->cycle) + byte_cycles();
+}
+
+static void write_spi(struct avr_t *chip, avr_io_addr_t address, uint8_t byte, void *unused) {
+    static const uint8_t divisors[] = {4, 16, 64, 128};
+    (void)address, (void)unused;
+    const unsigned divisor = divisors[chip->data[SPCR] & SPR] / (chip->data[SPSR] & SPI2X ? 2 : 1);
+    sd_card_select(&card, !(chip->data[PORTB] & PB2));
+    spi_came = card.image ? sd_card_pass(&card, byte, chip->cycle) : 0xFF;
+    spi_until = chip->cycle + 8 * divisor;
+}
+
+static uint8_t read_spi_status(struct avr_t *chip, avr_io_addr_t address, void *unused) {
+    (void)unused;
+    return (uint8_t)((chip->data[address] & SPI2X) | (chip->cycle >= spi_until ? SPIF : 0));
+}
+
+static uint8_t read_spi(struct avr_t *chip, avr_io_addr_t address, void *unused) {
+    (void)chip, (void)address, (void)unused;
+    return spi_came;
 }
 
 static void write_phase(struct avr_t *chip, avr_io_addr_t address, uint8_t value, void *unused) {
@@ -263,6 +298,30 @@ static void power_on(uint32_t seed) {
     }
 }
 
+static void insert_card(char **argv) {
+    FILE *file = fopen(argv[0], "rb");
+    if (!file || fseek(file, 0, SEEK_END)) {
+        fprintf(stderr, "cannot read %s\n", argv[0]);
+        exit(1);
+    }
+    const long bytes = ftell(file);
+    rewind(file);
+    card.blocks = (uint32_t)(bytes / SD_BLOCK / CARD_UNIT + 1) * CARD_UNIT;
+    card.image = calloc(card.blocks, SD_BLOCK);
+    if (!card.image || fread(card.image, 1, (size_t)bytes, file) != (size_t)bytes) {
+        fprintf(stderr, "cannot read %s\n", argv[0]);
+        exit(1);
+    }
+    fclose(file);
+    card.high_capacity = 1;
+    card.version = 2;
+    card.idle_loops = 2;
+    card.read_command = (uint64_t)atol(argv[1]);
+    card.read_block = (uint64_t)atol(argv[2]);
+    card.write_command = (uint64_t)atol(argv[3]);
+    card.write_block = (uint64_t)atol(argv[4]);
+}
+
 static void load(char **argv) {
     elf_firmware_t firmware;
     memset(&firmware, 0, sizeof firmware);
@@ -279,6 +338,8 @@ static void load(char **argv) {
     hook(UCSR0A, read_status, NULL);
     hook(UDR0, read_data, write_data);
     hook(GPIOR0, NULL, write_phase);
+    hook(SPSR, read_spi_status, NULL);
+    hook(SPDR, read_spi, write_spi);
     paced = !strcmp(argv[5], "paced");
     guard_from = atoi(argv[6]);
     guard_to = atoi(argv[7]);
@@ -313,15 +374,18 @@ static int tell(FILE *out) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 11) {
-        fprintf(stderr, "usage: simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END "
-                        "INVOKE_FROM INVOKE_TO [FUNCTION_FROM FUNCTION_TO ...]\n");
+    if (argc < 16) {
+        fprintf(stderr, "usage: simavr_shim ELF PART HZ SEED LINE GUARD_FROM GUARD_TO STATICS_END INVOKE_FROM INVOKE_TO "
+                        "CARD READ_COMMAND READ_BLOCK WRITE_COMMAND WRITE_BLOCK [FUNCTION_FROM FUNCTION_TO ...]\n");
         return 2;
+    }
+    if (argv[11][0]) {
+        insert_card(argv + 11);
     }
     FILE *out = fdopen(dup(STDOUT_FILENO), "wb"); /* simavr prints to standard output */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     load(argv);
-    count_functions((argc - 11) / 2, argv + 11);
+    count_functions((argc - 16) / 2, argv + 16);
     lowest_sp = avr->ramend;
     run(0); /* until the firmware is up: no byte is lost to a receiver not yet switched on */
     while (record.state == 0 && fread(&line_bytes, sizeof line_bytes, 1, stdin) == 1) {

@@ -9,7 +9,7 @@
 #include "sd_crc.h"
 #include "spi.h"
 
-enum { POLL_BYTES = 64, TRIES = 4, READY_LOOPS = 4000 /* of 18 bytes or more: a second at 400 kHz */ };
+enum { POLL_BYTES = 64 /* a part of a block */, TRIES = 4, READY_LOOPS = 4000 /* of 18 bytes or more: a second at 400 kHz */ };
 #define READ_PATIENCE (100ul * SPI_BYTES_A_MS) /* the specification's most, in bytes (4.6.2) */
 #define BUSY_PATIENCE (500ul * SPI_BYTES_A_MS)
 
@@ -222,20 +222,49 @@ static void tell(void) {
     }
 }
 
-/* Some bytes of a block; with its check the block is done, or its command fails. */
-static void take(void) {
-    const uint32_t before = nn_sd.done * BLOCK_BYTES;
-    const block_places_t *const places = &nn_sd.places;
-    uint8_t *const block = places->bytes ? 0 : block_place(places, nn_sd.done, nn_sd.count);
-    for (uint8_t n = POLL_BYTES; n && nn_sd.byte < BLOCK_BYTES; n--, nn_sd.byte++) {
+/* `count` bytes from the card to memory, or to nowhere. */
+static void receive(uint8_t *to, uint8_t count) {
+    uint16_t crc = nn_sd.crc;
+    for (; count; count--) {
         const uint8_t byte = spi_pass(NOTHING);
-        nn_sd.crc = sd_crc16(nn_sd.crc, byte);
-        if (block) {
-            block[nn_sd.byte] = byte;
-        } else if (before + nn_sd.byte - places->skipped < places->bytes) { /* skipped ones are below 0 */
-            places->memory[before + nn_sd.byte - places->skipped] = byte;
+        crc = sd_crc16(crc, byte);
+        if (to) {
+            *to++ = byte;
         }
     }
+    nn_sd.crc = crc;
+}
+
+static void send(const uint8_t *from, uint8_t count) {
+    uint16_t crc = nn_sd.crc;
+    for (; count; count--) {
+        (void)spi_pass(*from);
+        crc = sd_crc16(crc, *from++);
+    }
+    nn_sd.crc = crc;
+}
+
+/* The next POLL_BYTES of a block, of which only some may be wanted. */
+static void receive_some(void) {
+    const block_places_t *const places = &nn_sd.places;
+    if (places->bytes == 0) {
+        receive(block_place(places, nn_sd.done, nn_sd.count) + nn_sd.byte, POLL_BYTES);
+        return;
+    }
+    const int32_t at = (int32_t)(nn_sd.done * BLOCK_BYTES + nn_sd.byte) - places->skipped; /* of what is wanted */
+    const int32_t left = (int32_t)places->bytes - at;
+    const uint8_t before = (uint8_t)(at >= 0 ? 0 : at > -POLL_BYTES ? -at : POLL_BYTES);
+    const uint8_t until = (uint8_t)(left >= POLL_BYTES ? POLL_BYTES : left > 0 ? left : 0);
+    const uint8_t wanted = until > before ? (uint8_t)(until - before) : 0;
+    receive(0, before);
+    receive(wanted ? places->memory + (at + before) : 0, wanted);
+    receive(0, (uint8_t)(POLL_BYTES - before - wanted));
+}
+
+/* Some bytes of a block; with its check the block is done, or its command fails. */
+static void take(void) {
+    receive_some();
+    nn_sd.byte += POLL_BYTES;
     if (nn_sd.byte < BLOCK_BYTES) {
         return;
     }
@@ -257,10 +286,8 @@ static void give(void) {
         (void)spi_pass(NOTHING);
         (void)spi_pass(nn_sd.several ? START_OF_SEVERAL : START);
     }
-    for (uint8_t n = POLL_BYTES; n && nn_sd.byte < BLOCK_BYTES; n--, nn_sd.byte++) {
-        (void)spi_pass(block[nn_sd.byte]);
-        nn_sd.crc = sd_crc16(nn_sd.crc, block[nn_sd.byte]);
-    }
+    send(block + nn_sd.byte, POLL_BYTES);
+    nn_sd.byte += POLL_BYTES;
     if (nn_sd.byte < BLOCK_BYTES) {
         return;
     }

@@ -87,6 +87,10 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
             f"{_bytes(hardware.stack_reserve_bytes)} B kept for the stack "
             "(hardware.stack_reserve_bytes)"
         )
+    driver = hardware.card.driver_bytes if _swaps(plan) else 0
+    if memory.name == hardware.stack_memory and driver:
+        needed += driver
+        parts.append(f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)")
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     *ways, last = _ways(plan, hardware, memory, held, weights)
     if memory.name in LIMITS:
@@ -114,6 +118,10 @@ def _ways(
     if four_bits:  # the only networks that are pruned here
         yield "prune=magnitude"
     yield "a larger board"
+
+
+def _swaps(plan: Plan) -> bool:
+    return any(plan.memory[buffer.memory].kind == "block" for buffer in plan.buffers)
 
 
 def _bytes(number: float) -> str:

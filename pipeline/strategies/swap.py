@@ -46,7 +46,7 @@ class Swap(Strategy):
         self.check(hardware)
         rates = Rates.of(hardware)
         frames = self.frames or (10 if self.objective == "throughput" else 1)
-        available = room(graph, hardware, graph.constants) // 2
+        available = room(graph, hardware, graph.constants) // 2 - hardware.card.driver_bytes
         if self.scheduler == "best":
             found = best.search(graph, layers(graph), available, frames, rates)
         else:

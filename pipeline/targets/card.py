@@ -17,6 +17,20 @@ def carry(source: Path, folder: Path) -> None:
         shutil.copyfile(source / NAME, folder / NAME)
 
 
+def beside(build: Path) -> Path | None:
+    """The image in the folder ``build``, if there is one."""
+    found = build / NAME
+    return found if found.is_file() else None
+
+
+def cycles(hardware: Hardware) -> tuple[int, ...]:
+    """Of the board's clock, that a card takes to read: for a command, and for each block besides;
+    and the same to write. What passes on the line is not in them."""
+    card, megahertz = hardware.card, hardware.clock_hz / 1e6
+    times = (card.read_command_us, card.read_block_us, card.write_command_us, card.write_block_us)
+    return tuple(round(us * megahertz) for us in times)
+
+
 def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
     """For the compiler: ticks of a simulated core's timer that a card's command and each of its
     blocks take. The core counts an instruction a nanosecond, so that a cycle of the board's clock

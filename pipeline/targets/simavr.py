@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import parameters, protocol, tools
+from pipeline.targets import card, parameters, protocol, tools
 from pipeline.targets.elf import RAM_SECTIONS
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.layers import Layers
@@ -27,6 +27,7 @@ from pipeline.targets.protocol import Command, Identity
 from pipeline.targets.runs import Images, Runs, check_images, in_parallel, shares
 
 SHIM = FIRMWARE / "simulators" / "simavr_shim.c"
+CARD = FIRMWARE / "simulators" / "sd_card.c"
 PACKAGES = "libsimavr-dev libelf-dev"
 SEED = 2048
 IMAGES_A_CHIP = 20
@@ -73,8 +74,8 @@ def compile_shim(folder: Path) -> Path:
     """The shim, compiled into ``folder``. Raises ThimbleError naming what is not installed."""
     tools.require("cc", "gcc", "compiles the simulator's shim")
     try:
-        tools.run(["cc", "-O2", "-std=gnu99", str(SHIM), "-o", "simavr_shim", "-lsimavr", "-lelf"],
-                  folder, "compiling the simulator's shim")  # fmt: skip
+        tools.run(["cc", "-O2", "-std=gnu99", str(SHIM), str(CARD), "-o", "simavr_shim", "-lsimavr",
+                   "-lelf"], folder, "compiling the simulator's shim")  # fmt: skip
     except ThimbleError as error:
         if "simavr" in str(error).replace(SHIM.name, "") or "elf" in str(error):
             raise ThimbleError(
@@ -96,6 +97,7 @@ class Chip:
             there whenever the firmware looks.
         seed: of the power-on garbage.
         functions: start and bytes of those whose cycles are counted, while the network runs.
+        inserted: the image of a card, which stays as it is; None: there is none.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Chip:
         line: Literal["paced", "instant"] = "paced",
         seed: int = SEED,
         functions: Sequence[tuple[int, int]] = (),
+        inserted: Path | None = None,
     ) -> None:
         constants = sections.get("nn_parameters") or sections.get(".data", (0, 0))
         invoke = sections.get("nn_invoke", (0, 0))
@@ -117,6 +120,7 @@ class Chip:
             str(shim), str(elf), hardware.part, str(hardware.clock_hz), str(seed), line,
             str(constants[0]), str(sum(constants)), str(statics_end),
             str(invoke[0]), str(sum(invoke)),
+            str(inserted or ""), *map(str, card.cycles(hardware)),
             *(str(end) for start, size in functions for end in (start, start + size)),
         ]  # fmt: skip
 
@@ -178,11 +182,14 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
     elf = build / "firmware.elf"
     layers = Layers.of(size.get("steps", {}))
     code = {} if layers.names else size.get("code", {})
+    inserted = card.beside(build)
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
 
         def one_chip(part: slice) -> Runs:
-            with Chip(shim, elf, hardware, size["sections"], functions=[*code.values()]) as chip:
+            with Chip(
+                shim, elf, hardware, size["sections"], functions=[*code.values()], inserted=inserted
+            ) as chip:
                 return _infer(chip, build, layers, images[part], advance)
 
         with counted("simulated chip", len(images)) as advance:

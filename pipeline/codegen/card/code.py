@@ -24,16 +24,6 @@ class Card:
     moving: Track
 
     def __post_init__(self) -> None:
-        """
-        Raises:
-            ThimbleError: on a core that has no code for it.
-        """
-        hardware = self.program.hardware
-        if hardware.core == "avr":
-            raise ThimbleError(
-                f"no code for a card on core {hardware.core} ({hardware.name}) yet; try "
-                "hardware=stm32f746g_sd"
-            )
         self.image = Image(self.program.graph, self.program.plan)
         names = dict.fromkeys(
             step.counter
@@ -54,7 +44,8 @@ class Card:
         buffer = next(b for b in begins if b.tensor == graph.input)
         self._check(buffer)
         size, block = input_bytes(graph.tensors[graph.input]), self.image.block_bytes
-        room = min(arena_bytes(program.plan), size)
+        streamed = program.hardware.card.streamed  # a byte more of the input waits for no more blocks
+        room = min(block if streamed else arena_bytes(program.plan), arena_bytes(program.plan), size)
         source = render(
             "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],

@@ -191,5 +191,3 @@ def test_refuses_what_it_does_not_run() -> None:
         sources(graph, replace(plan, tracks=(*plan.tracks, other)))
     with pytest.raises(ThimbleError, match="one frame at a time"):
         sources(graph, row_by_row(graph, frames=2))
-    with pytest.raises(ThimbleError, match="no code for a card on core avr"):
-        generate(graph, plan, replace(board(1 << 12), core="avr"), {})
