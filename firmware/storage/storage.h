@@ -26,4 +26,12 @@ storage_status_t storage_start(storage_direction_t direction, uint32_t at, uint8
 /* Goes on with it, without waiting: to be called until it is not STORAGE_BUSY. */
 storage_status_t storage_poll(void);
 
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(STORAGE_POLLED)
+/* An interrupt comes when a transfer may be over, or now, with storage_interrupt(): it is taken before that returns.
+ * Its handler calls storage_interrupted(), which the program has. */
+#define STORAGE_INTERRUPTS
+void storage_interrupt(void);
+void storage_interrupted(void);
+#endif
+
 #endif

@@ -90,7 +90,9 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     driver = hardware.card.driver_bytes if _swaps(plan) else 0
     if memory.name == hardware.stack_memory and driver:
         needed += driver
-        parts.append(f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)")
+        parts.append(
+            f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)"
+        )
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     *ways, last = _ways(plan, hardware, memory, held, weights)
     if memory.name in LIMITS:

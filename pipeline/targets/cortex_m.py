@@ -65,7 +65,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     listing = tools.run(
         [tool.objdump, "-d", "--no-show-raw-insn", target.name], output, "reading the program"
     )
-    bound = thumb_stack.bound(thumb_stack.Listing.parse(listing), "port_reset")
+    bound = thumb_stack.interrupted(thumb_stack.Listing.parse(listing), "port_reset")
     return _judged(program, bound, stack_bytes, hardware, output)
 
 

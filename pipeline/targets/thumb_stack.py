@@ -2,9 +2,11 @@
 
 Every path from the reset handler is walked once with the number of bytes on the stack since the
 function was entered; where paths meet, the larger one counts. A call costs what the callee needs:
-its return address is in a register. That bounds code without recursion, interrupts, computed jumps
-and arrays of variable length; code with one of them is refused, as is any instruction that moves
-the stack pointer in a way not known here. Mnemonics: Armv7-M Architecture Reference Manual, A7.
+its return address is in a register. That bounds code without recursion, computed jumps and arrays
+of variable length; code with one of them is refused, as is any instruction that moves the stack
+pointer in a way not known here. One interrupt may come at the deepest point: what the core stacks
+then, and its handler's bound, are added. Mnemonics, frames: Armv7-M Architecture Reference Manual,
+A7 and B1.5.
 """
 
 from __future__ import annotations
@@ -73,6 +75,26 @@ def bound(listing: Listing, root: str) -> Bound:
     if not entries:
         raise ThimbleError(f"the linked program has no function {root}")
     return _Walk(listing).function(entries[0]).deepest
+
+
+INTERRUPT = "port_card_interrupt"
+"""The handler that ``firmware/ports/cortex_m`` has where a program swaps with a card."""
+
+FRAME_BYTES = 32 + 4
+"""r0 to r3, r12, lr, pc and xpsr, on a stack that is brought to a multiple of 8 bytes."""
+FLOATS_BYTES = 72
+"""s0 to s15, FPSCR and a word besides: the core keeps room for them once the code has used one."""
+
+
+def interrupted(listing: Listing, root: str, handler: str = INTERRUPT) -> Bound:
+    """``bound``, with an interrupt by ``handler`` at any time if the program has it."""
+    deepest = bound(listing, root)
+    if handler not in listing.names.values():
+        return deepest
+    above = bound(listing, handler)
+    floats = FLOATS_BYTES if any(op.name.startswith("v") for op in listing.code.values()) else 0
+    taken = FRAME_BYTES + floats + above.bytes
+    return Bound(deepest.bytes + taken, (*deepest.path, "(interrupt)", *above.path))
 
 
 @dataclass(frozen=True)

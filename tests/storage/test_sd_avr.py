@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.codegen.generate import STORAGE as FILES
 from pipeline.hardware import Hardware
-from pipeline.targets import card, simavr, toolchain
+from pipeline.targets import card, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip, Exchange
@@ -37,11 +37,14 @@ static uint16_t timed(storage_direction_t direction, uint16_t bytes) {
 }
 #endif
 """
-INVOKE = on_avr(
-    "uint16_t *out = (uint16_t *)(void *)nn_arena; if (storage_open() != STORAGE_OK) return NN_CORRUPT;"
-    "out[0] = timed(STORAGE_READ, 512); out[1] = timed(STORAGE_READ, 1024);"
-    "out[2] = timed(STORAGE_WRITE, 512);"
-) + "nn_memory[0] = 0;"
+INVOKE = (
+    on_avr(
+        "uint16_t *out = (uint16_t *)(void *)nn_arena; if (storage_open() != STORAGE_OK) return NN_CORRUPT;"
+        "out[0] = timed(STORAGE_READ, 512); out[1] = timed(STORAGE_READ, 1024);"
+        "out[2] = timed(STORAGE_WRITE, 512);"
+    )
+    + "nn_memory[0] = 0;"
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +83,7 @@ def test_blocks_take_what_the_board_says(tmp_path: Path, uno: Hardware, shim: Pa
     """Within 3 % of a block; a command has some bytes of its own besides the card's time."""
     payload, _ = run(tmp_path, shim, uno, model(globals=TIMED, invoke=INVOKE))
     read, two, written = (64 * n for n in np.frombuffer(payload, "<u2").tolist())
-    assert 0 < min(read, two, written)
+    assert min(read, two, written) > 0
     block = two - read
     says = 512 / uno.card.read_bytes_per_s * uno.clock_hz + card.cycles(uno)[1]
     assert abs(block - says) < 0.03 * says

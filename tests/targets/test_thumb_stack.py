@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.targets.thumb_stack import Listing, bound
+from pipeline.targets.thumb_stack import Listing, bound, interrupted
 
 
 def listing(text: str) -> Listing:
@@ -106,3 +106,20 @@ def test_no_bound_is_said(body: str, said: str) -> None:
 def test_a_missing_function_is_said() -> None:
     with pytest.raises(ThimbleError, match="no function port_reset"):
         bound(listing("start:\n10 bx lr"), "port_reset")
+
+
+CARD = "port_card_interrupt:\n100 push {r4, lr}\n104 pop {r4, pc}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [("10 push {r4, lr}\n12 pop {r4, pc}", 8 + 36 + 8),
+     ("10 push {r4, lr}\n12 vadd.f32 s0, s1, s2\n16 pop {r4, pc}", 8 + 36 + 72 + 8)],
+)  # fmt: skip
+def test_an_interrupt_comes_at_the_deepest_point(body: str, expected: int) -> None:
+    """Its frame has the floating-point registers where the code uses them."""
+    plain = interrupted(listing(f"start:\n{body}"), "start")
+    found = interrupted(listing(f"start:\n{body}\n{CARD}"), "start")
+    assert (plain.bytes, plain.path) == (8, ("start",))
+    assert found.bytes == expected
+    assert found.path == ("start", "(interrupt)", "port_card_interrupt")

@@ -110,12 +110,16 @@ __attribute__((naked)) static void any_fault(void) {
 }
 #endif
 
+/* A card's, where the program has one; nothing else interrupts. */
+extern void port_card_interrupt(void) __attribute__((weak));
+
 #define VECTORS 16
 typedef void (*vector_t)(void);
 
 __attribute__((section(".vectors"), used)) static const vector_t vectors[VECTORS] = {
     (vector_t)(void *)port_stack_top,
     port_reset,
-    [2 ... VECTORS - 1] = any_fault,
+    [2 ... VECTORS - 2] = any_fault,
+    port_card_interrupt, /* SysTick */
 };
 #endif

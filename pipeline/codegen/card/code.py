@@ -44,8 +44,12 @@ class Card:
         buffer = next(b for b in begins if b.tensor == graph.input)
         self._check(buffer)
         size, block = input_bytes(graph.tensors[graph.input]), self.image.block_bytes
-        streamed = program.hardware.card.streamed  # a byte more of the input waits for no more blocks
-        room = min(block if streamed else arena_bytes(program.plan), arena_bytes(program.plan), size)
+        streamed = (
+            program.hardware.card.streamed
+        )  # a byte more of the input waits for no more blocks
+        room = min(
+            block if streamed else arena_bytes(program.plan), arena_bytes(program.plan), size
+        )
         source = render(
             "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],

@@ -68,6 +68,28 @@ def test_without_waiting_there_is_another_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
+def test_the_card_goes_on_while_a_step_computes(tmp_path: Path) -> None:
+    """In its interrupt: asked only when a step is done, it stands still meanwhile."""
+    chain = Chain("net", (16, 16, 16))
+    for channels in (32, 32, 16):
+        chain.conv(channels, 3, 1, 1)
+    graph = chain.graph(np.random.default_rng(0))
+    board = replace(board_named("stm32f746g_sd"), sram_bytes=24_576, stack_reserve_bytes=RESERVE)
+    polled = replace(board.toolchain, flags=(*board.toolchain.flags, "-DSTORAGE_POLLED"))
+    plan, given, taken = Swap().plan(graph, board), frames(graph, 2), dict[str, int]()
+    for name, tool in (("interrupts", board.toolchain), ("polled", polled)):
+        hardware = replace(board, toolchain=tool)
+        size = built(tmp_path / name, graph, hardware, plan)
+        runs = simulated(tmp_path / name, graph, hardware, size, given)
+        assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+        assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+        assert ("port_card_interrupt" in size.stack_path) == (name == "interrupts")
+        assert runs.instructions is not None
+        taken[name] = int(runs.instructions[0])
+    assert taken["interrupts"] < 0.995 * taken["polled"]
+
+
+@pytest.mark.ci
 def test_sums_that_are_kept_between_tiles(tmp_path: Path) -> None:
     graph, plan = in_parts()
     hardware, given = board_named("stm32f746g_sd"), frames(graph, 2)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.codegen import generate
 from pipeline.codegen.card import tracks
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
@@ -20,7 +19,7 @@ from pipeline.search.swap.layers import layers
 from tests.codegen.card.support import planned, sources, swapped
 from tests.codegen.int8.support import Native, frames
 from tests.schedules.test_swapped import network, row_by_row
-from tests.strategies.swap.nets import Chain, alexnet, board, mobilenet, random_chain, vgg16
+from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
 from tests.tiers import quick
 
 SEEDS = (0, 3, 4, 9, 11, 12, 15)
