@@ -117,8 +117,8 @@ class Card:
         read_command_us, write_command_us: of each transfer of adjacent blocks, besides.
         dma: transfers go on beside computing; else they take the core's time.
         streamed: bytes of a block pass one by one, so that no block has to fit the SRAM.
-        driver_bytes: SRAM that a program which swaps takes besides arena and ``stack_reserve_bytes``:
-            what the driver and the track that moves keep, and their deeper stack.
+        driver_bytes: SRAM that a program which swaps takes besides the arena and
+            ``stack_reserve_bytes``: what driver and track keep, and their deeper stack.
         endurance_cycles: of a cell, until half of the cells have failed.
         first_failure_cycles: of a cell, until the first one fails.
         write_amplification: bytes that reach cells for each byte of a written block.

@@ -39,7 +39,8 @@ static uint16_t timed(storage_direction_t direction, uint16_t bytes) {
 """
 INVOKE = (
     on_avr(
-        "uint16_t *out = (uint16_t *)(void *)nn_arena; if (storage_open() != STORAGE_OK) return NN_CORRUPT;"
+        "uint16_t *out = (uint16_t *)(void *)nn_arena;"
+        "if (storage_open() != STORAGE_OK) return NN_CORRUPT;"
         "out[0] = timed(STORAGE_READ, 512); out[1] = timed(STORAGE_READ, 1024);"
         "out[2] = timed(STORAGE_WRITE, 512);"
     )

@@ -44,12 +44,9 @@ class Card:
         buffer = next(b for b in begins if b.tensor == graph.input)
         self._check(buffer)
         size, block = input_bytes(graph.tensors[graph.input]), self.image.block_bytes
-        streamed = (
-            program.hardware.card.streamed
-        )  # a byte more of the input waits for no more blocks
-        room = min(
-            block if streamed else arena_bytes(program.plan), arena_bytes(program.plan), size
-        )
+        room = min(arena_bytes(program.plan), size)
+        if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
+            room = min(room, block)
         source = render(
             "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],
