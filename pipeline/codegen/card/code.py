@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.codegen.arrival import WHOLE, Arrival, counters, input_bytes
 from pipeline.codegen.card import tracks
-from pipeline.codegen.card.image import LAST_MAGIC, Image
+from pipeline.codegen.card.image import CHECK, LAST_MAGIC, Image
 from pipeline.codegen.card.program import MOST_AXES, Code, Transfers
 from pipeline.codegen.checks import arena_bytes
 from pipeline.codegen.program import Program
@@ -43,14 +43,13 @@ class Card:
         begins = [program.plan.buffer[name] for name in program.plan.resident]
         buffer = next(b for b in begins if b.tensor == graph.input)
         self._check(buffer)
-        size, block = input_bytes(graph.tensors[graph.input]), self.image.block_bytes
-        room = min(arena_bytes(program.plan), size)
+        size, room = input_bytes(graph.tensors[graph.input]), self._room()
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
-            room = min(room, block)
+            room = min(room, self.image.block_bytes)
         source = render(
             "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],
-            room=room // block * block or room,
+            room=min(room, size),
             **counters(program, graph.tensors[graph.input]),
         )
         program.line("nn_card_begin();")
@@ -72,6 +71,11 @@ class Card:
         program.line("}")
         return 0
 
+    def _room(self) -> int:
+        """Bytes of the arena that pass together where nothing else is in it: whole blocks."""
+        room, block = arena_bytes(self.program.plan), self.image.block_bytes
+        return room // block * block or room
+
     def _check(self, buffer: Buffer) -> None:
         if not tracks.on_card(self.program.plan, buffer.name):
             raise ThimbleError(
@@ -84,6 +88,7 @@ class Card:
         Raises:
             ThimbleError: for transfers that it cannot express.
         """
+        weights = self.image.extents[0]
         transfers = Transfers(self.image, self.program.counters)
         code = transfers.code(self.moving.steps)
         return render(
@@ -99,4 +104,9 @@ class Card:
             last=(self.image.blocks - 1) * self.image.block_bytes,
             blocks=self.image.blocks,
             block_bytes=self.image.block_bytes,
+            room=self._room(),
+            header_check=self.image.block_bytes - CHECK.size,
+            weights_at=weights.first * self.image.block_bytes,
+            weights_bytes=weights.blocks * self.image.block_bytes,
+            weights_check=self.image.weights_check,
         )

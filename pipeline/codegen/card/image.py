@@ -111,6 +111,11 @@ class Image:
     def blocks(self) -> int:
         return self.extents[-1].first + self.extents[-1].blocks + 1
 
+    @property
+    def weights_check(self) -> int:
+        """The byte where the checksum of the weights is."""
+        return IDENTITY.size + COUNT.size + EXTENT.size - CHECK.size
+
     def identity(self, magic: bytes = MAGIC) -> bytes:
         """What the header, and with another magic the generation block, begin with."""
         hashes = bytes.fromhex(self.graph.hash), bytes.fromhex(plan_hash(self.plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
@@ -15,10 +16,13 @@ from pipeline.codegen.card.program import number
 from pipeline.errors import ThimbleError
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.vocabulary import Plan
-from tests.codegen.card.support import planned
+from tests.codegen.card.support import planned, swapped
+from tests.codegen.int8.support import SANITIZERS, WARNINGS
 from tests.strategies.swap.nets import random_chain
 
 BLOCK = 512
+NO_CARD, OTHER_CARD = 3, 4
+"""Of ``nn_status_t``."""
 
 
 @pytest.fixture
@@ -91,3 +95,32 @@ def test_numbers_are_read_as_they_are_written(value: int) -> None:
         rest += byte >> 7
     assert rest == len(data) - 1
     assert (-(coded >> 1) - 1 if coded & 1 else coded >> 1) == value
+
+
+CHECKED = """
+#include "model.h"
+int main(void) { return nn_check_card(); }
+"""
+
+
+def test_c_finds_weights_that_are_not_what_was_written(tmp_path: Path) -> None:
+    """Each byte of header and weights counts; what feature maps hold does not."""
+    graph = random_chain(9)
+    plan = planned(graph, sum(t.size for t in graph.tensors.values()) // 4)
+    program = swapped(tmp_path, graph, plan)
+    whole, weights = program.card.read_bytes(), Image(graph, plan).extents[0]
+    (tmp_path / "main.c").write_text(CHECKED)
+    names = [file.name for file in tmp_path.glob("*.c")]
+    subprocess.run(["cc", *WARNINGS, *SANITIZERS, *names, "-o", "check"], cwd=tmp_path, check=True)
+    told = {"sound": 0, "maps": 0}
+    places = {"sound": None, "table": 52, "first": BLOCK, "last": (1 + weights.blocks) * BLOCK - 1,
+              "maps": (1 + weights.blocks) * BLOCK}  # fmt: skip
+    for name, at in places.items():
+        damaged = bytearray(whole)
+        if at is not None:
+            damaged[at] ^= 4
+        program.card.write_bytes(damaged)
+        status = subprocess.run([tmp_path / "check"], cwd=tmp_path, check=False).returncode
+        assert status == told.get(name, OTHER_CARD), name
+    program.card.unlink()
+    assert subprocess.run([tmp_path / "check"], cwd=tmp_path, check=False).returncode == NO_CARD
