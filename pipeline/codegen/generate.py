@@ -32,6 +32,7 @@ HEADERS = {
     "nn_avr.h": "avr/int8/nn_avr.h",
     "nn_cells.h": "int4/nn_cells.h",
     "nn_dsp.h": "cortex_m/nn_dsp.h",
+    "nn_gathered.h": "cortex_m/nn_gathered.h",
     "nn_int8.h": "int8/nn_int8.h",
     "nn_memory.h": "frame/nn_memory.h",
     "nn_ordered.h": "cortex_m/nn_ordered.h",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Buffer, Step
-from pipeline.schedules.bounds import Box
+from pipeline.schedules.bounds import Box, needs
 from pipeline.schedules.draft import Draft
 
 
@@ -49,8 +51,20 @@ class Traversed:
             draft.home[run.target.tensor] = run.target.name
             return draft.move(run.source, run.target, run.box)
         draft.home[run.source.tensor] = run.source.name
-        overlaps = {run.source.tensor} if run.source.meets(run.target) else set[str]()
-        step = draft.compute(run.op, run.target, run.made, over=overlaps)
+        over = [run.source.tensor] if _overwrites(draft, run) else []
+        step = draft.compute(run.op, run.target, run.made, over=over)
         draft.home[run.target.tensor] = run.target.name
         at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
         return replace(step, order=() if at_once else tuple(run.order))
+
+
+def _overwrites(draft: Draft, run: Run) -> bool:
+    """Whether it writes a cell that it reads."""
+    if not run.source.meets(run.target):
+        return False
+    read = needs(run.op, draft.graph.tensors, run.made)[run.source.tensor]
+    taken, written = (
+        buffer.cells(tuple(side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)))
+        for buffer, box in ((run.source, read), (run.target, run.made))
+    )
+    return bool(np.isin(written, taken).any())

@@ -24,6 +24,7 @@ from pipeline.plan.vocabulary import (
     Plan,
     Slice,
     Step,
+    Table,
     Track,
     packed,
     whole,
@@ -150,6 +151,9 @@ def plan_by(
     assert isinstance(last, Compute)
     op, out = graph.operator(last.op), plan.buffer[last.out.buffer]
     buffers = {b.name: b for b in plan.buffers if b.name not in last.scratch}
+    if kernel.startswith("cortex_m.gathered"):  # at the same place, element by element
+        out = replace(out, map=Table(tuple(out.addresses(out.box).reshape(-1).tolist())))
+        buffers[out.name] = out
     steps, ends = list[Step](), list[Step]()
     step, passes = replace(last, kernel=kernel, scratch=()), 0
     read = {plan.buffer[piece.buffer].tensor: piece.buffer for piece in step.ins}

@@ -18,6 +18,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, Kernel, cortex_m, named, offers
 from pipeline.kernels.cortex_m.by_row.base import RowKernel
+from pipeline.kernels.cortex_m.gathered import Gathered
 from pipeline.kernels.int8 import word
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Plan
@@ -151,7 +152,7 @@ def having(name: str) -> Iterator[tuple[Case, Plan]]:
 def test_who_needs_scratch_is_listed() -> None:
     graph = KINDS["conv2d"](np.random.default_rng(0))
     form = Form.whole(graph.operators[-1], graph)
-    others = [kernel for kernel in FAST if not isinstance(kernel, RowKernel)]
+    others = [kernel for kernel in FAST if not isinstance(kernel, RowKernel | Gathered)]
     with_some = {k.name for k in others if type(k).scratch_bytes is not Kernel.scratch_bytes}
     assert with_some == set(SCRATCH)
     assert named("int8.conv2d", form, core()).scratch_bytes(form) == 0

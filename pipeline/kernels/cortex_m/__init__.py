@@ -27,6 +27,11 @@ from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.gathered import (
+    GatheredConvolution,
+    GatheredDepthwise,
+    GatheredPool,
+)
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Rows, Single, Strips
@@ -41,6 +46,7 @@ KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
     *(RowSpatial, RowWide),
+    *(GatheredConvolution, GatheredDepthwise, GatheredPool),
 )
 
 
@@ -73,3 +79,4 @@ def slow_flash(hardware: Hardware) -> SlowFlash:
 def ordered(cpu: str) -> tuple[Ordered, ...]:
     """Those that read weights from windows."""
     return tuple(kernel(RATES[cpu]) for kernel in (OrderedConvolution, OrderedDense))
+

@@ -13,7 +13,7 @@ from pipeline.kernels.work import Counts
 
 class DenseLayer(Fast):
     word = "dense"
-    takes = "dense layers of two or more outputs, all at once, of an input in one piece"
+    takes = "dense layers of two or more outputs, all at once, of tensors in one piece or anywhere"
     costs: ClassVar[Counts] = {
         "word of a group": 1.47,
         "word of a channel": 4.55,
@@ -28,8 +28,10 @@ class DenseLayer(Fast):
             and not form.partial
             and form.target.size > 1
             and form.covers(form.op.output)
-            and form.in_one_piece(form.op.output)
-            and form.in_one_piece(form.op.inputs[0])
+            and all(
+                form.in_one_piece(name) or form.parts[name].spread == "table"
+                for name in (form.op.output, form.op.inputs[0])
+            )
         )
 
     def counts(self, form: Form) -> Counts:

@@ -19,7 +19,7 @@ from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Turn
 from pipeline.search.chains.arrangement import Arrangement, Traversal, fits_beside
 from pipeline.search.chains.layer import Layer, PixelBox, Pixels
-from pipeline.search.chains.traversals import Axis, Peel, Peels, ranks
+from pipeline.search.chains.traversals import Axis, Peels, ranks
 from pipeline.search.chains.two_ends import Ends, needed_nibbles
 
 
@@ -55,16 +55,17 @@ def _layer(
     buffers, runs = list[Buffer](), list[Run | Turn]()
     written, unordered = _written(ends, layer, peels, target)
     top, left, facing = 0, 0, "row"
-    for line in peels:
-        if line.axis != facing:
-            facing = line.axis
+    for axis, group in groupby(peels, lambda line: line.axis):
+        lines = tuple(group)
+        if axis != facing:
+            facing = axis
             turned = _turned(ends, layer, top, left, facing, f"{source.tensor}.{len(buffers) + 1}")
             box = (top, layer.inputs.rows), (left, layer.inputs.columns)
             runs.append(_move(ends, layer.inputs, box, source, turned))
             buffers.append(turned)
             source = turned
-        runs.append(_line(ends, layer, line, source, written[line.axis]))
-        top, left = (top + 1, left) if line.axis == "row" else (top, left + 1)
+        runs.append(_lines(ends, layer, lines, source, written[axis]))
+        top, left = (top + len(lines), left) if axis == "row" else (top, left + len(lines))
     for buffer in {b.name: b for b in written.values() if b is not target}.values():
         runs.append(_move(ends, layer.outputs, unordered, buffer, target))
         buffers.append(buffer)
@@ -99,12 +100,15 @@ def _turned(ends: Ends, layer: Layer, top: int, left: int, facing: Axis, name: s
     return ends.strided(name, layer.source, base, row, column)
 
 
-def _line(ends: Ends, layer: Layer, line: Peel, source: Buffer, target: Buffer) -> Run:
-    across = (line.index, line.index + 1), (line.start, line.stop)
-    box = ends.box(layer.outputs, across if line.axis == "row" else (across[1], across[0]))
-    backwards = range(len(line) - 1, -1, -1) if ends.mirrored else ()
-    order = [(0, n) if line.axis == "row" else (n, 0) for n in backwards]
-    return layer.run(source, target, box, order)
+def _lines(ends: Ends, layer: Layer, lines: Peels, source: Buffer, target: Buffer) -> Run:
+    """Neighbours of one direction, one after the other."""
+    first, last = lines[0], lines[-1]
+    across = (first.index, last.index + 1), (first.start, first.stop)
+    by_rows = first.axis == "row"
+    box = ends.box(layer.outputs, across if by_rows else (across[1], across[0]))
+    sides = [range(stop - low)[:: -1 if ends.mirrored else 1] for low, stop in across]
+    places = [(a, b) if by_rows else (b, a) for a in sides[0] for b in sides[1]]
+    return layer.run(source, target, box, () if places == sorted(places) else places)
 
 
 def _move(ends: Ends, pixels: Pixels, box: PixelBox, source: Buffer, target: Buffer) -> Turn:

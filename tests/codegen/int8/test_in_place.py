@@ -72,7 +72,7 @@ def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
     text = check(Herringbone(layout="contiguous"), 3, tmp_path)
     functions = [line for line in text.splitlines() if line.startswith("static NN_KERNEL")]
     calls = [line for line in text.splitlines() if line.startswith("    nn_conv")]
-    assert len(functions) < 10 < 14 < len(calls)
+    assert len(functions) < 10 < len(calls)
     assert "nn_permute_" in text and "nn_orders[" in text
 
 

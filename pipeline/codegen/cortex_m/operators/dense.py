@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job, shape_text
@@ -32,6 +33,7 @@ def compute(job: Job) -> None:
         {},
         job.apart,
         inputs=source.size,
+        anywhere=() if form_of(job).in_one_piece(source.name) else source.shape,
         channels=channels,
         pairs=at_once // 2,
         groups=len(places),

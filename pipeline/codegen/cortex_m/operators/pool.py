@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.int8 import window
@@ -19,14 +20,11 @@ def compute(job: Job) -> None:
     assert isinstance(op, Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
     view = step.rows_view(job, job.program.box(job.given(source.name))[2])
-    out, end = job.out(ring_axes=1), ending(job.program, op)
+    out = job.out(ring_axes=1)
     height, width, _ = source.shape
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
     )
-    low, high = limits(job.target, op.clip)
-    averages = isinstance(op, AveragePool2d)
-    signed = source.dtype.signed
     job.program.call(
         op.name,
         "cortex_m/pool",
@@ -40,16 +38,25 @@ def compute(job: Job) -> None:
         width=str(width),
         out_columns=job.target.shape[1],
         channels=part.extent.const,
-        maximum=not averages,
-        widen="s8" if signed else "u8",
-        lowest=repeated(source.dtype.minimum),
-        low=repeated(low) if low > source.dtype.minimum else "",
-        high=repeated(high) if high < source.dtype.maximum else "",
-        halves={n: f"nn_{n}" if signed else f"nn_{n}_u16" for n in ("low", "high")},
-        # where sums are not counted, no tap is outside
-        zeros=0 if end.counted else prod(op.kernel) * source.zero_point,
-        ending=end,
+        widen="s8" if source.dtype.signed else "u8",
+        **pooled(job, op),
     )
+
+
+def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
+    """How values are compared or added up, and what ends that, as a template knows it."""
+    source, end = job.tensor(op.inputs[0]), ending(job.program, op)
+    low, high = limits(job.target, op.clip)
+    return {
+        "maximum": not isinstance(op, AveragePool2d),
+        "lowest": repeated(source.dtype.minimum),
+        "low": repeated(low) if low > source.dtype.minimum else "",
+        "high": repeated(high) if high < source.dtype.maximum else "",
+        "halves": {n: f"nn_{n}{'' if source.dtype.signed else '_u16'}" for n in ("low", "high")},
+        # where sums are not counted, no tap is outside
+        "zeros": 0 if end.counted else prod(op.kernel) * source.zero_point,
+        "ending": end,
+    }
 
 
 def repeated(byte: int) -> str:

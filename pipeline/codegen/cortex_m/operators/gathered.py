@@ -1,0 +1,196 @@
+"""Convolutions and pooling pixel by pixel, in any order, over what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.ending import End, end, wrapped
+from pipeline.codegen.cortex_m.operators.pool import pooled
+from pipeline.codegen.int8 import window
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators import pool2d as of_pool
+from pipeline.codegen.int8.operators.conv2d import about
+from pipeline.codegen.int8.views import View
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.gathered import (
+    LANES,
+    MOST_TAPS_UNROLLED,
+    GatheredConvolution,
+    GatheredPool,
+)
+from pipeline.kernels.work import positions
+
+HEADER = "nn_gathered.h"
+
+
+@dataclass(frozen=True)
+class Windows:
+    """
+    Attributes:
+        kernel, stride, dilation: rows, columns; ``pad``: rows above, columns to the left.
+        height, width, channels: of the input.
+        row_edges, column_edges: some windows reach beyond its rows, or columns.
+        in_rows: taps of a kernel's row lie side by side where all of them are inside.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pad: tuple[int, int]
+    height: int
+    width: int
+    channels: int
+    row_edges: bool
+    column_edges: bool
+    in_rows: bool
+
+    @classmethod
+    def of(cls, job: Job, view: View) -> Windows:
+        op = job.op
+        assert isinstance(op, Conv2d | Pool2d)
+        height, width, channels = job.tensor(op.inputs[0]).shape
+        kernel_h, kernel_w = positions(form_of(job))
+        dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
+        out_rows, out_columns, _ = job.target.shape
+        top, _, left, _ = op.padding
+        down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
+        return cls(
+            (kernel_h, kernel_w), op.stride, dilation, (top, left), height, width, channels,
+            top > 0 or down + (kernel_h - 1) * dilation[0] >= height,
+            left > 0 or right + (kernel_w - 1) * dilation[1] >= width,
+            kernel_w > 1 and dilation[1] == 1 and not view.lookup
+            and view.strides[1] == channels,
+        )  # fmt: skip
+
+    def inside(self, top: str, left: str) -> str:
+        """C of whether all of a window is."""
+        rows = self.height - (self.kernel[0] - 1) * self.dilation[0]
+        columns = self.width - (self.kernel[1] - 1) * self.dilation[1]
+        return f"{top} >= 0 && {top} < {rows} && {left} >= 0 && {left} < {columns}"
+
+    @property
+    def taps(self) -> int:
+        return prod(self.kernel)
+
+    @property
+    def elements(self) -> int:
+        return self.taps * self.channels
+
+
+def convolution(job: Job) -> None:
+    op, view = job.op, step.source_view(job)
+    assert isinstance(op, Conv2d)
+    windows = Windows.of(job, view)
+    kernel, form = GatheredConvolution(), form_of(job)
+    pixels, (beside, made, _) = kernel.together(form), kernel.beside(form)
+    finish = end(job)
+    values = job.program.graph.constants[op.parameters[0]].reshape(job.target.shape[2], -1)
+    places = weights.order(1, windows.elements)
+    pairs = weights.pairs(len(values), 2)
+    packed = weights.can_pack(values, finish.reach)
+    stream = weights.interleaved(values, places, pairs, packed)
+    constants = job.program.constants
+    _call(
+        job,
+        "cortex_m/gathered_conv2d",
+        about(job, op),
+        view,
+        windows,
+        end=finish,
+        pixels=pixels,
+        pairs=len(pairs),
+        groups=len(places),
+        unroll=weights.unrolled(len(places), 4),
+        packed=packed,
+        rests=weights.rests(1, windows.elements, pixels)[0],
+        beside=beside,
+        made=made,
+        weights=constants.add(
+            op.name, "weights", "int8_t", stream, f"{op.name}: two channels by two elements",
+            job.in_flash(op.parameters[0]), 4,
+        ),
+        table=constants.add(
+            op.name, "ends", "int32_t", finish.rows(pairs, packed),
+            f"{op.name}: for two channels what sums begin with, and how they end",
+        ),
+    )  # fmt: skip
+
+
+def depthwise(job: Job) -> None:
+    op, view = job.op, step.source_view(job)
+    assert isinstance(op, Conv2d)
+    finish, values = end(job), job.program.graph.constants[op.parameters[0]]
+    rows = table(values.reshape(len(values), -1), finish)
+    _call(
+        job,
+        "cortex_m/gathered_depthwise",
+        about(job, op),
+        view,
+        Windows.of(job, view),
+        end=finish,
+        row_words=rows.shape[1],
+        unrolled=values[0].size <= MOST_TAPS_UNROLLED,
+        table=job.program.constants.add(
+            op.name, "weights", "int32_t", rows,
+            f"{op.name}: for four channels what sums begin with, how they end, and each tap's",
+            job.in_flash(op.parameters[0]),
+        ),
+    )  # fmt: skip
+
+
+def table(values: IntArray, finish: End) -> IntArray:
+    """(groups of four channels, words). ``values``: (channels, taps). Where sums end quickly they
+    are had twice, so that nothing has to double them. Of a tap's words the first has channels 2
+    and 0, the second 3 and 1, the former in the lower half."""
+    groups = weights.pairs(len(values), LANES)
+    factor = 2 if finish.quick else 1
+    head = [wrapped(factor * finish.starts[groups])]
+    if finish.quick:
+        head.append(finish.quick.constants[groups].reshape(len(groups), -1))
+    four = (factor * values.astype(np.int64))[groups]  # (groups, 4, taps)
+    pairs = four[:, :2] * 65536 + (four[:, 2:] & 0xFFFF)
+    return np.concatenate([*head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
+
+
+def pool(job: Job) -> None:
+    op, view = job.op, step.source_view(job)
+    assert isinstance(op, Pool2d)
+    _call(
+        job,
+        "cortex_m/gathered_pool",
+        of_pool.about(job, op),
+        view,
+        Windows.of(job, view),
+        made=GatheredPool().made(form_of(job)),
+        **pooled(job, op),
+    )
+
+
+def _call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
+    """``words``: of the comment above the code; ``shared``: what the template knows besides."""
+    rows, columns, _ = job.box
+    source = job.tensor(job.op.inputs[0])
+    job.program.headers.add(HEADER)
+    job.program.call(
+        job.op.name,
+        template,
+        words,
+        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {**window.named("y", rows), **window.named("x", columns)},
+        job.apart,
+        order=job.order,
+        any_strides=True,
+        window=windows,
+        zero=source.zero_point,
+        widen="s8" if source.dtype.signed else "u8",
+        channels=job.target.shape[2],
+        **shared,
+    )

@@ -1,0 +1,163 @@
+"""Layers in place on kernels that gather the windows of some pixels before they write these: their
+portable twin, with ASan and UBSan, gives the graph's outputs from tables, peels and torn pixels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Buffer, Compute, Plan, Table
+from pipeline.search.chains import slots
+from pipeline.search.chains.arrangement import Arrangement
+from pipeline.strategies.base import LAYOUTS, Layout, Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.single_transpose import SingleTranspose
+from tests.codegen.cortex_m.support import core, twin
+from tests.codegen.int8.support import frames
+from tests.graphs import Net
+from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.tiers import quick
+
+BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
+STRATEGIES = (Herringbone, Replace, SingleTranspose)
+GATHERED = {"cortex_m.gathered_conv2d", "cortex_m.gathered_depthwise", "cortex_m.gathered_pool"}
+
+
+def chain(seed: int) -> Graph:
+    """Channels that grow and shrink, of numbers that four divides or not; windows with padding,
+    strides and dilation."""
+    rng = np.random.default_rng(seed)
+    sides = rng.integers(9, 13, 2)
+    net = Net((int(sides[0]), int(sides[1]), int(rng.integers(1, 6))), rng, name="chain")
+    valid = (0, 0, 0, 0)
+    net.conv(int(rng.integers(5, 9)), (3, 3), padding=valid if seed % 2 else (1, 1, 1, 1))
+    net.depthwise((3, 3), **({"stride": (2, 1)} if seed % 3 == 0 else {}))
+    if seed % 4 == 1:
+        net.depthwise((5, 6), padding=(2, 2, 2, 3))
+    net.conv(int(rng.integers(8, 14)), (1, 1))
+    edges = (1, 0, 0, 1) if seed % 3 == 2 else valid
+    if seed % 2:
+        net.maximum((2, 2), stride=(1, 1), padding=edges)
+    else:
+        net.mean((2, 2), stride=(2, 1), padding=edges)
+    net.conv(int(rng.integers(14, 19)), (2, 3), padding=valid, dilation=(1, 1 + seed % 2))
+    net.dense(int(rng.integers(6, 12)))
+    net.dense(5)
+    return net.graph()
+
+
+def kernels(plan: Plan) -> Counter[str]:
+    return Counter(step.kernel for step in plan.tracks[0].steps if isinstance(step, Compute))
+
+
+def check(graph: Graph, plan: Plan, seed: int, folder: Path) -> None:
+    verify(plan, graph)
+    given = frames(graph, 3, seed)
+    expected = graph.outputs(given)
+    assert np.array_equal(interpret(plan, graph, given[0]).output, expected[0])
+    assert np.array_equal(twin(folder, graph, plan)(given), expected), seed
+
+
+def cases() -> list[tuple[type[Strategy], Layout, int]]:
+    first = [(Herringbone, layout, 0) for layout in LAYOUTS]
+    every = [(kind, layout, n) for n in range(12) for kind in STRATEGIES for layout in LAYOUTS]
+    return [*first, *(case for case in every if case not in first)]
+
+
+@pytest.mark.parametrize(("kind", "layout", "seed"), quick(0, cases(), ci=2))
+def test_chains(kind: type[Strategy], layout: Layout, seed: int, tmp_path: Path) -> None:
+    graph = chain(seed)
+    plan = kind(layout=layout).plan(graph, core())
+    check(graph, plan, seed, tmp_path)
+    used = kernels(plan)
+    portable = sum(n for name, n in used.items() if name.startswith("int8."))
+    assert used["cortex_m.gathered_conv2d"] and not portable, used
+
+
+def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
+    """Channels of some pixels the other way round: what reads or writes these pixels stays so."""
+    rng = np.random.default_rng(seed)
+    for buffer in buffers:
+        if not isinstance(buffer.map, Table) or len(buffer.shape) != 3:
+            yield buffer
+            continue
+        cells = np.array(buffer.addresses(buffer.box))
+        some = rng.random(buffer.shape[:2]) < 0.3
+        cells[some] = cells[some][:, ::-1]
+        yield replace(buffer, map=Table(tuple(cells.reshape(-1).tolist())))
+
+
+def swapped(found: Arrangement, seed: int) -> Arrangement:
+    """``found`` with torn pixels, in its runs, too."""
+    places = dict(zip(found.buffers, torn(found.buffers, seed), strict=True))
+    runs = (replace(r, source=places[r.source], target=places[r.target]) for r in found.runs)
+    return replace(found, buffers=tuple(places.values()), runs=tuple(runs))
+
+
+@pytest.mark.parametrize("seed", quick(1, range(20), ci=1))
+def test_torn_pixels(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrange = slots.arrange
+    monkeypatch.setattr(slots, "arrange", lambda *args: swapped(arrange(*args), seed))
+    graph = chain(seed)
+    plan = Herringbone().plan(graph, core())
+    assert set(kernels(plan)) & GATHERED
+    check(graph, plan, seed, tmp_path)
+
+
+def test_only_whole_rows_that_lie_over_nothing_are_left_to_faster_ones() -> None:
+    graph = chain(2)
+    assert not GATHERED & set(kernels(Ordinary().plan(graph, core())))
+    assert not GATHERED & set(kernels(Herringbone().plan(graph, core("cortex-m0plus"))))
+
+
+def test_without_scratch_it_is_portable() -> None:
+    """Where the board has no room for windows, the plan is as small as it was."""
+    graph = chain(4)
+    roomy = Herringbone().plan(graph, core())
+    tight = Herringbone().plan(graph, core(sram_bytes=900))
+    assert set(kernels(roomy)) & GATHERED and not set(kernels(tight)) & GATHERED
+
+
+def dear(seed: int) -> Graph:
+    """As in keyword spotting: what is slow per pixel would be seen."""
+    net = Net((13, 5, 8), np.random.default_rng(seed), name="dear")
+    net.conv(32, (3, 3))
+    net.depthwise((3, 3))
+    net.conv(32, (1, 1))
+    net.depthwise((3, 3))
+    net.conv(32, (1, 1))
+    net.dense(10)
+    return net.graph()
+
+
+@needs_arm
+@pytest.mark.parametrize(
+    ("board", "layout"),
+    quick(0, [(board, layout) for board in BOARDS for layout in LAYOUTS], ci=1),
+)
+def test_no_more_instructions_than_a_sixth_above_ordinary(
+    board: str, layout: Layout, tmp_path: Path
+) -> None:
+    graph, hardware = dear(1), board_named(board)
+    counts = dict[str, float]()
+    for strategy in (Ordinary(), Herringbone(layout=layout)):
+        plan = strategy.plan(graph, hardware)
+        folder, given = tmp_path / strategy.name, frames(graph, 2)
+        size = built(folder, graph, hardware, plan)
+        runs = simulated(folder, graph, hardware, size, given)
+        assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+        assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+        assert runs.instructions is not None
+        counts[strategy.name] = float(np.median(runs.instructions))
+        assert strategy.name == "ordinary" or set(kernels(plan)) & GATHERED
+    assert counts["herringbone"] <= 1.17 * counts["ordinary"], counts
