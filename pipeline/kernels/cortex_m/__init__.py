@@ -79,4 +79,3 @@ def slow_flash(hardware: Hardware) -> SlowFlash:
 def ordered(cpu: str) -> tuple[Ordered, ...]:
     """Those that read weights from windows."""
     return tuple(kernel(RATES[cpu]) for kernel in (OrderedConvolution, OrderedDense))
-
