@@ -72,7 +72,7 @@ def _figures(found: Mapping[str, Any], ran: bool, weights: Mapping[str, float]) 
     )  # fmt: skip
     if ran:
         yield from _accuracy(found)
-    yield from _time(found)
+    yield from _time(found, ran)
     if found.get("energy_uj"):
         source = "core and card" if "states_us" in found else "the core"
         yield Figure(
@@ -132,7 +132,7 @@ def _accuracy(found: Mapping[str, Any]) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def _time(found: Mapping[str, Any]) -> Iterator[Figure]:
+def _time(found: Mapping[str, Any], ran: bool) -> Iterator[Figure]:
     if "makespan_us" in found:
         beside = f"{found['overhead_pct']:.1f} % over a memory without end"
         yield Figure(
@@ -154,6 +154,12 @@ def _time(found: Mapping[str, Any]) -> Iterator[Figure]:
         yield Figure(
             "latency_us", "Latency", time(found["latency_us"]), beside,
             f"From the last input byte to the first output byte. {how}",
+        )  # fmt: skip
+    elif found.get("modelled_us") and not ran:
+        yield Figure(
+            "modelled_us", "Latency", time(found["modelled_us"]), "modelled, before there is code",
+            "What the plan's kernels say that they take, and their weights wait for; a run counts "
+            "the instructions of the code.",
         )  # fmt: skip
     elif found.get("instructions"):
         yield Figure(

@@ -81,6 +81,9 @@ def test_a_modelled_time_says_so() -> None:
     swap = {"makespan_us": 4e6, "frames": 2, "overhead_pct": 3.5}
     assert titles({}, **swap)["Time"].value == "2 s"
     assert "weights while they are in SRAM" in titles({}, **swap)["Peak memory"].how
+    planned = titles({}, modelled_us=38_346.1)["Latency"]
+    assert planned.value == "38.3 ms" and planned.beside == "modelled, before there is code"
+    assert titles(METRICS, modelled_us=38_346.1)["Latency"].value == "29.8 ms"
     only = titles({"status": "ok", "instructions": 1234})
     assert only["Instructions"].value == "1,234"
 
