@@ -95,6 +95,13 @@ def test_figures_have_words_and_keep_their_keys(tmp_path: Path) -> None:
         assert f'title="{key}"' in text and key not in said
 
 
+def test_a_bar_that_is_too_long_says_where_the_memory_ends(tmp_path: Path) -> None:
+    text = write(tmp_path / "plan.html", *made("too large"))
+    assert re.search(r'class="end" style="left: 87\.\d+%"', text)
+    assert "289 B too many, beyond the line" in text
+    assert 'class="end"' not in write(tmp_path / "plan.html", *made("slots"))
+
+
 def test_a_plan_has_a_modelled_time_where_its_core_has_models() -> None:
     for core, there in (("cortex_m", True), ("avr", False)):
         board = replace(BOARD, core=core)

@@ -13,7 +13,7 @@ class MapDrawing {
   }
 
   get turns() { return this.data.unit !== "us" && this.data.stretches.some(([, , ...layers]) => layers.length > 1); }  // of layers
-  get tall() { return this.turns ? 60 : 16; }  // of the bars of an engine
+  get tall() { return this.turns ? 64 : 16; }  // of the bars of an engine
   get tracks() { return (this.tall + 6) * this.data.tracks.length + 8; }
   get bottom() { return this.canvas.clientHeight - this.axis - this.tracks; }
   x(time) { return this.left + (time - this.from) / (this.to - this.from) * (this.canvas.clientWidth - this.left - this.right); }
@@ -171,7 +171,7 @@ class MapDrawing {
     const line = this.tall / this.data.layers.length, x = this.x(track.start[n]), layer = track.layer[n];
     if (layer < 0) return;
     this.pen.fillStyle = this.colour("compute");
-    this.pen.fillRect(x, bottom - this.tall + layer * line, Math.max(this.x(track.start[n] + track.took[n]) - x, 0.7), Math.max(line - 1, 1));
+    this.pen.fillRect(x, bottom - this.tall + layer * line, Math.max(this.x(track.start[n] + track.took[n]) - x, 0.7), Math.max(0.8 * line, 2));
   }
 
   get peakLabel() {  // [text, from x, to x]

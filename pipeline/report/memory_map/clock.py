@@ -105,7 +105,8 @@ def by_work(plan: Plan, graph: Graph) -> Clock:
     widths = EVEN * even + (1 - EVEN) * work / (float(work.sum()) or 1.0)
     widths *= WHOLE / (float(widths.sum()) or 1.0)
     stop = np.cumsum(widths)
-    return Clock("share", events, stop - widths, stop, WHOLE)
+    begin = np.concatenate([[0.0], stop[:-1]])  # each where the one before it stops, to the bit
+    return Clock("share", events, begin[: len(stop)], stop, WHOLE)
 
 
 def _work(plan: Plan, graph: Graph, event: Event) -> float:

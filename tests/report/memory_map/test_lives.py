@@ -22,8 +22,10 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.timing.simulate import simulate
 from tests.plan.fixtures import FIXTURES
 from tests.report.pages import KINDS, made
+from tests.strategies import nets
 from tests.strategies.test_mnist import herringbone as mnist_plan
 from tests.strategies.test_mnist import mnist
+from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped
 
@@ -207,6 +209,17 @@ def test_the_axis_is_as_long_as_the_work(make: Callable[[Graph], Plan]) -> None:
     assert clock.end == pytest.approx(clock.stop[-1]) and (clock.stop >= clock.begin).all()
     assert (clock.begin[1:] == clock.stop[:-1]).all()
     assert [each.layers for each in clock.stretches] == [tuple(op.name for op in graph.operators)]
+
+
+def test_layers_one_after_another_are_no_turns() -> None:
+    """Of many widths, whose sums are rounded."""
+    net = nets.Net((33, 31, 3))
+    x = "input"
+    for number in range(12):
+        x = net.conv(x, 3 + number % 5, 3)
+    graph = net.head(x, 7)
+    clock = by_work(Ordinary().plan(graph, BOARD), graph)
+    assert [each.layers for each in clock.stretches] == [(op.name,) for op in graph.operators]
 
 
 @pytest.mark.parametrize("kind", quick(3, [kind for kind in KINDS if kind != "rows_anywhere"]))
