@@ -5,13 +5,21 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline.codegen import generate
+from pipeline.codegen.card.image import Image
 from pipeline.home import ROOT
+from pipeline.strategies.swap import Swap
+from tests.codegen.int8.support import frames
 from tests.storage.line import BLOCK, FIXTURE, READ, STORAGE, WRITE, Status
+from tests.strategies.swap.nets import random_chain
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 BOARD = FIXTURE / "lm3s6965"
@@ -23,15 +31,26 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def program(folder: Path, core: str, *flags: str) -> Path:
-    sources = [*STORAGE.glob("s*.c"), BOARD / "main.c"]
+def program(folder: Path, core: str, sources: Iterable[Path], *flags: str) -> Path:
     out = folder / "program.elf"
     command = ["arm-none-eabi-gcc", f"-mcpu={core}", "-mthumb", "-std=gnu99", "-O2", "-Wall",
-               "-Wextra", "-Werror", "-nostartfiles", "-DSTORAGE_SD", *flags, f"-I{BOARD}",
-               f"-I{PORT}", f"-I{STORAGE}", f"-T{BOARD / 'link.ld'}", *map(str, sources),
-               "-o", str(out)]  # fmt: skip
+               "-Wextra", "-Werror", "-nostartfiles", "-specs=nosys.specs", "-DSTORAGE_SD",
+               "-DSTORAGE_POLLED", *flags, f"-I{BOARD}", f"-I{PORT}", f"-I{STORAGE}",
+               f"-T{BOARD / 'link.ld'}", *map(str, sources), "-o", str(out)]  # fmt: skip
     subprocess.run(command, check=True)
     return out
+
+
+def mover(folder: Path, core: str, *flags: str) -> Path:
+    return program(folder, core, [*STORAGE.glob("s*.c"), BOARD / "main.c"], *flags)
+
+
+def simulated(elf: Path, core: str, card: Path | None) -> None:
+    drive = ["-drive", f"if=sd,format=raw,file={card}"] if card else []
+    command = ["qemu-system-arm", "-M", "lm3s6965evb", "-cpu", core, "-kernel", str(elf),
+               "-semihosting-config", "enable=on,target=native", "-display", "none",
+               "-monitor", "none", "-serial", "none", *drive]  # fmt: skip
+    subprocess.run(command, cwd=elf.parent, check=True, capture_output=True, timeout=500)
 
 
 def exchanged(
@@ -44,11 +63,7 @@ def exchanged(
         for direction, at, content in transfers
     )
     (elf.parent / "transfers").write_bytes(asked)
-    drive = ["-drive", f"if=sd,format=raw,file={card}"] if card else []
-    command = ["qemu-system-arm", "-M", "lm3s6965evb", "-cpu", core, "-kernel", str(elf),
-               "-semihosting-config", "enable=on,target=native", "-display", "none",
-               "-monitor", "none", "-serial", "none", *drive]  # fmt: skip
-    subprocess.run(command, cwd=elf.parent, check=True, capture_output=True, timeout=120)
+    simulated(elf, core, card)
     return (elf.parent / "done").read_bytes()
 
 
@@ -78,7 +93,7 @@ def test_reads_and_writes_the_card_that_qemu_simulates(
         file.truncate(blocks * BLOCK)
     last = min(blocks, (1 << 32) // BLOCK) * BLOCK - BLOCK
     told = exchanged(
-        program(tmp_path, core, *flags), core, image,
+        mover(tmp_path, core, *flags), core, image,
         [
             (READ, 0, bytes(BLOCK)),
             (READ, 3 * BLOCK + 5, bytes(20 * BLOCK)),
@@ -100,6 +115,30 @@ def test_reads_and_writes_the_card_that_qemu_simulates(
 
 
 def test_says_when_there_is_no_card(tmp_path: Path) -> None:
-    told = exchanged(program(tmp_path, "cortex-m3"), "cortex-m3", None, [(READ, 0, bytes(BLOCK))])
+    told = exchanged(mover(tmp_path, "cortex-m3"), "cortex-m3", None, [(READ, 0, bytes(BLOCK))])
     status, blocks, transfer = struct.unpack_from("<3I", told)
     assert (status, blocks, transfer) == (Status.FAILED, 0, Status.FAILED)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("flags", [(), ("-DSTORAGE_STREAMED",)])
+def test_a_network_swaps_with_the_card_that_qemu_simulates(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    graph = random_chain(9)
+    board = replace(board_named("stm32f746g_sd"), sram_bytes=8192, stack_reserve_bytes=4096)
+    plan = Swap().plan(graph, board)
+    for name, text in generate(graph, plan, board, {}).items():
+        (tmp_path / name).write_text(text)
+    image = Image(graph, plan)
+    image.write(tmp_path / "card.img")
+    with (tmp_path / "card.img").open("r+b") as file:
+        file.truncate(1 << (image.blocks * BLOCK - 1).bit_length())  # QEMU wants a power of two
+    given = frames(graph, 3)
+    (tmp_path / "frames").write_bytes(given.astype(np.int8).tobytes())
+    sources = [*tmp_path.glob("*.c"), STORAGE / "sd_device.c", BOARD / "network.c"]
+    more = ("-ffunction-sections", "-Wl,--gc-sections", f"-I{tmp_path}")
+    elf = program(tmp_path, "cortex-m7", sources, *more, *flags)
+    simulated(elf, "cortex-m7", tmp_path / "card.img")
+    found = np.frombuffer((tmp_path / "outputs").read_bytes(), np.int8)
+    assert np.array_equal(found, graph.outputs(given).reshape(-1))

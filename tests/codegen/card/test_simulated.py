@@ -89,6 +89,23 @@ def test_the_card_goes_on_while_a_step_computes(tmp_path: Path) -> None:
     assert taken["interrupts"] < 0.995 * taken["polled"]
 
 
+@pytest.mark.parametrize(
+    ("command_us", "block_us"), quick(0, [(0.1, 0.0), (3.0, 0.7), (11.0, 5.0), (90.0, 1.0)], ci=1)
+)
+def test_whenever_a_transfer_ends(tmp_path: Path, command_us: float, block_us: float) -> None:
+    """Interrupts come at other places of the program with each card."""
+    graph, hardware = random_chain(12), board_named("stm32f746g_sd")
+    times = {"read_command_us": command_us, "write_command_us": 2 * command_us,
+             "read_block_us": block_us, "write_block_us": block_us / 2}  # fmt: skip
+    hardware = replace(hardware, card=replace(hardware.card, read_bytes_per_s=4e8, **times))
+    plan = Swap().plan(graph, replace(hardware, sram_bytes=8192, stack_reserve_bytes=RESERVE))
+    size = built(tmp_path, graph, hardware, plan)
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+
+
 @pytest.mark.ci
 def test_sums_that_are_kept_between_tiles(tmp_path: Path) -> None:
     graph, plan = in_parts()
