@@ -128,7 +128,7 @@ class MapDrawing {
         pen.fillRect(x, this.top - 20, wide, this.bottom - this.top + 20);
         pen.globalAlpha = 1;
       }
-      const names = more.length ? [`${first} … ${more[more.length - 1]}`, `${more.length + 1} layers`, `${more.length + 1}`] : first.split(".").map((_, n, parts) => parts.slice(n).join("."));
+      const names = more.length ? [`${first} … ${more[more.length - 1]}`, `${more.length + 1} layers`] : first.split(".").map((_, n, parts) => parts.slice(n).join("."));
       const shown = names.find(name => pen.measureText(name).width < wide - 4);
       pen.fillStyle = this.colour("ink");
       if (shown) pen.fillText(shown, x + wide / 2, this.top - 11);
