@@ -54,7 +54,7 @@ MACHINES = {
     "cortex-m3": _plain("mps2-an385"),
     "cortex-m4": _plain("mps2-an386"),
     "cortex-m7": _plain("mps2-an500", 0x60000000),
-    "cortex-m33": Machine("mps2-an505", 0x10000000, 0x38000000, 0x50000000, 50),
+    "cortex-m33": Machine("mps2-an505", 0x10000000, 0x38000000, 0x50000000, 50, 0x80000000),
 }
 """By ``hardware.cpu``. The Cortex-M33 starts in its secure state, at secure addresses."""
 
@@ -72,11 +72,4 @@ def machine(hardware: Hardware) -> Machine:
             f"memory, the simulated machine has {DESK_OFFSET} B of each kind: set "
             "hardware.sram_bytes and hardware.flash_bytes, or target=host"
         )
-    found = MACHINES[hardware.cpu]
-    outside = hardware.weights_in == "external_flash" or hardware.activations_in == "sdram"
-    if outside and not found.outside_start:
-        raise ThimbleError(
-            f"hardware {hardware.name}: the simulated machine has no memory outside of the chip: "
-            "set hardware.weights_in=flash and hardware.activations_in=sram, or target=host"
-        )
-    return found
+    return MACHINES[hardware.cpu]

@@ -134,7 +134,7 @@ def options(
         "flash_bytes": hardware.flash_bytes,
         "rom_start": machine.outside_start,
         "ram_start": machine.outside_ram_start,
-        "outside_bytes": machines.OUTSIDE_BYTES if machine.outside_start else 0,
+        "outside_bytes": machines.OUTSIDE_BYTES,
         "read_log2": flash.read_bytes.bit_length() - 1,
         "line_log2": flash.line_bytes.bit_length() - 1,
         "instruction_lines": flash.instruction_lines,
