@@ -222,11 +222,17 @@ static void tell(void) {
     }
 }
 
-/* `count` bytes from the card to memory, or to nowhere. */
+/* `count` bytes from the card to memory, or to nowhere. While one passes the check goes on over the one before. */
 static void receive(uint8_t *to, uint8_t count) {
     uint16_t crc = nn_sd.crc;
-    for (; count; count--) {
-        const uint8_t byte = spi_pass(NOTHING);
+    if (count) {
+        spi_begin(NOTHING);
+    }
+    while (count--) {
+        const uint8_t byte = spi_end();
+        if (count) {
+            spi_begin(NOTHING);
+        }
         crc = sd_crc16(crc, byte);
         if (to) {
             *to++ = byte;
@@ -238,8 +244,9 @@ static void receive(uint8_t *to, uint8_t count) {
 static void send(const uint8_t *from, uint8_t count) {
     uint16_t crc = nn_sd.crc;
     for (; count; count--) {
-        (void)spi_pass(*from);
+        spi_begin(*from);
         crc = sd_crc16(crc, *from++);
+        (void)spi_end();
     }
     nn_sd.crc = crc;
 }

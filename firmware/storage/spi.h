@@ -4,7 +4,8 @@
  *     spi_open()         master, mode 0, at most 400 kHz, the card not selected
  *     spi_fast()         from here on as fast as the card takes it: 25 MHz at the most
  *     spi_select(on)     of the card
- *     spi_pass(byte)     sends a byte; the one that came meanwhile
+ *     spi_begin(byte)    begins to send a byte
+ *     spi_end()          waits until it has passed; the one that came meanwhile
  */
 #ifndef THIMBLE_SPI_H
 #define THIMBLE_SPI_H
@@ -14,5 +15,10 @@
 #else
 #include "spi_board.h"
 #endif
+
+static inline uint8_t spi_pass(uint8_t byte) {
+    spi_begin(byte);
+    return spi_end();
+}
 
 #endif

@@ -29,8 +29,9 @@ static inline void spi_fast(void) {
     SPSR = _BV(SPI2X);
 }
 
-static inline uint8_t spi_pass(uint8_t byte) {
-    SPDR = byte;
+static inline void spi_begin(uint8_t byte) { SPDR = byte; }
+
+static inline uint8_t spi_end(void) {
     while (!(SPSR & _BV(SPIF))) {
     }
     return SPDR;
