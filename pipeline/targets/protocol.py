@@ -46,7 +46,7 @@ EXPLAINED = {
     Status.NO_CARD: " (there is no card)",
     Status.OTHER_CARD: " (the card is too small, or holds another network, plan or version, or not "
     "all of the image: write card.img to it)",
-    Status.CARD_FAILED: " (the card failed)",
+    Status.CARD_FAILED: " (the card failed, or cannot be written)",
 }
 
 

@@ -17,7 +17,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Finish, Loop, Plan, Signal, Step, Wait
 from pipeline.search.swap.layers import layers
 from tests.codegen.card.support import planned, sources, swapped
-from tests.codegen.int8.support import Native, frames
+from tests.codegen.int8.support import DEVICE, Native, frames
 from tests.schedules.test_swapped import network, row_by_row
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
 from tests.tiers import quick
@@ -154,6 +154,7 @@ def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
         whole[:-512],  # too small
         whole[:-512] + bytes(512),  # not written to its end
         bytes(512) + whole[512:],  # no header
+        whole[:8] + b"\2" + whole[9:],  # another version's
         whole[:16] + bytes(8) + whole[24:],  # another network's
         whole[:24] + bytes(8) + whole[32:],  # another plan's
     ):
@@ -161,6 +162,20 @@ def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
         assert program.run(given)[0] == 2  # nn_init does not return NN_OK
     program.card.unlink()
     assert program.run(given)[0] == 2
+
+
+def test_a_card_that_cannot_be_written_is_said_to_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = network(np.random.default_rng(0))
+    whole, started = DEVICE.read_text(), "    device.stored = device.image +"
+    refuse = "    if (direction == STORAGE_WRITE) {\n        return STORAGE_FAILED;\n    }\n"
+    (tmp_path / DEVICE.name).write_text(whole.replace(started, refuse + started))
+    monkeypatch.setattr("tests.codegen.int8.support.DEVICE", tmp_path / DEVICE.name)
+    assert whole.count(started) == 1
+    program = swapped(tmp_path / "program", graph, row_by_row(graph))
+    status, found = program.run(frames(graph, 2))
+    assert status in (3, 4) and not len(found)  # nn_init succeeds, nn_feed does not
 
 
 def test_weights_are_on_the_card_alone() -> None:
