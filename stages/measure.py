@@ -13,6 +13,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
 from pipeline.report import page
 from pipeline.report.images import answers
+from pipeline.timing.retimed import compared
 from stages._frames import test_frames
 from stages._main import run
 
@@ -36,6 +37,7 @@ def main() -> None:
     )  # fmt: skip
     weights = artifacts.read_npz(WEIGHTS) if WEIGHTS.exists() else {}
     says = artifacts.read_npz(Path("float_labels.npz")).get("labels", data["test_labels"][:0])
+    found |= compared(plan, graph, hardware, reports["device"])
     found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])

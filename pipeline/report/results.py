@@ -29,6 +29,7 @@ GROUPS = {
     ),
     CARD: (
         *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
+        *("retimed_us", "virtual_us", "retimed_error_pct"),
         *("card_read_bytes", "card_write_bytes"),
         *("wear", "wear_years_first_failure", "wear_years_half"),
     ),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.codegen.card.image import NAME
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
+from pipeline.targets.layers import INVOKE, REST, of_functions
 
 
 def carry(source: Path, folder: Path) -> None:
@@ -45,3 +48,28 @@ def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
         found.append(f"-DCARD_{word}_COMMAND_TICKS={round(each.command_us * ticks)}u")
         found.append(f"-DCARD_{word}_BLOCK_TICKS={round(block_us * ticks)}u")
     return tuple(found)
+
+
+WAITING = ("_await", "_card_end")
+"""Ends of the names of what waits for the card."""
+
+
+def instructions(
+    functions: Mapping[str, int], whole: int, names: Sequence[str]
+) -> dict[str, Any] | None:
+    """What the instructions of one inference were for: ``layers`` (layer, instructions) with
+    functions of their own, ``invoke`` nn_invoke with those that it has swallowed, ``waiting``, and
+    ``card`` all else: transfers are begun and ended. None where nothing waits for a card.
+
+    Args:
+        functions: the instructions of each, without what it called; ``whole``: of all.
+    """
+    named = [(name.partition(".")[0], count) for name, count in functions.items()]
+    waiting = sum(count for name, count in named if name.endswith(WAITING))
+    found = of_functions(functions, whole, names)
+    if not waiting:
+        return None
+    layers = [(name, count) for name, count in found if name != REST]
+    invoke = sum(count for name, count in functions.items() if name.endswith(f"_{INVOKE}"))
+    rest = whole - sum(count for _, count in layers) - waiting - invoke
+    return {"layers": layers, "invoke": invoke, "waiting": waiting, "card": rest}

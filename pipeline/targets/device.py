@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import flash, host, native, qemu, simavr
+from pipeline.targets import card, flash, host, native, qemu, simavr
 from pipeline.targets.layers import of_functions
 from pipeline.targets.runs import Images, Runs, uncounted
 
@@ -63,6 +63,7 @@ def measure(
         "modelled_cycles": _modelled(runs),
         "arena_touched_bytes": runs.arena_touched_bytes,
         "layer_cycles": _by_layer(runs, layers),
+        "card_instructions": _instructions(runs, layers),
         "host": {"images": len(images)},
         "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
     }
@@ -118,9 +119,17 @@ def _median(cycles: npt.NDArray[np.int64]) -> int:
 
 
 def _modelled(runs: Runs) -> dict[str, Any] | None:
-    """Without the cycles of single functions, which those of the layers say."""
-    found = runs.modelled_cycles
-    return found and {name: value for name, value in found.items() if name != "functions"}
+    """Without the counts of single functions, which those of the layers say."""
+    found, known = runs.modelled_cycles, ("functions", "function_instructions")
+    return found and {name: value for name, value in found.items() if name not in known}
+
+
+def _instructions(runs: Runs, layers: Sequence[str]) -> dict[str, Any] | None:
+    """What those of a program with a card were for, in the inference whose cycles are modelled."""
+    modelled = runs.modelled_cycles or {}
+    if "function_instructions" not in modelled:
+        return None
+    return card.instructions(modelled["function_instructions"], modelled["instructions"], layers)
 
 
 def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None:

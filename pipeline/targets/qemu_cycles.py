@@ -152,7 +152,8 @@ def options(
 def cycles(text: str, hardware: Hardware, functions: Functions | None = None) -> dict[str, Any]:
     """Of the median inference: ``median``, and the band ``low`` to ``high``; the exact number of
     ``instructions``; where this core with this flash was compared with measurements, ``error_pct``
-    and ``evidence``; ``functions``, the cycles of each that took any, without what it called.
+    and ``evidence``; ``functions``, the cycles of each that took any, without what it called, and
+    ``function_instructions``.
 
     Args:
         text: what the plugin wrote, a line for each inference.
@@ -174,6 +175,8 @@ def cycles(text: str, hardware: Hardware, functions: Functions | None = None) ->
     each = _cycles(dict(zip(COUNTS, chosen.T, strict=True)), core, hardware, BAND.index("median"))
     if took := {name: round(float(n)) for name, n in zip(names, each, strict=True) if n}:
         found["functions"] = took
+        executed = chosen[:, COUNTS.index("instructions")].tolist()
+        found["function_instructions"] = dict(zip(names, executed, strict=True))
     for known in VALIDATED:
         if (known.cpu, known.flash, "flash") == (
             hardware.cpu, hardware.flash_timing, hardware.weights_in
