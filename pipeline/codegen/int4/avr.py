@@ -145,6 +145,12 @@ class Assembly:
         return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
 
     @property
+    def ends_by_call(self) -> bool:
+        """Whether all lanes end in one piece of code, which takes 7 cycles more a result. Weights
+        that lie in flash as data are many, so that flash is what the network has least of."""
+        return self.mac and self.flash and not self.code and not self.wide
+
+    @property
     def results(self) -> tuple[int, ...]:
         """The register of each channel's result."""
         if not self.mac:

@@ -196,6 +196,16 @@ def test_beyond_the_reach_of_instructions(name: str, weights_in: str, tmp_path: 
     on_chip(tmp_path, graph, Herringbone("slots").plan(graph, hardware), hardware, 2)
 
 
+@pytest.mark.parametrize("weights_in, each", [("flash", 1), ("sram", 10)])
+def test_lanes_share_their_end_where_flash_is_short(weights_in: str, each: int) -> None:
+    """Four parts of ten channels: biases are added once, or ten times, in the code of each."""
+    graph = Chain((4, 3, 8)).conv("a", 40).dense("d", 2).graph()
+    hardware = load_hardware(weights_in=weights_in)
+    source = generate(graph, Herringbone("slots").plan(graph, hardware), hardware, {})["model.c"]
+    parts = source[source.index("a_part0_pixel(") : source.index("run_a_pixel(")]
+    assert parts.count("sbrc r0, 7") == 4 * each
+
+
 def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     graph = SHAPES["torn pixels"]().graph()
     plan = Herringbone("slots").plan(graph, load_hardware())
