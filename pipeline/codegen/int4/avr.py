@@ -20,8 +20,6 @@ MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
 MAX_CODE_PRODUCTS = 1800
 """Weights that become code, counted once for each parity: about 6 B each."""
-MOST_AT_ONCE = 8
-"""Taps of a run, where a pixel may be more than one run."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
 MAX_RUNS = 255
@@ -145,6 +143,12 @@ class Assembly:
         return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
 
     @property
+    def code_bytes(self) -> int:
+        """About what its runs take."""
+        by_parity = [taps for run in self.runs for taps in run.values()]
+        return 2 * sum(STEP_WORDS + sum(_words(self, tap) for tap in taps) for taps in by_parity)
+
+    @property
     def ends_by_call(self) -> bool:
         """Whether all lanes end in one piece of code, which takes 7 cycles more a result. Weights
         that lie in flash as data are many, so that flash is what the network has least of."""
@@ -219,7 +223,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         # every row of the window is one run; the runs are one column of them
         rows, columns, taps = 1, rows, columns * taps
         step, jump = spec.dilation[0] * first.row, 0
-    elif taps > MOST_AT_ONCE and (some := _divided(kernel)):
+    elif taps > kernel.most_taps and (some := _divided(kernel)):
         columns, taps, step = columns * taps // some, some, some
         jump = spec.dilation[0] * first.row - columns * step
     number = rows * columns
@@ -265,6 +269,8 @@ def window(kernel: WindowKernel) -> Assembly | None:
     return result if _fits(result) else None
 
 
+STEP_WORDS = 20
+"""About what a run takes to find its pixels."""
 RUN_WORDS, GATHER_WORDS = 64, 18
 """Bounds of what a run takes beside its taps, and of what a torn pixel takes an element."""
 
@@ -318,7 +324,7 @@ def _divided(kernel: WindowKernel) -> int:
         return 0
     if not _side_by_side(kernel):
         return 0
-    return max((n for n in range(2, MOST_AT_ONCE + 1, 2) if row % n == 0), default=0)
+    return max((n for n in range(2, kernel.most_taps + 1, 2) if row % n == 0), default=0)
 
 
 def _side_by_side(kernel: WindowKernel) -> bool:

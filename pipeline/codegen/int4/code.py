@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codegen.int4 import parameters
+from pipeline.codegen.int4 import parameters, room
 from pipeline.codegen.int4.window import code, in_assembly
 from pipeline.codegen.int4.windows import Windows, c_bits
 from pipeline.codegen.render import render
@@ -35,6 +35,7 @@ class Parts:
 
 def parts(windows: Windows) -> Parts:
     """All calls have to be known."""
+    room.make(windows)
     known = windows.kernels.values()
     kernels = [code(kernel, windows) for kernel in known]
     kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]

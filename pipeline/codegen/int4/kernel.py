@@ -17,6 +17,9 @@ from pipeline.graph.operator import Clip, Operator, limits
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import IntArray, Tensor
 
+RUNS = (8, 4, 2)
+"""Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
+
 C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 
@@ -77,6 +80,7 @@ class WindowKernel:
         of: how many weights (or channels) the whole window has, where this computes a part of its
             channels; the results of a part go to bytes that the caller has.
         first: the channel of the input that a part which has no weights begins with.
+        most_taps: of ``RUNS``.
     """
 
     name: str
@@ -90,6 +94,7 @@ class WindowKernel:
     in_rows: bool = True
     of: int = 0
     first: int = 0
+    most_taps: int = RUNS[0]
 
     def __post_init__(self) -> None:
         window = self.window

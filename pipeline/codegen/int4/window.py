@@ -76,6 +76,12 @@ def in_assembly(kernel: WindowKernel, windows: Windows) -> bool:
     return _alone(kernel, windows) is not None or bool(_parts(kernel, windows))
 
 
+def assemblies(kernel: WindowKernel, windows: Windows) -> list[avr.Assembly]:
+    """What computes it: the assembly of all channels, or of some each; none where it is C."""
+    found = (_alone(part, windows) for part in _parts(kernel, windows) or [kernel])
+    return [assembly for assembly in found if assembly]
+
+
 def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
     return avr.window(kernel) if windows.has_assembly else None
 

@@ -206,6 +206,29 @@ def test_lanes_share_their_end_where_flash_is_short(weights_in: str, each: int) 
     assert parts.count("sbrc r0, 7") == 4 * each
 
 
+def long_and_short(flash_bytes: int) -> str:
+    graph = Chain((4, 3, 8)).conv("a", 40).dense("d", 2).graph()
+    hardware = load_hardware(weights_in="flash", flash_bytes=flash_bytes)
+    return generate(graph, Ordinary("slots").plan(graph, hardware), hardware, {})["model.c"]
+
+
+def test_runs_are_as_long_as_there_is_flash() -> None:
+    """Of a window's row, 24 values: eight of them in the code, four, or two."""
+    taps = {
+        flash_bytes: len(set(re.findall(r"/\* tap (\d+) \*/", long_and_short(flash_bytes))))
+        for flash_bytes in (32256, 10000, 4000)
+    }
+    assert taps == {32256: 8, 10000: 4, 4000: 2}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("flash_bytes", [10000, 4000])
+def test_short_runs(flash_bytes: int, tmp_path: Path) -> None:
+    graph = Chain((4, 3, 8)).conv("a", 40).dense("d", 2).graph()
+    hardware = load_hardware(weights_in="flash", flash_bytes=flash_bytes)
+    on_chip(tmp_path, graph, Ordinary("slots").plan(graph, hardware), hardware)
+
+
 def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     graph = SHAPES["torn pixels"]().graph()
     plan = Herringbone("slots").plan(graph, load_hardware())
