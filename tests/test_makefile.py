@@ -55,6 +55,8 @@ def test_a_lock_that_another_program_holds_is_waited_for(tmp_path: Path) -> None
     assert asked[:4] == ["update"] * 4
     assert asked[4].startswith("install -y gcc ")
     assert asked[5].startswith("install -y --no-install-recommends gcc-arm-none-eabi ")
+    debian = "ID=debian" in Path("/etc/os-release").read_text().splitlines()
+    assert asked[5].endswith(" chromium") == debian, "elsewhere it is no ordinary package"
     assert len(asked) == 6
 
 
