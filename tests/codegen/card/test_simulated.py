@@ -137,7 +137,8 @@ def test_says_what_is_wrong_with_a_card(tmp_path: Path) -> None:
 
 def test_a_card_takes_the_time_that_the_board_says() -> None:
     hardware = board_named("stm32f746g_sd")
-    told = dict(flag.removeprefix("-D").rstrip("u").split("=") for flag in card.flags(hardware, 40))
+    flags = [flag for flag in card.flags(hardware, 40) if flag.startswith("-D")]
+    told = dict(flag.removeprefix("-D").rstrip("u").split("=") for flag in flags)
     # 200 us a command at 216 MHz, an instruction a cycle; 512 B at 12 MB/s and 9 us besides
     assert told["CARD_READ_COMMAND_TICKS"] == str(round(200 * 216 / 40))
     assert told["CARD_READ_BLOCK_TICKS"] == str(round((512 / 12 + 9) * 216 / 40))
