@@ -9,6 +9,7 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Window
 from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.waits import cycles_of_step
 
 
 def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
@@ -21,7 +22,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         return Portable(word(form.op), cycles), Window(4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
-        *cortex_m.kernels(hardware.cpu, cortex_m.slow_flash(hardware)),
+        *cortex_m.kernels(hardware.cpu),
         *cortex_m.ordered(hardware.cpu),
         Portable(word(form.op), portable),
         Window(4 * portable),
@@ -31,7 +32,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     """All that compute ``form``, the fastest first."""
     able = [kernel for kernel in kernels(form, hardware) if kernel.accepts(form)]
-    return tuple(sorted(able, key=lambda kernel: kernel.cycles(form)))
+    return tuple(sorted(able, key=lambda kernel: cycles_of_step(kernel, form, hardware)))
 
 
 def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:

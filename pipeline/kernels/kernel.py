@@ -6,10 +6,17 @@ from abc import ABC, abstractmethod
 
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import NEVER, Gap
+from pipeline.kernels.work import weight_bytes
 
 
 class Kernel(ABC):
-    """C for some forms of some operators."""
+    """C for some forms of some operators.
+
+    Attributes:
+        code_bytes: that a call reads of the program's memory, about; 0: not known.
+    """
+
+    code_bytes: int = 0
 
     @property
     @abstractmethod
@@ -41,8 +48,13 @@ class Kernel(ABC):
     def cycles(self, form: Form) -> float:
         """Modelled, of one step."""
 
-    def weight_passes(self, form: Form) -> int:
-        """How often it reads all weights that the step needs."""
+    def table_bytes(self, form: Form) -> float:
+        """Of the program's memory: weights that the step needs, and what ends its sums, as they lie
+        there."""
+        return weight_bytes(form)
+
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+        """How often it reads all of them from there; ``cached_bytes``: of what it read last."""
         return 1
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:

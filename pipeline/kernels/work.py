@@ -12,8 +12,8 @@ Counts = Mapping[str, float]
 
 
 def priced(counts: Counts, costs: Counts) -> float:
-    """``costs``: cycles for each time."""
-    return sum(number * costs[word] for word, number in counts.items())
+    """``costs``: cycles for each time; what they don't name takes none."""
+    return sum(number * costs.get(word, 0.0) for word, number in counts.items())
 
 
 def made(form: Form) -> int:
@@ -46,8 +46,8 @@ def products(form: Form) -> float:
     return number
 
 
-END_BYTES = 12
-"""Of the table that ends a channel's sums: bias, multiplier and shift."""
+END_BYTES = 16
+"""Of the table that ends a channel's sums: what they begin with, multiplier, offset and shift."""
 
 
 def weight_bytes(form: Form) -> float:

@@ -14,7 +14,7 @@ from math import inf
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.kernels import Form, Part, block_pixels, offers
+from pipeline.kernels import Form, Part, block_pixels, cycles_of_step, offers
 from pipeline.plan.vocabulary import packed
 from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.rows import rows_of
@@ -65,7 +65,7 @@ def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layou
     form = form_of_a_row(op, graph, layout)
     able = offers(form, hardware)
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
-    return rows * able[0].cycles(form) if able else inf
+    return rows * cycles_of_step(able[0], form, hardware) if able else inf
 
 
 def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:

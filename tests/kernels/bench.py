@@ -1,6 +1,6 @@
-"""``python -m tests.kernels.bench``: cycles of layers on a simulated Cortex-M4 without flash waits,
-one kernel each, into ``cycles.json``, beside what ``pipeline/kernels`` says of them, which is
-fitted to that. Of all kernels, or of those that are named: ``cortex_m.row_depthwise``."""
+"""``python -m tests.kernels.bench``: cycles of layers on simulated cores without flash waits, one
+kernel each, into ``cycles.json``, beside what ``pipeline/kernels`` says of them, which is fitted to
+that. Of all kernels, or of those that are named: ``cortex_m.row_depthwise``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, named
-from pipeline.plan.vocabulary import Plan
+from pipeline.kernels.cortex_m.costs import CORES
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.targets.toolchain import Size
 from tests.codegen.cortex_m.bench import without_waits
 from tests.codegen.cortex_m.support import core
 from tests.importers.tflite_reference import frames
-from tests.kernels.layers import RECORDED, Layer, step_of
+from tests.kernels.layers import RECORDED, Layer, Taken, recorded, step_of
 from tests.targets.cortex_m import board_named, built, simulated
 
 CONV = "cortex_m.conv2d", "int8.conv2d"
@@ -45,11 +44,30 @@ LAYERS = [
         )
     ),
     *(
+        Layer("cortex_m.conv2d", shape, channels, window=window, dilation=dilation, twice=twice)
+        for shape, channels, window, dilation, twice in (
+            ((20, 10, 45), 45, (3, 3), 1, False), ((20, 10, 45), 45, (3, 3), 2, False),
+            ((20, 10, 45), 45, (3, 3), 4, True), ((20, 10, 45), 45, (3, 3), 16, False),
+            ((12, 12, 16), 16, (3, 3), 2, True), ((20, 10, 1), 45, (3, 3), 1, False),
+            ((16, 16, 32), 32, (1, 1), 1, True), ((8, 8, 64), 64, (3, 3), 1, True),
+            ((5, 5, 48), 24, (1, 1), 1, True), ((14, 14, 192), 64, (1, 1), 1, False),
+            ((7, 7, 96), 160, (1, 1), 1, True), ((9, 9, 40), 30, (1, 1), 1, False),
+        )
+    ),
+    *(
         Layer("cortex_m.conv2d", shape, channels, window=window, at_once=at_once)
         for shape, channels, window, at_once in (
             ((16, 16, 16), 16, (3, 3), 2),
             ((16, 16, 16), 16, (3, 3), 4),
             ((25, 5, 64), 64, (1, 1), 8),
+        )
+    ),
+    *(
+        Layer("cortex_m.depthwise", shape, 0, "depthwise", window, stride, twice=twice)
+        for shape, window, stride, twice in (
+            ((12, 12, 64), (3, 3), (1, 1), True), ((10, 10, 48), (3, 3), (1, 1), True),
+            ((12, 6, 128), (3, 3), (2, 2), False), ((7, 7, 96), (3, 3), (1, 1), False),
+            ((20, 20, 24), (3, 3), (2, 2), True), ((5, 5, 160), (3, 3), (1, 1), False),
         )
     ),
     *(
@@ -153,7 +171,8 @@ LAYERS = [
             ((6, 6, 128), (1, 1)), ((6, 5, 64), (1, 1)), ((3, 3, 256), (1, 1)),
             ((6, 14, 32), (1, 1)), ((6, 7, 64), (1, 1)), ((6, 10, 48), (1, 1)),
             ((6, 48, 16), (2, 2)), ((6, 24, 32), (2, 2)), ((6, 12, 64), (2, 2)),
-            ((6, 6, 128), (2, 2)), ((6, 14, 64), (2, 2)),
+            ((6, 6, 128), (2, 2)), ((6, 14, 64), (2, 2)), ((6, 28, 16), (2, 2)),
+            ((6, 10, 48), (2, 2)), ((6, 20, 24), (2, 2)),
         )
     ),
     *(
@@ -221,6 +240,13 @@ LAYERS = [
         )
     ),
     *(
+        Layer("cortex_m.row_wide", shape, channels, "conv", (3, 3), dilation=dilation)
+        for shape, channels, dilation in (
+            ((5, 10, 45), 45, 2), ((9, 10, 45), 45, 4), ((33, 10, 45), 45, 16),
+            ((4, 6, 64), 64, 1), ((4, 13, 20), 20, 1), ((4, 3, 64), 32, 1), ((4, 2, 32), 48, 1),
+        )
+    ),
+    *(
         Layer("cortex_m.row_fused", shape, channels, twice=twice)
         for shape, channels, twice in (
             ((3, 5, 64), 64, False), ((3, 6, 128), 128, False), ((3, 5, 64), 64, True),
@@ -269,52 +295,66 @@ LAYERS = [
 ]  # fmt: skip
 
 
-def cycles(layer: Layer, hardware: Hardware) -> float:
+def cycles(layer: Layer, hardware: Hardware) -> tuple[float, int]:
     """Of one pass: what an inference takes less without it. The call is there once, since compilers
-    make the most of that in portable C."""
+    make the most of that in portable C. And the bytes of code of a kernel that makes rows."""
     graph = layer.graph()
-    taken = _cycles(graph, layer.plan(graph, hardware), hardware)
+    plan = layer.plan(graph, hardware)
+    taken, size = _cycles(graph, plan, hardware)
     if layer.adding or len(graph.operators) > 1:
-        taken -= _cycles(graph, layer.plan(graph, hardware, runs=False), hardware)
-    return taken / layer.passes()
+        taken -= _cycles(graph, layer.plan(graph, hardware, runs=False), hardware)[0]
+    return taken / layer.passes(), code_bytes(size, step_of(plan, layer.kernel))
 
 
-def _cycles(graph: Graph, plan: Plan, hardware: Hardware) -> int:
+def code_bytes(size: Size, step: Compute) -> int:
+    """Of the functions that make a row."""
+    return sum(n for name, n in size.functions.items() if f"_{step.op}_row" in name)
+
+
+def _cycles(graph: Graph, plan: Plan, hardware: Hardware) -> tuple[int, Size]:
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         size = built(Path(name), graph, hardware, plan)
         runs = simulated(Path(name), graph, hardware, size, frames(graph, 1))
     assert runs.modelled_cycles is not None
-    return runs.modelled_cycles["median"]
+    return runs.modelled_cycles["median"], size
+
+
+BOARDS = dict(zip(CORES, ("nucleo_l4r5zi", "nucleo_f767zi", "nucleo_u575zi"), strict=True))
+
+
+def cores(layer: Layer) -> tuple[str, ...]:
+    """That it is measured on: portable C and what runs over its input or anywhere, of which less
+    is asked, on the first alone."""
+    whole = layer.kernel.startswith("cortex_m.") and "gathered" not in layer.kernel
+    return CORES if whole else CORES[:1]
 
 
 def main(names: list[str]) -> int:
-    hardware = without_waits(board_named("nucleo_l4r5zi"))
-    known = {Layer.of(row): taken for row in recorded() if (taken := row.pop("cycles"))}
+    boards = {cpu: without_waits(board_named(name)) for cpu, name in BOARDS.items()}
+    known = dict(recorded())
     rows = []
     for layer in LAYERS:
-        taken = known.get(layer, 0)
+        taken, code = known.get(layer, Taken([], 0))
         if not names or layer.kernel in names or not taken:
-            taken = int(np.round(cycles(layer, hardware)))
-            print(
-                f"{modelled(layer) / taken - 1:+7.1%} of {taken:9,}  {layer.fields()}", flush=True
+            found = [cycles(layer, boards[cpu]) for cpu in cores(layer)]
+            taken, code = [round(each) for each, _ in found], found[0][1]
+            errors = (
+                f"{modelled(layer, cpu) / each - 1:+7.1%} of {each:9,}"
+                for cpu, each in zip(CORES, taken, strict=False)
             )
-        rows.append({**layer.fields(), "cycles": taken})
+            print(*errors, layer.fields(), flush=True)
+        rows.append({**layer.fields(), "cycles": taken, **({"code_bytes": code} if code else {})})
     text = ",\n".join(json.dumps(row) for row in rows)
     RECORDED.write_text(f"[\n{text}\n]\n")
     return 0
 
 
-def recorded() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(RECORDED.read_text())
-    return rows
-
-
-def modelled(layer: Layer) -> float:
+def modelled(layer: Layer, cpu: str) -> float:
     """Cycles of the layer, as its kernel says."""
     graph = layer.graph()
     plan = layer.plan(graph, core())
     form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
-    return named(layer.kernel, form, core()).cycles(form)
+    return named(layer.kernel, form, core(cpu)).cycles(form)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,39 @@
 """``python -m tests.kernels.fit``: the costs that kernels declare, from the cycles of layers that
-``bench.py`` recorded: those with the least sum of squared relative errors, none below 0."""
+``bench.py`` recorded: those with the least sum of squared relative errors, none below 0. Those of
+fast kernels are written to their table."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
+from statistics import mean
 
 import numpy as np
 from scipy.optimize import nnls
 
 from pipeline.kernels import Form, named
-from pipeline.kernels.cortex_m import Fast
+from pipeline.kernels.cortex_m import RATES, Fast, costs
+from pipeline.kernels.cortex_m.costs import CORES
 from pipeline.kernels.int8 import counted
 from pipeline.kernels.work import Counts
 from tests.codegen.cortex_m.support import core
-from tests.kernels.layers import RECORDED, Layer, step_of
+from tests.kernels.layers import recorded, step_of
 
-Measured = list[tuple[Counts, int]]
+Measured = list[tuple[Counts, list[int]]]
+"""What layers do, and the cycles that they take on each core."""
+
+TABLE = Path(str(costs.__file__))
+FAST = "cortex_m."
 
 
 @cache
 def measured() -> dict[str, Measured]:
-    """What layers do and take, by the kernel, or by the C of a portable one."""
+    """By the kernel's name in the set, or by the C of a portable one."""
     found: dict[str, Measured] = {}
-    for row in json.loads(RECORDED.read_text()):
-        cycles = row.pop("cycles")
-        layer = Layer.of(row)
+    for layer, (cycles, _) in recorded():
         graph = layer.graph()
         plan = layer.plan(graph, core())
         form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
@@ -37,16 +44,48 @@ def measured() -> dict[str, Measured]:
     return found
 
 
-def fitted(rows: Measured) -> dict[str, float]:
+def code_bytes() -> dict[str, int]:
+    """The mean of layers, of kernels that make rows."""
+    found: dict[str, list[int]] = {}
+    for layer, (_, code) in recorded():
+        if code:
+            found.setdefault(layer.kernel.removeprefix(FAST), []).append(code)
+    return {word: round(mean(each)) for word, each in sorted(found.items())}
+
+
+def fitted(rows: Measured) -> dict[str, tuple[float, ...]]:
+    """Of each core, by what is counted; of those without a measurement by their rates."""
     words = list(dict.fromkeys(word for counts, _ in rows for word in counts))
-    does = np.array([[counts.get(word, 0) / cycles for word in words] for counts, cycles in rows])
-    costs, _ = nnls(does, np.ones(len(rows)))
-    return {word: float(f"{cost:.3g}") for word, cost in zip(words, costs, strict=True)}
+    does = np.array([[counts.get(word, 0) for word in words] for counts, _ in rows])
+    taken = np.array([cycles for _, cycles in rows])  # (layers, cores)
+    costs = [nnls(does / cycles[:, None], np.ones(len(rows)))[0] for cycles in taken.T]
+    costs += [costs[0] * RATES[cpu] for cpu in CORES[len(costs) :]]
+    found = zip(words, np.array(costs).T, strict=True)
+    return {word: tuple(float(f"{n:.3g}") for n in each) for word, each in found if each.any()}
+
+
+def written(table: Mapping[str, Mapping[str, tuple[float, ...]]]) -> str:
+    """The file of the table."""
+    sizes = "".join(f'    "{word}": {size},\n' for word, size in code_bytes().items())
+    kernels = [
+        f'    "{kernel}": {{\n'
+        + "".join(f'        "{w}": ({", ".join(map(str, n))}),\n' for w, n in words.items())
+        + "    },\n"
+        for kernel, words in sorted(table.items())
+    ]
+    head, _, _ = TABLE.read_text().partition("CODE_BYTES = ")
+    return f"{head}CODE_BYTES = {{\n{sizes}}}\n\nCOSTS = {{\n{''.join(kernels)}}}\n"
 
 
 def main() -> int:
+    fast = dict(costs.COSTS)
     for owner, rows in measured().items():
-        print(owner, json.dumps(fitted(rows), indent=4))
+        found = fitted(rows)
+        if owner.startswith(FAST):
+            fast[owner.removeprefix(FAST)] = found
+        else:
+            print(owner, json.dumps({word: each[0] for word, each in found.items()}, indent=4))
+    TABLE.write_text(written(fast))
     return 0
 
 

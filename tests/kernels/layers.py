@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,14 @@ STEP = 512
 RECORDED = Path(__file__).parent / "cycles.json"
 
 
+class Taken(NamedTuple):
+    """Of a layer: cycles on each core, and bytes of code on the first; 0: of a kernel that makes
+    more than a row."""
+
+    cycles: list[int]
+    code_bytes: int
+
+
 @dataclass(frozen=True)
 class Layer:
     """
@@ -51,6 +60,7 @@ class Layer:
         at_once: channels of the output in a pass; 0: all.
         adding: channels of the input that a pass adds to sums of ``bits``; 0: none.
         twice: sums are rounded twice, as TFLite's own are.
+        dilation: of convolutions, both ways.
     """
 
     kernel: str
@@ -64,6 +74,7 @@ class Layer:
     adding: int = 0
     bits: int = 32
     twice: bool = False
+    dilation: int = 1
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Layer:
@@ -83,9 +94,11 @@ class Layer:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
         if self.by_row:
             net.lookup()
-        sides = [(k - 1) // 2 if self.same else 0 for k in self.window]
+        sides = [(k - 1) // 2 * self.dilation if self.same else 0 for k in self.window]
         padding = (sides[0], sides[0], sides[1], sides[1])
         options: dict[str, object] = {"stride": self.stride, "padding": padding}
+        if self.dilation > 1:
+            options["dilation"] = (self.dilation, self.dilation)
         if self.twice:
             channels = self.channels or self.shape[-1]
             options["requant"] = FixedPoint.of(np.linspace(0.5, 2, channels) / 1000)
@@ -128,6 +141,16 @@ class Layer:
         if self.adding:
             return self.shape[-1] // self.adding
         return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
+
+
+def recorded() -> list[tuple[Layer, Taken]]:
+    rows: list[dict[str, Any]] = json.loads(RECORDED.read_text())
+    return [
+        (layer, Taken(cycles, code))
+        for row in rows
+        for cycles, code in [(row.pop("cycles"), row.pop("code_bytes", 0))]
+        for layer in [Layer.of(row)]
+    ]
 
 
 def plan_by(
@@ -194,7 +217,7 @@ def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = 
     shapes = {name: graph.tensors[name].shape for name in names}
     pixels = {name: best_pixels(shape[1]) for name, shape in shapes.items() if len(shape) == 3}
     if kernel == "cortex_m.row_fused":  # for the slowest flash, or another is faster
-        hardware = replace(hardware, flash_timing=FlashTiming(99, 8, 32, 1, 64))
+        hardware = replace(hardware, flash_timing=FlashTiming(99, 8, 32, 1, 24))
     plan = by_rows(graph, hardware, pixels)
     assert kernel in kernels(plan).values(), f"{kernel} does not take it"
     if runs:

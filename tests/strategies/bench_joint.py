@@ -5,7 +5,8 @@ the addresses end; below it, where rows in blocks of pixels need nothing kept as
 what none can go below that computes nothing twice. Then how much it takes where some of the
 multiply–accumulates may be repeated.
 
-Ends with 1 where a network takes more than what it has to hold, or where addresses cost more than
+Ends with 1 where a network takes more than what it has to hold, where its arena is too large for
+its tensors, or where addresses cost more than
 ``MEAN`` of that bound in the mean, or ``WORST``.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple
 
 from pipeline import passes
@@ -60,6 +62,12 @@ BOUND: dict[str, tuple[int, int]] = {
     "mcunet_5fps": (29_200, 14_912),
 }
 """Bytes that rows with channels last hold at most: no addresses are better."""
+
+ROOM = {
+    "kws_ref_model": 1.3, "pretrainedResnet_quant": 1.4, "vww_96_int8": 1.3,
+    "mobilenet_v2_160": 1.3, "mobilenet_v2_224": 1.3,
+}  # fmt: skip
+"""Times ``pmu_bytes`` that the arena may be, scratch and alignment included."""
 
 MEAN, WORST = 0.035, 0.105
 """Of the bound, that addresses may cost."""
@@ -118,6 +126,7 @@ def main(arguments: list[str]) -> int:
         for streamed, most, bound in zip((False, True), MOST[name], BOUND[name], strict=True):
             found, seconds = planned(graph, streamed)
             more += found.pmu_bytes > most
+            more += found.arena_bytes > ROOM.get(name, inf) * found.pmu_bytes
             above.append(found.pmu_bytes / bound - 1)
             proved = lower_bound(graph, needed(graph), streamed).bytes
             print(f"{name:24} {'streamed' if streamed else 'held':9} {found.pmu_bytes:8,.0f} "

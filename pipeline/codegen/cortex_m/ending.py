@@ -11,7 +11,8 @@ from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.kernels.cortex_m.quick import REACH, Quick, channel_sums, quick
+from pipeline.kernels.cortex_m.inner import reach
+from pipeline.kernels.cortex_m.quick import REACH, Quick, quick_end
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,7 @@ def end(job: Job) -> End:
     weights, bias = (graph.constants[name] for name in op.parameters)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point
-    sums = channel_sums(op, graph)
-    found = quick(job.target, op.clip, op.requant, sums + bias[:, None])
+    found = quick_end(op, graph)
     if found is None:
-        return End(-less, sums, None, ending(job.program, op))
-    reach = np.where(found.constants[:, :1] == 0, 0, sums + bias[:, None])
-    return End(bias - less, reach, QuickText.of(found, job.target), None)
+        return End(-less, reach(op, graph), None, ending(job.program, op))
+    return End(bias - less, reach(op, graph), QuickText.of(found, job.target), None)

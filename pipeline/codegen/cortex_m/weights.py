@@ -6,9 +6,6 @@ import numpy as np
 
 from pipeline.graph.tensor import IntArray
 
-PACKED_REACH = 1 << 23
-"""A sum that is had as the upper 24 bits of another must be smaller."""
-
 
 def order(rows: int, row: int) -> IntArray:
     """(words, 4): which of ``rows * row`` elements each byte of a widened window is; -1: none.
@@ -50,15 +47,6 @@ def passes(count: int, at_once: int, step: int) -> IntArray:
     return np.concatenate([n + pairs(min(at_once, count - n), step) for n in starts])
 
 
-def can_pack(weights: IntArray, sums: IntArray) -> bool:
-    """Whether two channels' weights may share a half of a word, whichever channels they are.
-
-    Args:
-        weights: (channels, …); sums: (channels, 2), all that a channel's sum can reach.
-    """
-    return bool(weights.min(initial=0) > -128 and np.abs(sums).max() < PACKED_REACH)
-
-
 def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
     """Bytes of the stream: for each group of channels, each word of the window, its even and then
     its odd elements: see ``paired``.
@@ -85,12 +73,3 @@ def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) 
     value = value.transpose(0, 2, 1, 3)
     both = np.stack([value & 255, value >> 8 & 255], axis=-1)
     return np.where(both > 127, both - 256, both).reshape(-1)
-
-
-def unrolled(words: int, most: int) -> int:
-    """How many of ``words`` one round of a loop takes so that rounds are fewest, where a round and
-    what is left after the last are together at most ``most``."""
-    if words <= most:
-        return words
-    fitting = (n for n in range(1, most + 1) if n + words % n <= most)
-    return min(fitting, key=lambda n: (words // n, n))

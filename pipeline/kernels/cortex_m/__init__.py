@@ -10,13 +10,11 @@ from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.convolution import (
-    NO_WAITS,
     RowFused,
     RowImage,
     RowPointwise,
     RowSpatial,
     RowWide,
-    SlowFlash,
 )
 from pipeline.kernels.cortex_m.by_row.dense import RowDense
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
@@ -38,20 +36,17 @@ from pipeline.kernels.cortex_m.single import Rows, Single, Strips
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
-cycles they take for one of the first: the mean of simulated networks, and of ten layers."""
+cycles they take for one of the first in portable C: the mean of simulated networks, and of ten
+layers."""
 
-__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels", "slow_flash"]
+__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
-    *(RowSpatial, RowWide),
+    *(RowFused, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredPool),
 )
-
-
-LARGE_CACHE = 4096
-"""Bytes of a cache that holds the weights of a layer of a small network."""
 
 
 def has_dsp(hardware: Hardware) -> bool:
@@ -61,21 +56,12 @@ def has_dsp(hardware: Hardware) -> bool:
 
 
 @cache
-def kernels(cpu: str, flash: SlowFlash = NO_WAITS) -> tuple[Fast, ...]:
+def kernels(cpu: str) -> tuple[Fast, ...]:
     """Those that the core has."""
-    return (*(kernel(RATES[cpu]) for kernel in KERNELS), RowFused(RATES[cpu], flash))
-
-
-def slow_flash(hardware: Hardware) -> SlowFlash:
-    """What weights wait for, where no cache is large enough for those of a layer."""
-    flash = hardware.flash_timing
-    cached = flash.line_bytes * (flash.instruction_lines if flash.unified else flash.data_lines)
-    if hardware.weights_in != "flash" or not flash.read_bytes or cached > LARGE_CACHE:
-        return NO_WAITS
-    return SlowFlash(flash.wait_states / flash.read_bytes, cached)
+    return tuple(kernel(cpu) for kernel in KERNELS)
 
 
 @cache
 def ordered(cpu: str) -> tuple[Ordered, ...]:
     """Those that read weights from windows."""
-    return tuple(kernel(RATES[cpu]) for kernel in (OrderedConvolution, OrderedDense))
+    return tuple(kernel(cpu) for kernel in (OrderedConvolution, OrderedDense))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
@@ -22,17 +21,6 @@ class Accumulate(Fast):
 
     word = "accumulate"
     takes = "convolutions of one group that add equally many channels of an image in each pass"
-    costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 9.17,
-        "output": 6.7,
-        "narrow output": 14.0,
-        "element of a window": 13.4,
-        "tap": 1.96,
-        "pair of products in registers": 2.73,
-        "four sums of 8 bits": 13.9,
-        "sum of 16 bits": 6.63,
-        "element in registers": 3.4,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op

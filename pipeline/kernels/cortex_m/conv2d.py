@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
+from typing import NamedTuple
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows, words
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows
+from pipeline.kernels.cortex_m.inner import packs, rounds
+from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
 
 MOST_PIXELS = 4
 """That are computed together: their sums fill the registers."""
+
+MOST_WORDS = 4
+"""Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
+cache holds no more."""
+
+
+class Rows(NamedTuple):
+    """What a window is gathered from: ``number`` rows of ``elements`` in one piece each, all taps
+    and channels of a kernel's row, or the channels of each of ``taps``."""
+
+    number: int
+    elements: int
+    taps: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, op: Conv2d, tensors: Tensors) -> Rows:
+        _, rows, columns, channels = tensors[op.parameters[0]].shape
+        if all(k == 1 or apart == 1 for k, apart in zip((rows, columns), op.dilation, strict=True)):
+            return cls(rows, columns * channels, ())
+        taps = tuple(reached(op, tensors))
+        return cls(len(taps), channels, taps)
+
+    @property
+    def words(self) -> int:
+        """Of four elements: whole ones of each row, then what is left of all of them."""
+        return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)
 
 
 class Convolution(Fast):
@@ -22,14 +49,6 @@ class Convolution(Fast):
 
     word = "conv2d"
     takes = "convolutions of one group, two or more channels at a time, rows in one piece"
-    costs: ClassVar[Counts] = {
-        "word of a pair of channels": 0.276,
-        "word of a pixel and a pair": 8.79,
-        "pair of channels": 108.0,
-        "word of a window": 4.29,
-        "element of a row over an edge": 11.8,
-        "element left over": 61.9,
-    }
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
@@ -45,36 +64,50 @@ class Convolution(Fast):
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""
-        rows, columns, _ = form.out.extents
-        shape = form.graph.tensors[convolution(form).parameters[0]].shape
-        together = pixels_of(form)
-        blocks, pairs = -(-rows * columns // together), -(-form.out.extents[2] // 2)
-        window = words(prod(shape[1:]))
-        found = kinds(convolution(form), form.graph.tensors)
-        over_edges = sum(k.stop - k.first for k in found if len(k.taps) < shape[2])
+        op, tensors = convolution(form), form.graph.tensors
+        rows, columns, channels = form.out.extents
+        window, together, flat = Rows.of(op, tensors), pixels_of(form), is_flat(op, tensors)
+        blocks, taps = -(-rows * columns // together), positions(form)
+        pixels, each = blocks * together, blocks * -(-channels // 2)
+        edges = [k for k in kinds(op, tensors) if len(k.taps) < taps[1]] if not window.taps else []
+        over = rows * sum(k.stop - k.first for k in edges) * prod(taps)
+        depth, outputs = form.source.shape[2], 2 * each * together
         return {
-            "word of a pair of channels": blocks * pairs * window,
-            "word of a pixel and a pair": blocks * pairs * window * together,
-            "pair of channels": blocks * pairs,
-            "word of a window": blocks * together * window,
-            "element of a row over an edge": rows * over_edges * prod(shape[1:]),
-            "element left over": blocks * together * shape[1] * (shape[2] * shape[3] % 4),
+            "word of a pair of channels": each * window.words,
+            "the same, 3 or 4 pixels": each * window.words * (together > 2),
+            "the same, weights not packed": each * window.words * (not packs(op, form.graph)),
+            "word of a pixel and a pair": each * window.words * together,
+            "round": each * rounds(window.words, MOST_WORDS),
+            "pair of channels": each,
+            "output": outputs,
+            "pixel": pixels,
+            "row of a window": pixels * window.number * (not flat),
+            "word of a window": pixels * window.number * (window.elements // 4),
+            "element left over": pixels * window.number * (window.elements % 4),
+            "tap over an edge": over * (depth % 4 == 0),
+            "element over an edge": over * depth * (depth % 4 > 0),
+            **endings(op, form.graph, outputs),
         }
 
-    def weight_passes(self, form: Form) -> int:
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         rows, columns, _ = form.out.extents
         return -(-rows * columns // pixels_of(form))
 
     def each_row(self, form: Form) -> bool:
         """Where pixels that are computed together would not be evenly spaced."""
         op = convolution(form)
-        flat = (*positions(form), *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
+        flat = is_flat(op, form.graph.tensors)
         return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""
-        taps = prod(form.graph.tensors[convolution(form).parameters[0]].shape[1:])
-        return pixels_of(form) * words(taps) * 8
+        return pixels_of(form) * Rows.of(convolution(form), form.graph.tensors).words * 8
+
+
+def is_flat(op: Conv2d, tensors: Tensors) -> bool:
+    """Whether a window is a pixel, that of the same number."""
+    kernel = tensors[op.parameters[0]].shape[1:3]
+    return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
 def pixels_of(form: Form) -> int:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.fast import Fast, words
+from pipeline.kernels.cortex_m.inner import packs, rounds
+from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts
+
+MOST_WORDS = {2: 8, 4: 8, 8: 4}
+"""Of the input in the code of the innermost loop, by how many channels are computed together."""
 
 
 class DenseLayer(Fast):
     word = "dense"
     takes = "dense layers of two or more outputs, all at once, of tensors in one piece or anywhere"
-    costs: ClassVar[Counts] = {
-        "word of a group": 1.47,
-        "word of a channel": 4.55,
-        "output": 23.7,
-        "group": 9.16,
-        "word of the input": 9.28,
-    }
 
     def can(self, form: Form) -> bool:
         return (
@@ -36,15 +32,21 @@ class DenseLayer(Fast):
 
     def counts(self, form: Form) -> Counts:
         """Channels are computed eight at a time where few of them are computed twice."""
-        inputs, channels = words(form.source.size), form.target.size
+        op, inputs, channels = form.op, words(form.source.size), form.target.size
+        assert isinstance(op, Dense)
         at_once = together(channels)
         groups = -(-channels // at_once)
+        made = groups * at_once
         return {
             "word of a group": inputs * groups,
-            "word of a channel": inputs * groups * at_once,
-            "output": groups * at_once,
+            "word of a channel": inputs * made,
+            "the same, weights not packed": inputs * made * (not packs(op, form.graph)),
+            "round": groups * rounds(inputs, MOST_WORDS[at_once]),
+            "output": made,
             "group": groups,
             "word of the input": inputs,
+            "call": 1,
+            **endings(op, form.graph, made),
         }
 
     def unit(self, form: Form) -> tuple[int, ...]:

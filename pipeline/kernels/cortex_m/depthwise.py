@@ -3,14 +3,12 @@ a pass has fewer, those of one."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, positions
+from pipeline.kernels.work import END_BYTES, Counts, positions
 
 LANES = 4
 """Channels that one word holds."""
@@ -27,14 +25,6 @@ class Depthwise(Fast):
         f"depthwise convolutions, {LANES} or more channels, strides 1 and 2 along rows, kernels of "
         f"up to {WIDEST} columns"
     )
-    costs: ClassVar[Counts] = {
-        "pair of taps": 1.93,
-        "row of taps": 4.57,
-        "output of stride 2": 11.1,
-        "row of a channel": 25.6,
-        "element widened alone": 3.61,
-        "channel": 110.0,
-    }
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
@@ -53,27 +43,47 @@ class Depthwise(Fast):
         )
 
     def counts(self, form: Form) -> Counts:
+        op, tensors, channels = convolution(form), form.graph.tensors, form.out.extents[2]
         rows, width = form.out.extents[:2]
         kernel_h, kernel_w = positions(form)
-        channels, at_once = form.out.extents[2], lanes(form.out.extents[2])
-        elements = rows * width * channels
-        stride = convolution(form).stride
-        read = min(form.source.shape[0], (rows - 1) * stride[0] + kernel_h)
+        at_once, height = lanes(channels), form.source.shape[0]
+        groups, outputs = -(-channels // at_once), rows * width * channels
+        wide = op.stride[1] == 2
+        # rows that the step before has widened are widened again
+        passed = (rows - 1) * op.stride[0] + kernel_h
+        read, lead = min(height, passed), op.padding[2] % 2
+        pairs, alone = divmod(form.source.shape[1] - lead, 2)
+        words = at_once * columns(op, tensors) // 2
+        computed = outputs if wide else outputs + rows * channels * (width % 2)
         return {
-            "pair of taps": elements * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
-            "row of taps": elements * kernel_h,
-            "output of stride 2": elements * (stride[1] == 2),
-            # rows that the step before has widened are widened again
-            "row of a channel": (rows + max(0, read - rows * stride[0])) * channels,
-            "element widened alone": read * form.source.shape[1] * channels * (at_once == 1),
-            "channel": channels,
+            "pair of taps": computed * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
+            "row of taps": computed * kernel_h,
+            "output": outputs,
+            "output of stride 2": outputs * wide,
+            "row of a channel": rows * channels,
+            "row": groups * rows,
+            "pair of pixels widened": groups * read * pairs,
+            "pixel widened": groups * read * (lead + alone),
+            "pair widened alone": groups * read * pairs * (at_once == 1),
+            "word outside": groups * words * (kernel_h + passed - read),
+            "group of channels": groups,
+            **endings(op, form.graph, outputs),
         }
+
+    def table_bytes(self, form: Form) -> float:
+        return wide_bytes(positions(form)) * form.out.extents[2]
 
     def scratch_bytes(self, form: Form) -> int:
         """As many rows as the kernel has, of some channels, each channel by itself."""
         op, tensors = convolution(form), form.graph.tensors
         at_once = lanes(form.out.extents[2])
         return tensors[op.parameters[0]].shape[1] * at_once * columns(op, tensors) * 2
+
+
+def wide_bytes(kernel: tuple[int, int]) -> int:
+    """Of a channel's weights in pairs of 16 bits, and of what ends its sums."""
+    rows, columns = kernel
+    return 4 * rows * (odd_kernel(columns) // 2 + 1) + END_BYTES
 
 
 def lanes(channels: int) -> int:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.costs import CODE_BYTES, costs
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import Counts, priced
@@ -17,18 +18,15 @@ class Fast(Kernel):
     Attributes:
         core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
-        costs: cycles of what it does, on a Cortex-M4 without flash waits: fitted to what simulated
-            layers take (tests/kernels/cycles.json).
-        rate: cycles of the core for one of a Cortex-M4's.
     """
 
     core: ClassVar[str] = "cortex_m"
     word: ClassVar[str]
     takes: ClassVar[str]
-    costs: ClassVar[Counts]
 
-    def __init__(self, rate: float = 1.0) -> None:
-        self.rate = rate
+    def __init__(self, cpu: str = "cortex-m4") -> None:
+        self.cpu = cpu
+        self.code_bytes = CODE_BYTES.get(self.word, 0)
 
     @property
     def name(self) -> str:
@@ -46,10 +44,14 @@ class Fast(Kernel):
 
     @abstractmethod
     def counts(self, form: Form) -> Counts:
-        """What it does for ``form``, in the words of ``costs``."""
+        """What it does for ``form``, in the words of ``prices``."""
+
+    def prices(self) -> Counts:
+        """Cycles of what it does, without flash waits."""
+        return costs(self.cpu, self.word)
 
     def cycles(self, form: Form) -> float:
-        return self.rate * priced(self.counts(form), self.costs)
+        return priced(self.counts(form), self.prices())
 
 
 def in_passes(form: Form) -> bool:

@@ -8,7 +8,6 @@ window that is whole when its pixel's turn comes was so earlier. Writes stay in 
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
@@ -48,13 +47,6 @@ class GatheredConvolution(Gathered):
 
     word = "gathered_conv2d"
     takes = "convolutions of one group, two or more channels at once, over their input or anywhere"
-    costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 8.51,
-        "pair of channels": 115.0,
-        "word of a window": 13.8,
-        "tap": 11.4,
-        "pixel": 8.21,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op
@@ -78,7 +70,7 @@ class GatheredConvolution(Gathered):
             "pixel": blocks * together,
         }
 
-    def weight_passes(self, form: Form) -> int:
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         return -(-self.pixels(form) // self.together(form))
 
     def together(self, form: Form) -> int:
@@ -106,12 +98,6 @@ class GatheredDepthwise(Gathered):
     takes = (
         f"depthwise convolutions, {LANES} or more channels at once, over their input or anywhere"
     )
-    costs: ClassVar[Counts] = {
-        "product": 3.9,
-        "product of a large window": 5.54,
-        "output": 4.1,
-        "pixel": 78.6,
-    }
 
     def can(self, form: Form) -> bool:
         op, channels = form.op, form.target.shape[-1]
@@ -145,12 +131,6 @@ class GatheredPool(Gathered):
         f"pooling, {LANES} or more channels at once, windows of up to {MOST_TAPS} pixels, over its "
         "input or anywhere"
     )
-    costs: ClassVar[Counts] = {
-        "word of a tap, average": 7.58,
-        "output of averages": 20.6,
-        "pixel": 194.0,
-        "word of a tap, maximum": 9.07,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op

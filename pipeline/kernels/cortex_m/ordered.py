@@ -4,7 +4,6 @@ two output channels at a time, of two pixels where both have all their windows i
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
@@ -36,11 +35,6 @@ class Ordered(Fast):
 class OrderedConvolution(Ordered):
     word = "ordered_conv2d"
     takes = "convolutions of one group, weights in a window, rows in one piece, all of int8"
-    costs: ClassVar[Counts] = {
-        "product": 1.4,
-        "row of a window, two pixels and channels": 22.0,
-        "output": 30.0,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op
@@ -65,7 +59,6 @@ class OrderedConvolution(Ordered):
 class OrderedDense(Ordered):
     word = "ordered_dense"
     takes = "dense layers, weights in a window, of an input in one piece, all of int8"
-    costs: ClassVar[Counts] = {"product": 1.7, "output": 40.0}
 
     def can(self, form: Form) -> bool:
         name = form.op.inputs[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import FixedPoint
@@ -20,13 +19,6 @@ LEAST_CHANNELS = 4
 class Pool(Fast):
     word = "pool"
     takes = f"pooling of {LEAST_CHANNELS} or more channels, windows of up to {MOST_TAPS} pixels"
-    costs: ClassVar[Counts] = {
-        "word of a tap, average": 3.69,
-        "output of averages": 16.4,
-        "row of taps": 3.55,
-        "pixel of an image with padding": 277.0,
-        "word of a tap, maximum": 3.46,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op

@@ -13,7 +13,9 @@ with the zero point as its addend is all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 from weakref import ref
 
 import numpy as np
@@ -29,6 +31,8 @@ from pipeline.graph.tensor import IntArray, Tensor
 REACH = 1 << 31
 
 Reals = NDArray[np.float64]
+Weighted = Conv2d | Dense
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -
     return np.where(low == high, low, np.nan)
 
 
-def channel_sums(op: Conv2d | Dense, graph: Graph) -> IntArray:
+def channel_sums(op: Weighted, graph: Graph) -> IntArray:
     """(channels, 2): the least and greatest sum of any part of a channel's products."""
     weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
     flat = weights.reshape(len(weights), -1)
@@ -103,16 +107,33 @@ def channel_sums(op: Conv2d | Dense, graph: Graph) -> IntArray:
     return np.stack([above * low + below * high, above * high + below * low], axis=1)
 
 
-def quick_end(op: Conv2d | Dense, graph: Graph) -> Quick | None:
-    """How the sums of a layer end. Asked for each form of it, computed once."""
-    key = id(graph), op.name
-    known = _ends.get(key)
-    if known is None or known[0]() is not graph:
-        sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
-        found = quick(graph.tensors[op.output], op.clip, op.requant, sums)
-        known = _ends[key] = ref(graph, lambda _: _ends.pop(key, None)), found
-    return known[1]
+def once_a_layer(found: Callable[[Weighted, Graph], T]) -> Callable[[Weighted, Graph], T]:
+    """What is asked for each form of a layer is computed once, and kept as long as its graph."""
+    every: dict[tuple[int, str], tuple[ref[Graph], T]] = {}
+
+    def of(op: Weighted, graph: Graph) -> T:
+        key = id(graph), op.name
+        known = every.get(key)
+        if known is None or known[0]() is not graph:
+            known = every[key] = ref(graph, lambda _: every.pop(key, None)), found(op, graph)
+        return known[1]
+
+    return of
 
 
-_ends: dict[tuple[int, str], tuple[ref[Graph], Quick | None]] = {}
-"""Of graphs that are still there."""
+def endings(op: Weighted, graph: Graph, outputs: int) -> Mapping[str, float]:
+    """Instructions that end ``outputs`` sums beyond the fewest, by what they are for."""
+    end = quick_end(op, graph)
+    if end is None:
+        return {}
+    return {
+        "clip": outputs * ((end.low is not None) + (end.high is not None)),
+        "shift": outputs * (0 if end.once else 3 if end.signed else 1),
+    }
+
+
+@once_a_layer
+def quick_end(op: Weighted, graph: Graph) -> Quick | None:
+    """How the sums of a layer end."""
+    sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
+    return quick(graph.tensors[op.output], op.clip, op.requant, sums)

@@ -9,7 +9,6 @@ once.
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
@@ -33,11 +32,6 @@ class Single(Fast):
 
     word = "single"
     takes = f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more"
-    costs: ClassVar[Counts] = {
-        "product": 3.78,
-        "tap": 7.2,
-        "output": 13.5,
-    }
 
     def can(self, form: Form) -> bool:
         return _one_channel(form) and form.source.shape[2] >= LEAST_CHANNELS
@@ -58,10 +52,6 @@ class Rows(Fast):
         f"convolutions of one group, one channel at a time, of fewer than {LEAST_CHANNELS} but "
         "with as many products in a row of the kernel"
     )
-    costs: ClassVar[Counts] = {
-        "product": 3.51,
-        "output": 87.7,
-    }
 
     def can(self, form: Form) -> bool:
         if not _one_channel(form):
@@ -89,11 +79,6 @@ class Strips(Fast):
         f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more, up to "
         f"{MOST_COLUMNS} columns, kernels of up to {WIDEST}"
     )
-    costs: ClassVar[Counts] = {
-        "pair of products": 1.86,
-        "pair of an output": 5.59,
-        "output": 22.8,
-    }
 
     def can(self, form: Form) -> bool:
         if not _one_channel(form):

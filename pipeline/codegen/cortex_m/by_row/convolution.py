@@ -30,10 +30,7 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once
-
-MOST_GROUPS = {"pointwise": 8, "fused": 8, "conv2d": 3, "wide": 3, "image": 6}
-"""In the code of the innermost loop: with what is around it a kilobyte of instruction cache holds
-no more."""
+from pipeline.kernels.cortex_m.inner import can_pack
 
 KERNELS: dict[str, type[RowConvolution]] = {
     "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "wide": RowWide,
@@ -47,7 +44,7 @@ class Dot:
 
     Attributes:
         groups: of ``taps`` words, a word for two elements of a window.
-        packed: see ``weights.can_pack``; ``uneven``: the output's channels are odd in number.
+        packed: see ``can_pack``; ``uneven``: the output's channels are odd in number.
         wide: columns of what is widened, if that is not a window's own; ``offsets``: of the taps.
     """
 
@@ -298,8 +295,8 @@ def _shared(
         values = values[:, :, columns]
     flat = values.reshape(len(values), -1)
     pairs = weights.pairs(len(flat), 2)
-    packed = weights.can_pack(flat, finish.reach)
-    unroll = weights.unrolled(groups, MOST_GROUPS[word])
+    packed = can_pack(flat, finish.reach)
+    unroll = KERNELS[word]().unroll(form_of(job))
     dot = Dot(groups, taps, op.stride[1], unroll, packed, len(flat) % 2 > 0)
     constants, tensor = job.program.constants, job.tensor(op.inputs[0])
     return dot, {

@@ -19,6 +19,7 @@ from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import pixels_together
+from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 from pipeline.kernels.cortex_m.quick import channel_sums
 
 MOST_WORDS = 4
@@ -39,7 +40,7 @@ def compute(job: Job) -> None:
     if rounded.compute(job, op, at_once, pass_number, view, out, scratch):
         return
     pixels, places = pixels_together(total), weights.order(1, size)
-    packed = weights.can_pack(values, channel_sums(op, job.program.graph))
+    packed = can_pack(values, channel_sums(op, job.program.graph))
     split = passes(values, at_once).reshape(depth // at_once, count, size)
     stream = np.stack([_once(each, places, packed) for each in split])
     (height, width, _), (_, columns, _) = source.shape, job.target.shape
@@ -68,7 +69,7 @@ def compute(job: Job) -> None:
         halves=halves(size, pixels),
         zero=source.zero_point,
         groups=len(places),
-        unroll=weights.unrolled(len(places), MOST_WORDS),
+        unroll=unrolled(len(places), MOST_WORDS),
         packed=packed,
         pass_bytes=stream.shape[1],
         weights=job.program.constants.add(

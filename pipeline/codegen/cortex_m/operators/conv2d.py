@@ -14,11 +14,8 @@ from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import pixels_of, reached
-
-MOST_WORDS = 4
-"""Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
-cache holds no more."""
+from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached
+from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,11 @@ def window(job: Job, op: Conv2d, pixels: int, view: View, flat: bool) -> Window:
     out_rows, out_columns, _ = job.target.shape
     top, _, left, _ = op.padding
     down, across = op.dilation
-    taps = [(ky * down, kx * across) for ky, kx in reached(op, job.program.graph.tensors)]
-    apart = (kernel_h > 1 and down > 1) or (kernel_w > 1 and across > 1)
-    rows, row = (len(taps), channels) if apart else (kernel_h, kernel_w * channels)
+    rows = Rows.of(op, job.program.graph.tensors)
     return Window(
-        rows,
-        row,
-        taps if apart else [],
+        rows.number,
+        rows.elements,
+        [(ky * down, kx * across) for ky, kx in rows.taps],
         (kernel_h, kernel_w),
         op.stride,
         (top, left),
@@ -88,15 +83,9 @@ def window(job: Job, op: Conv2d, pixels: int, view: View, flat: bool) -> Window:
         top > 0 or (out_rows - 1) * op.stride[0] - top + down * (kernel_h - 1) >= height,
         left > 0 or (out_columns - 1) * op.stride[1] - left + across * (kernel_w - 1) >= columns,
         flat,
-        weights.rests(rows, row, pixels),
+        weights.rests(rows.number, rows.elements, pixels),
         step.rows_follow(view) and view.box[0].covers(whole(height)),
     )
-
-
-def is_flat(job: Job, op: Conv2d) -> bool:
-    """Whether a window is a pixel, that of the same number."""
-    kernel = job.tensor(op.parameters[0]).shape[1:3]
-    return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
 def compute(job: Job) -> None:
@@ -105,7 +94,7 @@ def compute(job: Job) -> None:
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     channels, count = job.target.shape[2], job.box[0].extent * job.target.shape[1]
     pixels, view, flat = pixels_of(form_of(job)), step.rows_view(job), False
-    if is_flat(job, op):
+    if is_flat(op, job.program.graph.tensors):
         same = step.same_rows_view(job)
         flat = step.rows_follow(same)
         view = same if flat else view
@@ -120,7 +109,7 @@ def compute(job: Job) -> None:
     values = values.reshape(channels, -1)
     places = weights.order(shape.rows, shape.row)
     pairs = weights.passes(channels, part.at_once, 2)
-    packed = weights.can_pack(values, finish.reach)
+    packed = can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, pairs, packed)
     constants = job.program.constants
     edges = shape.row_edges or (shape.column_edges and (shape.by_tap or shape.taps))
@@ -141,7 +130,7 @@ def compute(job: Job) -> None:
         uneven=part.at_once % 2 or channels % part.at_once % 2,
         pair_bytes=len(stream) // len(pairs),
         groups=len(places),
-        unroll=weights.unrolled(len(places), MOST_WORDS),
+        unroll=unrolled(len(places), MOST_WORDS),
         packed=packed,
         zero=source.zero_point,
         pad_row=shape.row if edges else 0,

@@ -7,10 +7,8 @@ from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.dense import together
-
-MOST_WORDS = {2: 8, 4: 8, 8: 4}
-"""By how many channels are computed together: words of input in the code of the innermost loop."""
+from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
+from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
 def compute(job: Job) -> None:
@@ -23,7 +21,7 @@ def compute(job: Job) -> None:
     at_once = together(channels)
     groups = weights.pairs(channels, at_once)
     finish, constants = end(job), job.program.constants
-    packed = weights.can_pack(values, finish.reach)
+    packed = can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, groups, packed)
     job.program.call(
         op.name,
@@ -37,7 +35,7 @@ def compute(job: Job) -> None:
         channels=channels,
         pairs=at_once // 2,
         groups=len(places),
-        unroll=weights.unrolled(len(places), MOST_WORDS[at_once]),
+        unroll=unrolled(len(places), MOST_WORDS[at_once]),
         packed=packed,
         rests=weights.rests(1, source.size, 1)[0],
         widen="s8" if source.dtype.signed else "u8",

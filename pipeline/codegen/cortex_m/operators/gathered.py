@@ -26,6 +26,7 @@ from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
     GatheredPool,
 )
+from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 from pipeline.kernels.work import positions
 
 HEADER = "nn_gathered.h"
@@ -95,7 +96,7 @@ def convolution(job: Job) -> None:
     values = job.program.graph.constants[op.parameters[0]].reshape(job.target.shape[2], -1)
     places = weights.order(1, windows.elements)
     pairs = weights.pairs(len(values), 2)
-    packed = weights.can_pack(values, finish.reach)
+    packed = can_pack(values, finish.reach)
     stream = weights.interleaved(values, places, pairs, packed)
     constants = job.program.constants
     _call(
@@ -108,7 +109,7 @@ def convolution(job: Job) -> None:
         pixels=pixels,
         pairs=len(pairs),
         groups=len(places),
-        unroll=weights.unrolled(len(places), 4),
+        unroll=unrolled(len(places), 4),
         packed=packed,
         rests=weights.rests(1, windows.elements, pixels)[0],
         beside=beside,

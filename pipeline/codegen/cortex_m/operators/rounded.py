@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.codegen.int8.operators.conv2d import about
@@ -24,6 +23,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.accumulate import few_taps
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
+from pipeline.kernels.cortex_m.inner import unrolled
 
 LEAST_STEP = 3
 """Of a smaller one m takes more than 31 bits."""
@@ -77,7 +77,7 @@ def compute(
         kinds=list(zip(kinds(op, job.program.graph.tensors), taps, words, strict=True)),
         channels=count,
         quads=quads,
-        unroll=weights.unrolled(quads or count, MOST_AT_ONCE),
+        unroll=unrolled(quads or count, MOST_AT_ONCE),
         kernel=(kernel_h, kernel_w),
         stride=op.stride,
         dilation=op.dilation,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
 from pipeline.codegen.int8 import window
@@ -22,6 +22,7 @@ from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
+from pipeline.kernels.cortex_m.inner import unrolled
 
 MOST_PAIRS = 8
 """Of channels in the code of the innermost loop."""
@@ -126,7 +127,7 @@ def in_strips(job: Job) -> None:
         depth=depth,
         pairs=pairs(depth),
         rest=depth % 4,
-        unroll=weights.unrolled(pairs(depth), MOST_PAIRS),
+        unroll=unrolled(pairs(depth), MOST_PAIRS),
         height=height,
         width=width,
         out_rows=job.target.shape[0],

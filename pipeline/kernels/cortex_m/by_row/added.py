@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.fast import Fast
@@ -16,11 +14,6 @@ class RowAdded(Fast):
 
     word = "row_added"
     takes = "averages of a whole image in blocks, without padding, that add one row to exact sums"
-    costs: ClassVar[Counts] = {
-        "word": 4.66,
-        "byte": 1.84,
-        "channel": 10.5,
-    }
 
     def can(self, form: Form) -> bool:
         op = form.op

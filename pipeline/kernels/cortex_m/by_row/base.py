@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
-from pipeline.kernels.work import Counts, made
 
 
 @dataclass(frozen=True)
@@ -112,17 +109,6 @@ class RowKernel(Fast):
     def unit(self, form: Form) -> tuple[int, ...]:
         """The row: what a part of it needs and another part overwrites is kept in registers."""
         return form.out.extents
-
-    def endings(self, form: Form) -> Counts:
-        """Instructions that end its sums beyond the fewest, by what they are for."""
-        op, outputs = form.op, made(form)
-        assert isinstance(op, Conv2d)
-        end = quick_end(op, form.graph)
-        assert end is not None
-        return {
-            "clip": outputs * ((end.low is not None) + (end.high is not None)),
-            "shift": outputs * (0 if end.once else 3 if end.signed else 1),
-        }
 
     @abstractmethod
     def turns(self, form: Form) -> Turns:

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
 from pipeline.kernels.cortex_m.conv2d import reached
 from pipeline.kernels.cortex_m.fast import convolution, pairs, words
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.inner import packs, unrolled
+from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, positions
+from pipeline.kernels.work import Counts, made, positions
 
 MOST_WIDE = 32
 """Columns that are widened all together."""
@@ -27,7 +28,14 @@ MOST_LINE = 256
 
 
 class RowConvolution(RowKernel):
-    """Of one group, two output channels or more."""
+    """Of one group, two output channels or more.
+
+    Attributes:
+        most: groups of a window in the code of the innermost loop: with what is around it a
+            kilobyte of instruction cache holds no more.
+    """
+
+    most: ClassVar[int]
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
@@ -59,22 +67,33 @@ class RowConvolution(RowKernel):
         return 4 * self.window(form)[1]
 
     def counts(self, form: Form) -> Counts:
-        window, _ = self.window(form)
+        op, (window, _) = convolution(form), self.window(form)
         every, channels = self.parts(form), form.target.shape[2]
         groups = [-(-channels // (2 * self.at_once(part, form))) for part in every]
+        loaded = sum(part.pixels * number for part, number in zip(every, groups, strict=True))
         two = -(-channels // 2)
-        found = {
+        return {
             "word of a pair of channels": len(every) * two * window,
             "word of a pixel and a pair": form.target.shape[1] * two * window,
+            "the same, weights not packed": len(every) * two * window * (not packs(op, form.graph)),
+            "word of a pixel": window * loaded,
+            "round": sum(groups) * (window // self.taps(form) // self.unroll(form)),
             "pair of channels": sum(groups),
             "output": form.target.shape[1] * channels,
             "word of windows": self.gathered(form),
             "call": 1,
-            **self.endings(form),
+            **endings(op, form.graph, made(form)),
         }
-        return {word: number for word, number in found.items() if word in self.costs}
 
-    def weight_passes(self, form: Form) -> int:
+    def taps(self, form: Form) -> int:
+        """Words of a window that the innermost loop takes at once."""
+        return 1
+
+    def unroll(self, form: Form) -> int:
+        """How many groups of ``taps`` a round of it takes."""
+        return unrolled(self.window(form)[0] // self.taps(form), self.most)
+
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         return len(self.parts(form))
 
     def gathered(self, form: Form) -> float:
@@ -114,15 +133,7 @@ class RowPointwise(RowConvolution):
         "1x1 convolutions of one group, strides 1 and 2 along rows, that make one row, two or more "
         "channels, from rows in blocks"
     )
-
-    costs: ClassVar[Counts] = {
-        "word of a pair of channels": 0.731,
-        "word of a pixel and a pair": 4.11,
-        "pair of channels": 78.6,
-        "word of windows": 5.22,
-        "clip": 2.77,
-        "shift": 0.988,
-    }
+    most = 8
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -140,16 +151,6 @@ class RowPointwise(RowConvolution):
         return each, each * max(part.pixels for part in self.parts(form))
 
 
-class SlowFlash(NamedTuple):
-    """``byte_cycles``: that a byte takes which the cache, of ``cached_bytes``, does not hold."""
-
-    byte_cycles: float = 0.0
-    cached_bytes: int = 0
-
-
-NO_WAITS = SlowFlash()
-
-
 class RowFused(RowPointwise):
     """Two channels of all pixels at a time, so that weights are read from flash once a row. That is
     slower where flash has no waits, but for few channels, or where a cache loses them meanwhile.
@@ -160,17 +161,8 @@ class RowFused(RowPointwise):
         "1x1 convolutions of one group that make one row, two or more channels, from rows in one "
         f"block of more than {BLOCK} pixels, on boards whose flash has waits"
     )
-    costs: ClassVar[Counts] = {
-        "word of a pair of channels": 0.379,
-        "word of a pixel and a pair": 4.56,
-        "pair of channels": 8.38,
-        "word of windows": 20.7,
-        "shift": 0.934,
-    }
-
-    def __init__(self, rate: float = 1.0, flash: SlowFlash = NO_WAITS) -> None:
-        super().__init__(rate)
-        self.flash = flash
+    most_pixels = 40
+    """Times groups in the code of all pixels."""
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -185,6 +177,9 @@ class RowFused(RowPointwise):
     def gathered(self, form: Form) -> float:
         return self.window(form)[1]
 
+    def unroll(self, form: Form) -> int:
+        return unrolled(self.window(form)[0], self.most_pixels // form.source.shape[1])
+
     def at_once(self, part: Part, form: Form) -> int:
         return 1
 
@@ -192,13 +187,11 @@ class RowFused(RowPointwise):
         each = pairs(form.source.shape[2])
         return each, each * form.source.shape[1]
 
-    def cycles(self, form: Form) -> float:
-        """Less the waits for weights that others read again; beside them and the table of what ends
-        the sums half of the cache has room for little else."""
-        window, _ = self.window(form)
-        again = (len(self.parts(form)) - 1) * -(-form.target.shape[2] // 2) * 4 * window
-        kept = 4 * window <= self.flash.cached_bytes // 2
-        return super().cycles(form) - self.flash.byte_cycles * again * kept
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+        """Once where a cache holds a pair's weights until the last pixels need them; beside them
+        and the table of what ends the sums half of it has room for little else."""
+        kept = 4 * self.window(form)[0] <= cached_bytes // 2
+        return 1 if kept else len(self.parts(form))
 
     def turns(self, form: Form) -> Turns:
         source, target = self.known(form)
@@ -213,14 +206,7 @@ class RowSpatial(RowConvolution):
         "convolutions of one group, 3 columns wide, strides 1 and 2 along rows, that make one row, "
         f"two or more channels, from rows in blocks of {BLOCK} pixels, all whole"
     )
-
-    costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 4.21,
-        "output": 10.2,
-        "word of windows": 5.62,
-        "clip": 2.35,
-        "shift": 0.396,
-    }
+    most = 3
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -246,6 +232,9 @@ class RowSpatial(RowConvolution):
         wide = (BLOCK - 1) * convolution(form).stride[1] + columns
         return rows * columns * deep, rows * wide * deep
 
+    def taps(self, form: Form) -> int:
+        return positions(form)[1]
+
     def begins(self, form: Form, part: Part, first: int) -> int:
         """The column left of a block is kept."""
         return first + convolution(form).padding[2] * (part.first > 0)
@@ -260,12 +249,7 @@ class RowWide(RowConvolution):
         "convolutions of one group, windows of several pixels, dilated or not, that make one row, "
         f"two or more channels, from rows in blocks of up to {MOST_WIDE} columns"
     )
-    costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 4.46,
-        "output": 9.12,
-        "word of windows": 3.95,
-        "clip": 2.78,
-    }
+    most = 3
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
@@ -282,6 +266,9 @@ class RowWide(RowConvolution):
         rows, deep = positions(form)[0], pairs(form.source.shape[2])
         _, wide = columns_widened(op, tensors)
         return rows * len(reached_columns(op, tensors)) * deep, rows * wide * deep
+
+    def taps(self, form: Form) -> int:
+        return len(reached_columns(convolution(form), form.graph.tensors))
 
     def gathered(self, form: Form) -> float:
         return self.window(form)[1]
@@ -312,15 +299,7 @@ class RowImage(RowConvolution):
         f"convolutions of one group, windows of up to {MOST_LINE} elements, that make one row, two "
         "or more channels, from rows with channels last"
     )
-
-    costs: ClassVar[Counts] = {
-        "word of a pixel and a pair": 4.79,
-        "output": 6.51,
-        "word of windows": 9.96,
-        "call": 2090.0,
-        "clip": 2.06,
-        "shift": 1.18,
-    }
+    most = 6
 
     def fits(
         self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout

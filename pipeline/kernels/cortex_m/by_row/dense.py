@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast, words
@@ -20,11 +18,6 @@ class RowDense(Fast):
 
     word = "row_dense"
     takes = "dense layers that add a row of a map, in one piece, to exact sums"
-    costs: ClassVar[Counts] = {
-        "word of an output": 5.92,
-        "word of a group": 8.78,
-        "output": 13.6,
-    }
 
     def can(self, form: Form) -> bool:
         op, shape = form.op, form.source.shape

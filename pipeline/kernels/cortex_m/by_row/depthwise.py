@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE, RowLayout
 from pipeline.kernels.cortex_m.fast import convolution
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts
+from pipeline.kernels.work import Counts, made
 
 TAPS = 3
+TABLE_BYTES = 48
+"""Of each channel."""
+
 FARTHEST = 4095
 """Bytes from an address that a load reaches."""
 
@@ -27,15 +28,6 @@ class RowDepthwise(RowKernel):
         "depthwise 3x3 convolutions, strides 1 and 2 along rows, that make one row from rows in "
         f"blocks of {BLOCK} pixels, or of all where those are {MOST_PLANE} or fewer"
     )
-    costs: ClassVar[Counts] = {
-        "output": 20.7,
-        "output of stride 2": 5.41,
-        "group": 14.1,
-        "channel": 6.57,
-        "pixel of a last block": 10.7,
-        "clip": 2.94,
-        "shift": 1.02,
-    }
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
@@ -58,30 +50,43 @@ class RowDepthwise(RowKernel):
     def counts(self, form: Form) -> Counts:
         source, target = self.known(form)
         outputs, stride = target.bytes, convolution(form).stride[1]
+        across = sum(low < source.full < stop for low, stop in self.reads(form))
         left = 0 if source.plane else source.columns - source.full
         return {
             "output": outputs,
             "output of stride 2": outputs * (stride == 2),
             "group": target.channels * (len(groups(source, target)) - 1),
+            "group of stride 2": target.channels * len(groups(source, target)) * (stride == 2),
             "channel": target.channels,
             "pixel of a last block": target.channels * left,
-            **self.endings(form),
+            "group in blocks of two sizes": target.channels * across,
+            **endings(convolution(form), form.graph, made(form)),
         }
+
+    def reads(self, form: Form) -> list[tuple[int, int]]:
+        """Columns that each group loads: the first, and the one after the last."""
+        op, (source, target) = convolution(form), self.known(form)
+        return [
+            (
+                first * op.stride[1],
+                min((first + count - 1) * op.stride[1] - op.padding[2] + TAPS, source.columns),
+            )
+            for first, count in groups(source, target)
+        ]
+
+    def table_bytes(self, form: Form) -> float:
+        """In pairs of 16 bits, beside what sums begin with at either edge."""
+        return TABLE_BYTES * self.known(form)[1].channels
 
     def turns(self, form: Form) -> Turns:
         """Channel by channel all groups of outputs."""
-        op, (source, target) = convolution(form), self.known(form)
-        found = groups(source, target)
-        lefts = [first * op.stride[1] - op.padding[2] for first, _ in found]
-        reads = [
-            (max(0, left + op.padding[2]), left + (count - 1) * op.stride[1] + TAPS)
-            for left, (_, count) in zip(lefts, found, strict=True)
-        ]
+        source, target = self.known(form)
+        found, reads = groups(source, target), self.reads(form)
         channel = len(found) * np.arange(source.channels)
         read = np.full(source.bytes, -1)
         written = np.zeros(target.bytes, dtype=np.int64)
         for turn, ((low, stop), (first, count)) in enumerate(zip(reads, found, strict=True)):
-            for column in range(low, min(stop, source.columns)):
+            for column in range(low, stop):
                 read[source.places(column)] = channel + turn
             for column in range(first, first + count):
                 written[target.places(column)] = channel + turn

@@ -3,16 +3,14 @@ under the kernel are widened first, so that neighbours are pairs."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns, by_channel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
-from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel
+from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel, wide_bytes
 from pipeline.kernels.cortex_m.fast import convolution
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, positions
+from pipeline.kernels.work import Counts, made, positions
 
 WIDEST = 7
 """Columns of a kernel whose row of weights fits the registers beside four sums."""
@@ -26,16 +24,6 @@ class RowDepthwiseWide(RowKernel):
         f"depthwise convolutions, kernels of up to {WIDEST} columns, strides 1 and 2 along rows, "
         "that make one row from rows in blocks"
     )
-    costs: ClassVar[Counts] = {
-        "pair of taps": 2.31,
-        "output": 13.2,
-        "word widened": 12.9,
-        "word moved": 4.8,
-        "byte widened": 2.34,
-        "row widened": 4.88,
-        "clip": 2.84,
-        "shift": 2.29,
-    }
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
@@ -58,18 +46,21 @@ class RowDepthwiseWide(RowKernel):
     def counts(self, form: Form) -> Counts:
         source, target = self.known(form)
         op, rows, half = convolution(form), positions(form)[0], odd_kernel(positions(form)[1]) // 2
-        made = target.columns + target.columns % 2 * (op.stride[1] == 1)
+        computed = target.columns + target.columns % 2 * (op.stride[1] == 1)
         words, single = divmod(source.columns, BLOCK)
         each = target.channels * rows
         return {
-            "pair of taps": each * made * (half + 1),
+            "pair of taps": each * computed * (half + 1),
             "output": target.bytes,
             "word widened": each * words,
             "word moved": each * words * (op.padding[2] % 2),
             "byte widened": each * single,
             "row widened": each,
-            **self.endings(form),
+            **endings(convolution(form), form.graph, made(form)),
         }
+
+    def table_bytes(self, form: Form) -> float:
+        return wide_bytes(positions(form)) * form.target.shape[2]
 
     def turns(self, form: Form) -> Turns:
         return by_channel(*self.known(form))

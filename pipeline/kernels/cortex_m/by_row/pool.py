@@ -3,8 +3,6 @@ time, then along them."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns, by_channel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
@@ -21,13 +19,6 @@ class RowPool(RowKernel):
 
     word = "row_pool"
     takes = f"pooling with windows of up to {MOST_ROWS} rows that makes one row from rows in blocks"
-    costs: ClassVar[Counts] = {
-        "word": 11.2,
-        "byte": 1.63,
-        "tap": 6.02,
-        "output of averages": 12.4,
-        "output of an image with padding": 20.9,
-    }
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)

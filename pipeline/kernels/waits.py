@@ -1,0 +1,58 @@
+"""What a step takes beside its kernel's own cycles: the tape that calls it, and waits for flash."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipeline.hardware import Hardware
+from pipeline.kernels import cortex_m
+from pipeline.kernels.form import Form
+from pipeline.kernels.kernel import Kernel
+
+STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
+"""Of a step of the tape, and of each row that it names, on a Cortex-M4
+(``python -m tests.codegen.bench_tape``)."""
+
+STEP_BYTES = 88
+"""That the tape and what walks it read of the program's memory for a step."""
+
+LARGE_CACHE = 4096
+"""Bytes of a cache that holds the weights of a layer of a small network."""
+
+SMALL_CACHE = 1024
+"""Bytes of a cache of instructions that holds one kernel at a time."""
+
+
+class Waits(NamedTuple):
+    """What a byte of flash takes that no cache holds, of tables and of code; ``cached_bytes``: of
+    tables that the cache holds."""
+
+    table: float = 0.0
+    code: float = 0.0
+    cached_bytes: int = 0
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> Waits:
+        flash = hardware.flash_timing
+        if not cortex_m.has_dsp(hardware) or not flash.read_bytes:
+            return cls()
+        code_bytes = flash.line_bytes * flash.instruction_lines
+        cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
+        each = flash.wait_states / flash.read_bytes
+        in_flash = hardware.weights_in == "flash" and cached_bytes <= LARGE_CACHE
+        return cls(each * in_flash, each * (code_bytes <= SMALL_CACHE), cached_bytes)
+
+
+def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
+    """Of ``form`` by ``kernel``, what calls it and what its weights wait for included. Tables are
+    read once where the cache holds them; code that makes rows is read at each call, since others
+    ran before."""
+    waits, size = Waits.of(hardware), kernel.table_bytes(form)
+    kept = size <= waits.cached_bytes // 2
+    passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
+    taken = kernel.cycles(form) + waits.table * size * passes
+    rows = sum(part.extents[0] for part in form.parts.values() if part.spread in ("rows", "blocks"))
+    if not rows:
+        return taken
+    code = waits.code * (STEP_BYTES + kernel.code_bytes)
+    return taken + STEP_CYCLES + ROW_CYCLES * rows + code
