@@ -28,9 +28,9 @@ ROWS = recorded()
 LARGEST_ERROR = {
     "conv2d": 0.025, "cortex_m": 0.13, "rows": 0.06, "row_added": 0.08, "int8": 0.36, "copies": 0.86
 }  # fmt: skip
-"""Of what is modelled; ``conv2d``: of the fast one; ``row_added``: a call is short; ``rows``: of kernels that make one. Portable C
-is what the compiler makes of it: up to twice as much for a product where a loop's bounds are in
-memory."""
+"""Of what is modelled; ``conv2d``: of the fast one; ``rows``: of kernels that make one, but for
+``row_added``, whose calls are short. Portable C is what the compiler makes of it: up to twice as
+much for a product where a loop's bounds are in memory."""
 
 COPIES = ("int8.concat", "int8.pad", "int8.rearrange")
 
