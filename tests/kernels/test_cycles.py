@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_each_cost_counts() -> None:
 
 
 def test_the_faster_kernel_is_known_to_be() -> None:
-    """Where two have been measured on a layer."""
+    """Where two have been measured on a layer, one of them 5 % faster or more."""
     measured: dict[str, list[tuple[float, float]]] = {}
     for layer, (cycles, _) in ROWS:
         kernel, form = modelled(layer)
@@ -103,9 +104,8 @@ def test_the_faster_kernel_is_known_to_be() -> None:
     pairs = [each for each in measured.values() if len(each) > 1]
     assert len(pairs) > 30
     for each in pairs:
-        assert [taken for taken, _ in sorted(each)] == [
-            taken for taken, _ in sorted(each, key=lambda pair: pair[1])
-        ]
+        for (taken, says), (more, also) in combinations(sorted(each), 2):
+            assert says < also or more < 1.05 * taken
 
 
 def test_a_core_that_is_faster_takes_less() -> None:
