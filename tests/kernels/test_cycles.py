@@ -13,6 +13,7 @@ from pipeline.importers.tflite import TFLite
 from pipeline.kernels import Form, Kernel, Part, cortex_m, named
 from pipeline.kernels.cortex_m import costs
 from pipeline.kernels.cortex_m.costs import CORES
+from pipeline.kernels.cortex_m.gathered import Gathered
 from pipeline.kernels.int8 import COSTS, counted
 from pipeline.kernels.work import products
 from pipeline.plan.vocabulary import Compute
@@ -95,17 +96,19 @@ def test_each_cost_counts() -> None:
 
 
 def test_the_faster_kernel_is_known_to_be() -> None:
-    """Where two have been measured on a layer, one of them 5 % faster or more."""
+    """Where two have been measured on a layer; what gathers takes no form that others take."""
     measured: dict[str, list[tuple[float, float]]] = {}
     for layer, (cycles, _) in ROWS:
         kernel, form = modelled(layer)
+        if isinstance(kernel, Gathered):
+            continue
         same = repr({**layer.fields(), "kernel": ""})
         measured.setdefault(same, []).append((cycles[0], kernel.cycles(form)))
     pairs = [each for each in measured.values() if len(each) > 1]
     assert len(pairs) > 30
     for each in pairs:
         for (taken, says), (more, also) in combinations(sorted(each), 2):
-            assert says < also or more < 1.05 * taken
+            assert says < also, (taken, more)
 
 
 def test_a_core_that_is_faster_takes_less() -> None:
