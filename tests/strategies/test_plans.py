@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.strategies.base import LAYOUTS
@@ -127,8 +127,8 @@ def test_output_inside_the_chain_is_refused() -> None:
 
 def test_unknown_operator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Chain((5, 5, 2)).conv("a", 2).dense("b", 2).graph()
-    monkeypatch.setattr(Dense, "slides", False)
-    with pytest.raises(ThimbleError, match=r"cannot plan b \(Dense\).*chains of convolutions"):
+    monkeypatch.setattr(Conv2d, "slides", False)
+    with pytest.raises(ThimbleError, match=r"cannot plan a \(Conv2d\).*chains of convolutions"):
         Herringbone().plan(graph, board())
 
 

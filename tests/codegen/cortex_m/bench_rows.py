@@ -91,17 +91,9 @@ PATCHED = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 """Networks that begin with images that 4 x 4 patches are worth a try for."""
 
 CHAINS = ("kws_ref_model", "vww_96_int8", "ad01_int8", "micronet_kws_l")
-"""Networks that are chains but for what follows their last layer."""
+"""Networks that are chains."""
 
 ONLY = {"patch": PATCHED, "in place": CHAINS}
-
-
-def chain(graph: Graph) -> Graph:
-    """Without operators that no layer follows, such as a softmax of a few values."""
-    operators = list(graph.operators)
-    while not operators[-1].slides:
-        operators.pop()
-    return replace(graph, operators=tuple(operators), output=operators[-1].output)
 
 
 def cycles(graph: Graph, hardware: Hardware, plan: Plan) -> int:
@@ -124,12 +116,11 @@ def rows(name: str, cores: Sequence[str]) -> tuple[dict[str, float], list[str]]:
         for form, strategy in FORMS.items() if not cores or board in cores else ():
             if name not in ONLY.get(form, (name,)):
                 continue
-            given = chain(graph) if form == "in place" else graph
-            plan = strategy.plan(given, hardware)
-            taken, pmu = cycles(given, hardware, plan), cost(roomy(plan), given, hardware).pmu_bytes
+            plan = strategy.plan(graph, hardware)
+            taken, pmu = cycles(graph, hardware, plan), cost(roomy(plan), graph, hardware).pmu_bytes
             whole = whole or taken
             found[f"{name}, {form}, {board}"] = round(taken / whole, 3)
-            modelled = modelled_cycles(plan, given, hardware) / taken
+            modelled = modelled_cycles(plan, graph, hardware) / taken
             if form == "rows" and arena_bytes(plan) > ROOM.get(name, inf) * pmu:
                 sys.exit(f"{name} on {board}: an arena of {arena_bytes(plan)} B for {pmu:.0f} B")
             if form not in ONLY and abs(modelled - 1) > MODELLED:

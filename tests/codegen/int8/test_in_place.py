@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Move, Plan, Table, Track, packed, whole
-from pipeline.strategies.base import LAYOUTS, Strategy
+from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
@@ -65,6 +66,35 @@ def check(strategy: Strategy, seed: int, folder: Path) -> str:
 @pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_a_chain(strategy: Strategy, seed: int, tmp_path: Path) -> None:
     check(strategy, seed, tmp_path)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["softmax", "lookup", "both"])
+def test_what_follows_the_last_layer(kind: str, layout: Layout, tmp_path: Path) -> None:
+    """It lies beside what it is made of: above all, where that takes all of the arena."""
+    net = Net((6, 6, 2), np.random.default_rng(2), name="followed")
+    net.conv(5, (3, 3))
+    if kind != "lookup":
+        net.dense(6)
+    for name in ("lookup", "softmax"):
+        if kind in (name, "both"):
+            getattr(net, name)()
+    graph = net.graph()
+    plan = Herringbone(layout=layout).plan(graph, host())
+    verify(plan, graph)
+    given = frames(graph, 3)
+    expected = graph.outputs(given)
+    assert np.array_equal(interpret(plan, graph, given[1]).output, expected[1])
+    assert np.array_equal(Native(tmp_path, graph, plan)(given), expected)
+
+
+def test_what_is_between_layers_is_refused() -> None:
+    net = Net((6, 6, 2), np.random.default_rng(2), name="between")
+    net.conv(5, (3, 3))
+    net.lookup()
+    net.dense(6)
+    with pytest.raises(ThimbleError, match=r"cannot plan lookup\d+ \(Lookup\).*chains of conv"):
+        Herringbone().plan(net.graph(), host())
 
 
 def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
