@@ -58,7 +58,7 @@ def on_chip(graph: Graph, files: Mapping[str, str], folder: Path) -> None:
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
-@pytest.mark.parametrize("seed", quick(0, range(20), ci=3))
+@pytest.mark.parametrize("seed", quick(0, range(20), ci=1))
 def test_the_same_in_c(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
     assert set(chosen(graph)) == ASSEMBLY
@@ -67,7 +67,7 @@ def test_the_same_in_c(seed: int, tmp_path: Path) -> None:
 
 
 @needs_avr
-@pytest.mark.parametrize("seed", quick(1, range(20), ci=2))
+@pytest.mark.parametrize("seed", quick(1, range(20), ci=1))
 def test_on_the_chip(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
     plan = Ordinary().plan(graph, MEGA)
@@ -97,5 +97,5 @@ def test_a_row_that_would_be_overwritten_is_refused() -> None:
     moved = tuple(
         replace(b, map=replace(b.map, base=base)) if b.name in held else b for b in plan.buffers
     )
-    with pytest.raises(ThimbleError, match="does not write over image"):
+    with pytest.raises(ThimbleError, match="avr.conv2d write its output .* before it is read"):
         generate(graph, replace(plan, buffers=moved), MEGA, {})
