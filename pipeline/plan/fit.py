@@ -119,7 +119,7 @@ def _ways(
     yield "fewer channels"
     if four_bits:  # the only networks that are pruned here
         yield "prune=magnitude"
-    yield "a larger board"
+    yield "a larger card" if memory.kind == "block" else "a larger board"
 
 
 def _swaps(plan: Plan) -> bool:

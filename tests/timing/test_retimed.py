@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.metrics import METRICS
 from pipeline.strategies.swap import Swap
 from pipeline.targets.card import instructions
 from pipeline.timing.retimed import compared, retimed_us
@@ -53,6 +54,7 @@ def test_says_by_how_much_it_is_more() -> None:
     found = compared(plan, graph, hardware, device)
     assert found["retimed_us"] == expected and found["virtual_us"] == round(expected / 2)
     assert found["retimed_error_pct"] == pytest.approx(100)
+    assert set(found) <= set(METRICS)  # or output=json would leave them out
     assert compared(plan, graph, hardware, {"instructions": {"median": 1}}) == {}
 
 

@@ -47,6 +47,14 @@ def test_it_is_a_result(scheduler: str, frames: int) -> None:
     assert enough["status"] == "ok"
 
 
+def test_a_card_that_is_too_small_is_a_result() -> None:
+    graph, hardware = network(), replace(slow(bytes=1024), sram_bytes=4096)
+    found = verdict.check(Swap().plan(graph, hardware), graph, hardware)
+    assert (found["status"], found["resource"]) == ("infeasible", "card")
+    assert found["needed_bytes"] > found["available_bytes"] == 1024
+    assert found["advice"] == "try fewer channels or a larger card"
+
+
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])
 def test_one_byte_decides(scheduler: str) -> None:
     keys = {"scheduler": scheduler, "buffer_bytes": 512}
