@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sd_card.h"
+#include "simavr_spi.h"
 
 #include <simavr/sim_avr.h>
 #include <simavr/sim_core.h>
@@ -35,9 +35,6 @@
 #include <simavr/sim_interrupts.h>
 
 enum { GPIOR0 = 0x3E, UCSR0A = 0xC0, UBRR0L = 0xC4, UBRR0H = 0xC5, UDR0 = 0xC6 };
-enum { PORTB = 0x25, SPCR = 0x4C, SPSR = 0x4D, SPDR = 0x4E };
-enum { PB2 = 1 << 2, SPR = 3, SPI2X = 1 << 0, SPIF = 1 << 7 };
-enum { CARD_UNIT = 1024 }; /* blocks: the least that a card can say it has */
 enum { U2X0 = 1 << 1, UDRE0 = 1 << 5, RXC0 = 1 << 7 };
 enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3, LOAD = 4, PHASES = 8 }; /* firmware/protocol/port.h */
 enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E };
@@ -72,12 +69,6 @@ static uint8_t fifo[FIFO_BYTES + 1]; /* and the shift register */
 static int fifo_bytes;
 static uint8_t reply[REPLY_BYTES];
 static int idle;
-
-/* The card: a byte passes when it is written, and is there when its eight clocks are over. simavr's own SPI takes
- * 100 us for every byte. */
-static struct sd_card card;
-static uint8_t spi_came;
-static avr_cycle_count_t spi_until;
 
 /* What the processor has been doing. */
 static uint8_t phase;
@@ -148,25 +139,6 @@ static void write_data(struct avr_t *chip, avr_io_addr_t address, uint8_t byte, 
         reply[record.reply_bytes++] = byte;
     }
     sent_until = (sent_until > chip->cycle ? sent_until : chip->cycle) + byte_cycles();
-}
-
-static void write_spi(struct avr_t *chip, avr_io_addr_t address, uint8_t byte, void *unused) {
-    static const uint8_t divisors[] = {4, 16, 64, 128};
-    (void)address, (void)unused;
-    const unsigned divisor = divisors[chip->data[SPCR] & SPR] / (chip->data[SPSR] & SPI2X ? 2 : 1);
-    sd_card_select(&card, !(chip->data[PORTB] & PB2));
-    spi_came = card.image ? sd_card_pass(&card, byte, chip->cycle) : 0xFF;
-    spi_until = chip->cycle + 8 * divisor;
-}
-
-static uint8_t read_spi_status(struct avr_t *chip, avr_io_addr_t address, void *unused) {
-    (void)unused;
-    return (uint8_t)((chip->data[address] & SPI2X) | (chip->cycle >= spi_until ? SPIF : 0));
-}
-
-static uint8_t read_spi(struct avr_t *chip, avr_io_addr_t address, void *unused) {
-    (void)chip, (void)address, (void)unused;
-    return spi_came;
 }
 
 static void write_phase(struct avr_t *chip, avr_io_addr_t address, uint8_t value, void *unused) {
@@ -298,30 +270,6 @@ static void power_on(uint32_t seed) {
     }
 }
 
-static void insert_card(char **argv) {
-    FILE *file = fopen(argv[0], "rb");
-    if (!file || fseek(file, 0, SEEK_END)) {
-        fprintf(stderr, "cannot read %s\n", argv[0]);
-        exit(1);
-    }
-    const long bytes = ftell(file);
-    rewind(file);
-    card.blocks = (uint32_t)(bytes / SD_BLOCK / CARD_UNIT + 1) * CARD_UNIT;
-    card.image = calloc(card.blocks, SD_BLOCK);
-    if (!card.image || fread(card.image, 1, (size_t)bytes, file) != (size_t)bytes) {
-        fprintf(stderr, "cannot read %s\n", argv[0]);
-        exit(1);
-    }
-    fclose(file);
-    card.high_capacity = 1;
-    card.version = 2;
-    card.idle_loops = 2;
-    card.read_command = (uint64_t)atol(argv[1]);
-    card.read_block = (uint64_t)atol(argv[2]);
-    card.write_command = (uint64_t)atol(argv[3]);
-    card.write_block = (uint64_t)atol(argv[4]);
-}
-
 static void load(char **argv) {
     elf_firmware_t firmware;
     memset(&firmware, 0, sizeof firmware);
@@ -338,8 +286,7 @@ static void load(char **argv) {
     hook(UCSR0A, read_status, NULL);
     hook(UDR0, read_data, write_data);
     hook(GPIOR0, NULL, write_phase);
-    hook(SPSR, read_spi_status, NULL);
-    hook(SPDR, read_spi, write_spi);
+    spi_connect(avr);
     paced = !strcmp(argv[5], "paced");
     guard_from = atoi(argv[6]);
     guard_to = atoi(argv[7]);
@@ -380,7 +327,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (argv[11][0]) {
-        insert_card(argv + 11);
+        spi_insert_card(argv + 11);
     }
     FILE *out = fdopen(dup(STDOUT_FILENO), "wb"); /* simavr prints to standard output */
     dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -27,7 +27,7 @@ from pipeline.targets.protocol import Command, Identity
 from pipeline.targets.runs import Images, Runs, check_images, in_parallel, shares
 
 SHIM = FIRMWARE / "simulators" / "simavr_shim.c"
-CARD = FIRMWARE / "simulators" / "sd_card.c"
+CARD = [SHIM.with_name(name) for name in ("simavr_spi.c", "sd_card.c")]
 PACKAGES = "libsimavr-dev libelf-dev"
 SEED = 2048
 IMAGES_A_CHIP = 20
@@ -74,10 +74,11 @@ def compile_shim(folder: Path) -> Path:
     """The shim, compiled into ``folder``. Raises ThimbleError naming what is not installed."""
     tools.require("cc", "gcc", "compiles the simulator's shim")
     try:
-        tools.run(["cc", "-O2", "-std=gnu99", str(SHIM), str(CARD), "-o", "simavr_shim", "-lsimavr",
-                   "-lelf"], folder, "compiling the simulator's shim")  # fmt: skip
+        sources = [str(file) for file in (SHIM, *CARD)]
+        tools.run(["cc", "-O2", "-std=gnu99", *sources, "-o", "simavr_shim", "-lsimavr", "-lelf"],
+                  folder, "compiling the simulator's shim")  # fmt: skip
     except ThimbleError as error:
-        if "simavr" in str(error).replace(SHIM.name, "") or "elf" in str(error):
+        if any(lacking in str(error) for lacking in ("simavr/", "-lsimavr", "-lelf")):
             raise ThimbleError(
                 f"simavr is not installed (runs AVR firmware): sudo apt-get install {PACKAGES}"
             ) from None

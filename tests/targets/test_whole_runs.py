@@ -17,7 +17,7 @@ from tests.contracts.test_boards import CORTEX_M
 from tests.runner.project import clean_environment
 from tests.targets.cortex_m import board_named, needs_arm
 
-OWN = ("onnx", "tflite", "torch")
+OWN = ("integer", "onnx", "tflite", "torch")
 ZOO = sorted(
     file.stem
     for file in (ROOT / "conf" / "model").glob("*.yaml")

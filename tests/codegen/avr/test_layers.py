@@ -97,5 +97,5 @@ def test_a_row_that_would_be_overwritten_is_refused() -> None:
     moved = tuple(
         replace(b, map=replace(b.map, base=base)) if b.name in held else b for b in plan.buffers
     )
-    with pytest.raises(ThimbleError, match="avr.conv2d write its output .* before it is read"):
+    with pytest.raises(ThimbleError, match=r"avr.conv2d write its output .* before it is read"):
         generate(graph, replace(plan, buffers=moved), MEGA, {})
