@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.cortex_m.by_row.rows import layouts, row_view
+from pipeline.codegen.cortex_m.by_row.rows import layouts
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.rows import row_view
 from pipeline.kernels.avr.rows import AvrRows
 from pipeline.kernels.cortex_m.by_row.parts import Part
 

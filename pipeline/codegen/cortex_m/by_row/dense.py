@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.cortex_m.by_row.rows import row_view
 from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.values import Value
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray

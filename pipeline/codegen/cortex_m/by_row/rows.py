@@ -9,22 +9,21 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.rows import made_row, row_view
 from pipeline.codegen.int8.values import Value, whole
 from pipeline.codegen.int8.views import View
-from pipeline.codegen.program import ARENA
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.by_row.base import RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout, row_places
-from pipeline.plan.vocabulary import Slice
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 
 
 def out_row(job: Job) -> View:
     """The one that the step makes."""
-    return row_view(job, "out", job.step.out, _made(job))
+    return row_view(job, "out", job.step.out, made_row(job))
 
 
 def input_rows(job: Job) -> list[View]:
@@ -33,7 +32,7 @@ def input_rows(job: Job) -> list[View]:
     op = job.op
     assert isinstance(op, Conv2d)
     source = job.tensor(op.inputs[0])
-    top = _made(job) * op.stride[0] - op.padding[0]
+    top = made_row(job) * op.stride[0] - op.padding[0]
     found = []
     for ky in range(job.tensor(op.parameters[0]).shape[1]):
         name, row = f"row{ky}", top + ky * op.dilation[0]
@@ -48,7 +47,7 @@ def pooled_rows(job: Job) -> list[View]:
     """Those under a pooling's window that are inside of the image, ``row0`` and so on."""
     op = job.op
     assert isinstance(op, Pool2d)
-    source, top = job.tensor(op.inputs[0]), _made(job) * op.stride[0] - op.padding[0]
+    source, top = job.tensor(op.inputs[0]), made_row(job) * op.stride[0] - op.padding[0]
     inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))
     piece = job.given(source.name)
     return [row_view(job, f"row{n}", piece, row) for n, row in enumerate(inside)]
@@ -75,21 +74,6 @@ def layouts(
                 "input row, which it would overwrite before it is read"
             )
     return kernel.known(form)
-
-
-def _made(job: Job) -> int:
-    """The number of the row."""
-    assert job.box[0].start.known, "loops around row kernels are unrolled"
-    return job.box[0].start.const
-
-
-def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
-    """Row ``row`` of the tensor that ``piece`` is of."""
-    buffer = job.program.buffer(piece)
-    tensor = job.tensor(buffer.tensor)
-    box = (whole(1), *map(whole, buffer.shape[1:]))
-    place = Value(row_places(buffer)[row])
-    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed)
 
 
 def _outside(job: Job, name: str) -> View:

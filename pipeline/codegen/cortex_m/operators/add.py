@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.cortex_m.by_row.rows import out_row, row_view
+from pipeline.codegen.cortex_m.by_row.rows import out_row
 from pipeline.codegen.cortex_m.ending import QuickText
 from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.values import Value
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint

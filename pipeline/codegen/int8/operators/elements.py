@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.nest import Nest
 from pipeline.codegen.int8.requantize import scaling
+from pipeline.codegen.int8.rows import Stretch, made_row, row_view, stretches
 from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
@@ -38,19 +40,47 @@ def add(job: Job) -> None:
         moved = scaled(f"(int32_t){value} * {1 << op.left_shift}", "0")
         lines.append(f"const int32_t {kind}_scaled = {moved};")
     total = " + ".join(f"{kind}_scaled" for kind in views)
+    views = {"out": job.out(ring_axes=RINGS), **views}
     _call(job, "sum", views, loops, counts, lines, total)
 
 
 def multiply(job: Job) -> None:
+    if found := stretches(job):
+        for stretch in found:
+            _multiply_blocks(job, stretch)
+        return
+    views = _operands(job)
+    _multiply(job, {"out": job.out(ring_axes=RINGS), **views}, *_loops(job, views))
+
+
+def _multiply_blocks(job: Job, stretch: Stretch) -> None:
+    """As they lie; a vector's elements go with the channels."""
+    op, row = job.op, made_row(job)
+    assert isinstance(op, Multiply)
+    views, strides = {"out": stretch.of(row_view(job, "out", job.step.out, row))}, [stretch.strides]
+    for kind, name in zip(KINDS, op.operands, strict=True):
+        if job.tensor(name).shape == job.target.shape:
+            views[kind] = stretch.of(row_view(job, kind, job.given(name), row))
+            strides.append(stretch.strides)
+        else:
+            views[kind] = operand(job, name).named(kind)
+            along = broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
+            strides.append((0, along[-1], 0))
+    loops, counts = nest.nest([Value(n) for n in stretch.extents], strides)
+    _multiply(job, views, loops, counts, "rest" if stretch.offset else "")
+
+
+def _multiply(
+    job: Job, views: Mapping[str, View], loops: Nest, counts: Mapping[str, Value], part: str = ""
+) -> None:
     op = job.op
     assert isinstance(op, Multiply)
-    views = _operands(job)
-    loops, counts = _loops(job, views)
     factors = [
         expressions.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
-        for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=True), 1)
+        for n, (view, name) in enumerate(zip(map(views.get, KINDS), op.operands, strict=True), 1)
+        if view
     ]
-    _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}")
+    _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}", part)
 
 
 KINDS = ("left", "right")
@@ -87,8 +117,9 @@ def _call(
     counts: Mapping[str, Value],
     lines: list[str],
     total: str,
+    part: str = "",
 ) -> None:
-    op, out = job.op, job.out(ring_axes=RINGS)
+    op, out = job.op, views["out"]
     assert isinstance(op, Add | Multiply)
     if job.partial:
         result = out.added(loops.at(0), total)
@@ -98,7 +129,7 @@ def _call(
         result = end.stored("value")
     shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
     about = f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}"
-    call(job, about, {**views, "out": out}, loops, counts, lines, result)
+    call(job, about, views, loops, counts, lines, result, part)
 
 
 def nested(
@@ -118,6 +149,7 @@ def call(
     counts: Mapping[str, Value],
     lines: Sequence[str],
     result: str,
+    part: str = "",
 ) -> None:
     """``lines`` of C compute an element, ``result`` is what is stored."""
     out, channels = views["out"], job.box[-1].most
@@ -131,7 +163,7 @@ def call(
         views,
         counts,
         job.apart,
-        "part" if job.partial else "",
+        "part" if job.partial else part,
         job.order if pixel else (),
         nest=loops,
         lines=(*lines, store),
@@ -152,9 +184,14 @@ def lookup(job: Job) -> None:
     else:
         kind = narrowest(turned)
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
-    out = job.out(ring_axes=RINGS)
-    view = job.view("in", job.given(source.name), job.box, RINGS)
-    loops, counts = nested(job, [out.strides, view.strides], [out, view])
+    piece = job.given(source.name)
+    if stretches(job):
+        row = made_row(job)
+        out, view = row_view(job, "out", job.step.out, row), row_view(job, "in", piece, row)
+        loops, counts = nest.nest([Value(prod(job.target.shape[1:]))], [(1,), (1,)])
+    else:
+        out, view = job.out(ring_axes=RINGS), job.view("in", piece, job.box, RINGS)
+        loops, counts = nested(job, [out.strides, view.strides], [out, view])
     about = f"{op.name}: look-up, {shape_text(source.shape)}"
     value = table.read(f"(uint8_t){view.load(loops.at(1))}")
     call(job, about, {"in": view, "out": out}, loops, counts, (), value)

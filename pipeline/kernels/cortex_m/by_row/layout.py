@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.kernels.form import Form
 from pipeline.plan.buffers import Buffer
-from pipeline.plan.maps import Blocks, Rows
+from pipeline.plan.maps import Blocks
 
 BLOCK = 4
 """Pixels of one channel that a word holds."""
@@ -77,13 +77,3 @@ class RowLayout:
 def best_pixels(columns: int) -> int:
     """Of a block, for rows of so many columns."""
     return columns if columns <= MOST_PLANE else BLOCK
-
-
-def row_places(buffer: Buffer) -> list[int]:
-    """The byte where each row begins."""
-    place = buffer.map
-    if isinstance(place, Rows | Blocks):
-        return [cell // 2 for cell in place.cells]
-    rows, zeros = buffer.shape[0], (0,) * (len(buffer.shape) - 1)
-    firsts = buffer.addresses(((0, rows), *((zero, zero + 1) for zero in zeros)))
-    return [int(cell) // 2 for cell in firsts.reshape(-1)]

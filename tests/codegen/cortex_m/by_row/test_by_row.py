@@ -180,3 +180,20 @@ def test_a_sum_of_rows_in_blocks_is_fast() -> None:
     plan = by_rows(image_network(0), core())
     sums = [s for s in plan.tracks[0].steps if isinstance(s, Compute) and s.op.startswith("add")]
     assert sums and all(step.kernel == "cortex_m.sum" for step in sums)
+
+
+@pytest.mark.parametrize("columns", [8, 10])
+def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path) -> None:
+    """Look-ups, and products with a gate of the channels: no table has an element's place."""
+    net = Net((4, columns, 8), np.random.default_rng(1), name="gated")
+    made = net.conv(12, (1, 1))
+    looked_up = net.lookup()
+    net.rescaled_mean()
+    gated = net.times(looked_up, net.lookup(net.conv(12, (1, 1))))
+    net.conv(8, (1, 1))
+    graph = net.graph()
+    plan = by_rows(graph, core(), dict.fromkeys((made, looked_up, gated), 4))
+    native, given = twin(tmp_path, graph, plan), frames(graph, 3)
+    assert np.array_equal(native(given), graph.outputs(given))
+    _, first, rest = generate(graph, plan, core(), {})["model.c"].partition("void nn_lookup1(")
+    assert first and "nn_multiply" in rest and "nn_element(" not in rest

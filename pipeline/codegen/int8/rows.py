@@ -1,0 +1,77 @@
+"""Views of rows, wherever each lies, and of rows in blocks, element by element as they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.values import Value, whole
+from pipeline.codegen.int8.views import View
+from pipeline.codegen.program import ARENA
+from pipeline.plan.maps import Blocks, Rows
+from pipeline.plan.vocabulary import Buffer, Slice
+
+
+def made_row(job: Job) -> int:
+    """The number of the row."""
+    assert job.box[0].start.known, "loops around row kernels are unrolled"
+    return job.box[0].start.const
+
+
+def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
+    """Row ``row`` of the tensor that ``piece`` is of."""
+    buffer = job.program.buffer(piece)
+    tensor = job.tensor(buffer.tensor)
+    box = (whole(1), *map(whole, buffer.shape[1:]))
+    place = Value(_places(buffer)[row])
+    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed)
+
+
+def _places(buffer: Buffer) -> list[int]:
+    """The byte where each row begins."""
+    place = buffer.map
+    if isinstance(place, Rows | Blocks):
+        return [cell // 2 for cell in place.cells]
+    rows, zeros = buffer.shape[0], (0,) * (len(buffer.shape) - 1)
+    firsts = buffer.addresses(((0, rows), *((zero, zero + 1) for zero in zeros)))
+    return [int(cell) // 2 for cell in firsts.reshape(-1)]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Adjacent blocks of as many pixels each, of every tensor of a row.
+
+    Attributes:
+        offset: bytes from the row's begin.
+        extents: blocks, channels, pixels.
+    """
+
+    offset: int
+    extents: tuple[int, int, int]
+
+    @property
+    def strides(self) -> tuple[int, int, int]:
+        """Bytes, of elements of one."""
+        _, channels, pixels = self.extents
+        return channels * pixels, pixels, 1
+
+    def of(self, view: View) -> View:
+        return replace(view, offset=view.offset + self.offset)
+
+
+def stretches(job: Job) -> list[Stretch]:
+    """Of a step that makes one row in blocks of rows that lie alike, and of vectors; else none."""
+    form, start = form_of(job), job.box[0].start
+    vectors = [
+        name for name in form.parts if all(n == 1 for n in form.graph.tensors[name].shape[:-1])
+    ]
+    if not start.known or not form.alike_blocks(but=vectors):
+        return []
+    _, columns, channels = job.target.shape
+    blocks, rest = divmod(columns, form.out.pixels)
+    found = [
+        Stretch(0, (blocks, channels, form.out.pixels)),
+        Stretch(blocks * form.out.pixels * channels, (1, channels, rest)),
+    ]
+    return [each for each in found if each.extents[0] * each.extents[2]]
