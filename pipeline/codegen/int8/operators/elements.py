@@ -40,7 +40,7 @@ def add(job: Job) -> None:
         moved = scaled(f"(int32_t){value} * {1 << op.left_shift}", "0")
         lines.append(f"const int32_t {kind}_scaled = {moved};")
     total = " + ".join(f"{kind}_scaled" for kind in views)
-    views = {"out": job.out(ring_axes=RINGS), **views}
+    views = {**views, "out": job.out(ring_axes=RINGS)}
     _call(job, "sum", views, loops, counts, lines, total)
 
 
@@ -50,14 +50,14 @@ def multiply(job: Job) -> None:
             _multiply_blocks(job, stretch)
         return
     views = _operands(job)
-    _multiply(job, {"out": job.out(ring_axes=RINGS), **views}, *_loops(job, views))
+    _multiply(job, {**views, "out": job.out(ring_axes=RINGS)}, *_loops(job, views))
 
 
 def _multiply_blocks(job: Job, stretch: Stretch) -> None:
     """As they lie; a vector's elements go with the channels."""
     op, row = job.op, made_row(job)
     assert isinstance(op, Multiply)
-    views, strides = {"out": stretch.of(row_view(job, "out", job.step.out, row))}, [stretch.strides]
+    views, strides = dict[str, View](), [stretch.strides]
     for kind, name in zip(KINDS, op.operands, strict=True):
         if job.tensor(name).shape == job.target.shape:
             views[kind] = stretch.of(row_view(job, kind, job.given(name), row))
@@ -66,6 +66,7 @@ def _multiply_blocks(job: Job, stretch: Stretch) -> None:
             views[kind] = operand(job, name).named(kind)
             along = broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
             strides.append((0, along[-1], 0))
+    views["out"] = stretch.of(row_view(job, "out", job.step.out, row))
     loops, counts = nest.nest([Value(n) for n in stretch.extents], strides)
     _multiply(job, views, loops, counts, "rest" if stretch.offset else "")
 
@@ -77,8 +78,7 @@ def _multiply(
     assert isinstance(op, Multiply)
     factors = [
         expressions.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
-        for n, (view, name) in enumerate(zip(map(views.get, KINDS), op.operands, strict=True), 1)
-        if view
+        for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=False), 1)
     ]
     _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}", part)
 
