@@ -36,14 +36,8 @@ SBC_R29_R1, SBCI_R29_0 = 0x09D1, 0x40D0
 """The same: r1 is 0 wherever C runs."""
 
 
-DROPPING = (
-    (0xB78D, 0xB79E, 0x9600, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D),
-    (0xB7ED, 0xB7FE, 0x9630, 0xB60F, 0x94F8, 0xBFFE, 0xBE0F, 0xBFED),
-)
-"""What takes pushed arguments off the stack: in r24, SPL; in r25, SPH; adiw r24, n; in r0, SREG;
-cli; out SPH, r25; out SREG, r0; out SPL, r24; or the same by r30 and r31."""
-
-DROPPING_WORDS = 8
+IN_SREG, CLI, OUT_SREG = 0xB60F, 0x94F8, 0xBE0F
+"""With r0."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +149,8 @@ class _Walk:
         op = self._word(pc)
         after = pc + self._length(pc)
         if dropped := self._dropped(pc):
-            return state.cut(state.depth - dropped), None, iter((pc + 2 * DROPPING_WORDS,))
+            count, words = dropped
+            return state.cut(state.depth - count), None, iter((pc + 2 * words,))
         if op in RETURNS:
             return state, None, iter(())
         if op in COMPUTED or op == SEI:
@@ -186,14 +181,20 @@ class _Walk:
             return replace(state, depth=state.depth + self.return_bytes), None, iter((after,))
         return state, target, iter((after,))
 
-    def _dropped(self, pc: int) -> int:
-        """Bytes of arguments that the instructions from ``pc`` on take off the stack; 0: others."""
-        held = self.flash[pc : pc + 2 * DROPPING_WORDS]
+    def _dropped(self, pc: int) -> tuple[int, int] | None:
+        """Bytes of arguments that the instructions from ``pc`` on take off the stack, and how many
+        words these are: in low, SPL; in high, SPH; adiw low, n, or subi low and sbci high; in r0,
+        SREG; cli; out SPH, high; out SREG, r0; out SPL, low."""
+        held = self.flash[pc : pc + 18]
         words = [int.from_bytes(held[n : n + 2], "little") for n in range(0, len(held), 2)]
-        if len(words) < DROPPING_WORDS:
-            return 0
-        found = (*words[:2], words[2] & 0xFF30, *words[3:])
-        return words[2] >> 2 & 0x30 | words[2] & 0xF if found in DROPPING else 0
+        low = words[0] >> 4 & 0x1F
+        if len(words) < 9 or low == Y_LOW or words[:2] != [_in(low, SPL), _in(low + 1, SPH)]:
+            return None
+        count, used = _raised(low, words[2], words[3])
+        end = [IN_SREG, CLI, _out(low + 1, SPH), OUT_SREG, _out(low, SPL)]
+        if not count or words[2 + used : 7 + used] != end:
+            return None
+        return count, 7 + used
 
     def _moved(self, op: int, state: State) -> State:
         """Pushes, pops, and what avr-gcc's frames do to SP and Y."""
@@ -233,13 +234,36 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+def _in(register: int, io: int) -> int:
+    return 0xB000 | (io & 0x30) << 5 | register << 4 | io & 0xF
+
+
+def _out(register: int, io: int) -> int:
+    return 0x0800 | _in(register, io)
+
+
+def _raised(low: int, first: int, second: int) -> tuple[int, int]:
+    """By how much the registers from ``low`` on grow, and in how many instructions; 0: not."""
+    if first & 0xFF00 == 0x9600 and 24 + (first >> 3 & 6) == low:  # adiw
+        return first >> 2 & 0x30 | first & 0xF, 1
+    subi, sbci = 0x5000 | (low & 0xF) << 4, 0x4000 | (low + 1 & 0xF) << 4
+    if low >= 16 and (first & 0xF0F0, second & 0xF0F0) == (subi, sbci):
+        value = _immediate(first) | _immediate(second) << 8
+        return -value & 0xFFFF, 2
+    return 0, 0
+
+
 def _add(depth: int | None, by: int) -> int | None:
     return None if depth is None else depth + by
 
 
+def _immediate(op: int) -> int:
+    return op >> 4 & 0xF0 | op & 0xF
+
+
 def _subtract_immediate(op: int, state: State) -> State:
     """``subi r28, low`` then ``sbci r29, high``: together Y -= the 16-bit number."""
-    value = op >> 4 & 0xF0 | op & 0xF
+    value = _immediate(op)
     is_low_half = op & 0xF0 == 0xC0
     if op & 0xF000 == 0x5000 and is_low_half:
         return replace(state, y_low=_add(state.y_low, value))

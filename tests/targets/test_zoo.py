@@ -79,5 +79,6 @@ def test_the_zoo(row: Row, name: str, strategy: Strategy, tmp_path: Path) -> Non
     given = frames(graph, 3)[2:]
     runs = simulated(tmp_path, graph, hardware, size, given)
     assert np.array_equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
-    assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] == costs.arena_bytes
+    assert size.ram_objects["nn_arena"] == costs.arena_bytes
+    assert 0 <= costs.arena_bytes - (runs.arena_touched_bytes or 0) < 4  # the last word of scratch
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
