@@ -146,7 +146,7 @@ def test_the_report(tmp_path: Path) -> None:
     text = report(tmp_path, graph(signed=False), {"hardware": TITLE, "model": TITLE, "</td>": "x"})
     chain = Chain((3, 3, 1), "uint8").average("p", shift=4)
     for number in range(len(NAMES)):
-        chain = chain.conv(f"c{number}", 1, 1)
+        chain = chain.conv(f"c.{number}", 1, 1)
     plain = report(tmp_path, chain.dense("d", 2).graph(), {"hardware": "a", "model": "b"})
     assert set(Tags(text).tags) == set(Tags(plain).tags) and Tags(text).tags.count("script") == 2
     assert set(Tags(text).attributes) == set(Tags(plain).attributes)

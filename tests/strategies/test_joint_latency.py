@@ -72,7 +72,7 @@ def test_more_memory_is_never_slower_and_is_kept_to() -> None:
 
 def test_whole_operators_stand_among_rows() -> None:
     """Weights that wait for flash are read once a call; where there is room that saves more."""
-    graph = random_graph(8)
+    graph = random_graph(2)
     assert mixed(fastest(graph, 1.7)[0], graph)
 
 
@@ -87,7 +87,7 @@ def test_whole_tensors_where_they_fit_and_rows_are_not_surely_faster() -> None:
 
 
 def test_as_little_as_possible_where_that_is_as_fast() -> None:
-    graph = random_graph(20)
+    graph = random_graph(51)
     assert fastest(graph, 1.3)[0] == Joint().plan(graph, BOARD)
 
 

@@ -197,11 +197,8 @@ def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
     if name == "nucleo_g0b1re":  # all of its kernels are in nn_invoke
         assert not layers
     else:
-        assert sum(layers.values()) == found["median"] and set(layers) >= {
-            "conv0",
-            "dense6",
-            "rest",
-        }
+        assert sum(layers.values()) == found["median"]
+        assert {"conv0", "rest"} <= set(layers)  # small kernels are in nn_invoke
         assert 0 < layers["rest"] < 0.2 * found["median"]
     assert ("error_pct" in found) == (name in ("nucleo_l4r5zi", "nucleo_u575zi"))
 

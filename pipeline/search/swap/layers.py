@@ -177,8 +177,8 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
     for name in (*op.inputs, op.output, *([weight] if weight else [])):
         if tensors[name].dtype.bits != 8:
             raise ThimbleError(f"{name} is {tensors[name].dtype}: strategy swap takes 8 bits")
-        if name != weight and len(tensors[name].shape) == 2:
-            raise ThimbleError(f"{name} has two axes: strategy swap takes images and vectors")
+    if len(tensors[op.output].shape) == 2:
+        raise ThimbleError(f"{op.output} has two axes: strategy swap makes images and vectors")
     target = tensors[op.output].shape
     own = op.channel_wise(tensors)
     if op.weighted and not (op.mixes_channels(tensors) or op.reads_all(tensors) or own):

@@ -23,7 +23,7 @@ from tests.tiers import quick
 RESERVE = 4096
 
 
-@pytest.mark.parametrize("network", quick(1, NETWORKS, ci=3))
+@pytest.mark.parametrize("network", quick(1, NETWORKS, ci=2))
 def test_as_the_graph_on_the_host(tmp_path: Path, network: Callable[[int], Graph]) -> None:
     graph = network(0)
     plan = planned(graph, elements(graph) // 3)
@@ -31,7 +31,7 @@ def test_as_the_graph_on_the_host(tmp_path: Path, network: Callable[[int], Graph
     assert same(swapped(tmp_path, graph, plan))
 
 
-@pytest.mark.parametrize("seed", quick((2,), range(12), ci=2))
+@pytest.mark.parametrize("seed", quick((2,), range(12), ci=1))
 def test_random_networks_on_the_host(tmp_path: Path, seed: int) -> None:
     graph = random_network(seed)
     assert same(swapped(tmp_path, graph, planned(graph, elements(graph) // (1 + seed % 4))))

@@ -149,13 +149,15 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
     net = Net((5, columns, 2), np.random.default_rng(columns), name="widths")
     net.conv(8, (3, 3))
     net.depthwise((3, 3))
-    net.conv(6, (1, 1))
+    net.conv(12, (1, 1))
     net.rescaled_mean()
     graph = net.graph()
     given = frames(graph, 3)
     words = {"image", "depthwise", "added"}
+    images = [op.output for op in graph.operators if len(graph.tensors[op.output].shape) == 3]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in images}
     for number, hardware in enumerate((core(), SLOW_FLASH)):
-        plan = by_rows(graph, hardware)
+        plan = by_rows(graph, hardware, pixels)
         used = {kernel.removeprefix("cortex_m.row_") for kernel in kernels(plan).values()}
         assert used - words in ({"pointwise"}, {"fused"}) and words <= used
         assert ("fused" in used) == (columns in (5, 6)) or not number
