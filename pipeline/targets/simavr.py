@@ -230,7 +230,9 @@ def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any
     reply, done = chip.ask(Command.REPORT)
     told = protocol.report(protocol.accept(reply, Command.REPORT))
     stacks = done.stack_bytes, told.stack_bytes
-    counted_cycles = np.array(by_function, np.int64).reshape(len(images), len(by_function[0]) if by_function else 0)
+    counted_cycles = np.array(by_function, np.int64).reshape(
+        len(images), len(by_function[0]) if by_function else 0
+    )
     return Runs(
         outputs, latency, compute, layers.names, by_layer, *stacks, function_cycles=counted_cycles
     )
