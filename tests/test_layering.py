@@ -45,7 +45,17 @@ ALLOWED = {
         "strategies",
     },
     "training": {"datasets", "graph", "models", "quantize"},
-    "pruning": {"graph", "models", "quantize", "training"},
+    "pruning": {
+        "graph",
+        "importers",
+        "models",
+        "passes",
+        "plan",
+        "quantize",
+        "strategies",
+        "timing",
+        "training",
+    },
     "tracking": set(),
     "runner": {"importers", "packages", "report", "timing", "tracking"},
 }

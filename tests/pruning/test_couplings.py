@@ -1,0 +1,183 @@
+"""What is tied to what, and that a network without some channels is the one with them at zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.float_passes import simplified
+from pipeline.importers.torch_export import exported
+from pipeline.pruning.couplings import FIXED, Couplings, Mask, couplings
+from pipeline.pruning.cut import cut, masked
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from tests.codegen.int8.support import Native, host
+from tests.codegen.int8.support import agrees as runs
+from tests.importers.support import shaken
+from tests.importers.test_torch_networks import Branches, networks
+from tests.importers.torch_modules import Of
+from tests.tiers import quick
+
+
+def graph_of(module: nn.Module, shape: tuple[int, ...]) -> FloatGraph:
+    return simplified(exported("net", shaken(module).eval(), torch.zeros(1, *shape)))
+
+
+def some(found: Couplings, seed: int, share: float = 0.5) -> Mask:
+    """Random units, and one of each layer that would have none."""
+    kept = np.random.default_rng(seed).random(found.units) < share
+    kept[FIXED] = True
+    for units in found.layers.values():
+        kept[units[0]] |= not kept[units].any()
+    return kept
+
+
+def agrees(graph: FloatGraph, seed: int) -> FloatGraph:
+    found = couplings(graph)
+    kept = some(found, seed)
+    small = cut(found, kept)
+    shape = graph.shapes[graph.input]
+    frames = torch.rand(3, *shape, generator=torch.Generator().manual_seed(seed)) * 4 - 2
+    torch.testing.assert_close(small.outputs(frames), masked(found, kept, frames))
+    gone = {n for n in range(found.units) if not kept[n]}
+    for name, units in found.layers.items():
+        (node,) = (each for each in small.nodes if each.name == name)
+        assert len(node.weights) == len([unit for unit in units if unit not in gone])  # type: ignore[attr-defined]
+    return small
+
+
+FEW = settings(
+    max_examples=5, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+
+
+@pytest.mark.ci
+@given(networks(), st.integers(0, 99))
+@FEW
+def test_a_random_network_without_random_channels(
+    found: tuple[nn.Module, tuple[int, int, int]], seed: int
+) -> None:
+    agrees(graph_of(*found), seed)
+
+
+@pytest.mark.slow
+@given(networks(), st.integers(0, 99))
+@settings(FEW, max_examples=300)
+def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]], seed: int) -> None:
+    agrees(graph_of(*found), seed)
+
+
+def flat(head: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), head)
+
+
+def shuffled(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = module.conv(x)
+    parts = y.reshape(y.shape[0], 2, 4, *y.shape[2:]).transpose(1, 2)
+    return module.after(parts.reshape(y.shape))
+
+
+def sliced(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(module.conv(x))
+    return module.after(y[:, 2:6] + y[:, 4:8])
+
+
+def widened(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """A residual network's shortcut without weights: channels of zeros are added."""
+    y = torch.nn.functional.pad(module.first(x), (0, 0, 0, 0, 2, 2))
+    return module.after(torch.relu(y + module.conv(x)))
+
+
+def squeezed(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = nn.functional.silu(module.conv(x))
+    gate = module.up(torch.relu(module.down(y.mean((2, 3), keepdim=True))))
+    return module.after(y * torch.sigmoid(gate))
+
+
+def spatial(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = module.conv(x)
+    return module.after(y * torch.sigmoid(module.one(y)))
+
+
+SHAPE = (3, 8, 8)
+# the module, and how many channels of each group of layers can be pruned
+CASES: dict[str, tuple[Callable[[], nn.Module], list[int]]] = {
+    "a chain, flattened": (
+        lambda: flat(nn.Sequential(nn.MaxPool2d(2), nn.Flatten(), nn.Linear(54, 4))), [6]),
+    "a mean": (
+        lambda: flat(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4))), [6]),
+    "depthwise": (
+        lambda: flat(nn.Sequential(nn.Conv2d(6, 6, 3, groups=6), nn.Conv2d(6, 4, 1))), [6]),
+    "depthwise, two each": (
+        lambda: flat(nn.Sequential(nn.Conv2d(6, 12, 3, groups=6), nn.Conv2d(12, 4, 1))), [6]),
+    "three groups": (
+        lambda: flat(nn.Sequential(nn.Conv2d(6, 9, 3, groups=3), nn.Conv2d(9, 4, 1))), [3]),
+    "a sum": (lambda: nn.Sequential(
+        Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), "add"), nn.Conv2d(8, 5, 1)), [8]),
+    "a concatenation": (lambda: nn.Sequential(
+        Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 6, 3), "concatenate"), nn.Conv2d(14, 5, 1)),
+        [8, 6]),
+    "squeeze and excite": (lambda: Of(squeezed, conv=nn.Conv2d(3, 8, 3), down=nn.Conv2d(8, 4, 1),
+                                      up=nn.Conv2d(4, 8, 1), after=nn.Conv2d(8, 5, 1)), [8, 4]),
+    "channels in another order": (
+        lambda: Of(shuffled, conv=nn.Conv2d(3, 8, 3), after=nn.Conv2d(8, 5, 3)), []),
+    "some channels twice": (
+        lambda: Of(sliced, conv=nn.Conv2d(3, 8, 3), after=nn.Conv2d(4, 5, 3)), [4]),
+    "zeros beside": (lambda: Of(widened, first=nn.Conv2d(3, 4, 3), conv=nn.Conv2d(3, 8, 3),
+                                after=nn.Conv2d(8, 5, 3)), [4]),
+    "a map for all channels": (lambda: Of(spatial, conv=nn.Conv2d(3, 8, 3), one=nn.Conv2d(8, 1, 1),
+                                          after=nn.Conv2d(8, 5, 3)), [8]),
+    "channels in rows": (
+        lambda: Of(lambda m, x: m.after(m.conv(x).transpose(1, 3)), conv=nn.Conv2d(3, 8, 3),
+                   after=nn.Conv2d(6, 5, 3)), []),
+    "a sum over all": (lambda: Of(lambda m, x: m.conv(x).softmax(1), conv=nn.Conv2d(3, 8, 3)), []),
+}  # fmt: skip
+
+CHOSEN = ("depthwise", "a concatenation", "squeeze and excite")
+
+
+@pytest.mark.parametrize("name", quick(CHOSEN, CASES))
+def test_what_can_be_pruned(name: str) -> None:
+    make, sizes = CASES[name]
+    graph = graph_of(make(), SHAPE)
+    assert [len(group.units) for group in couplings(graph).groups] == sizes
+    for seed in range(3):
+        agrees(graph, seed)
+
+
+def test_layers_that_share_a_channel_are_one_group() -> None:
+    join = Branches(nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3), "concatenate")
+    both = Branches(join, nn.Conv2d(3, 8, 3), "add")
+    found = couplings(graph_of(nn.Sequential(both, nn.Conv2d(8, 5, 1)), SHAPE))
+    assert [len(group.layers) for group in found.groups] == [3]
+    kept = found.everything()
+    kept[list(found.groups[0].units[:4])] = False
+    assert not found.allows(kept), "the first convolution would have no channels"
+    kept[found.groups[0].units[0]] = True
+    assert found.allows(kept)
+
+
+@pytest.mark.ci
+def test_the_smaller_network_runs_as_c(tmp_path: Path) -> None:
+    """Quantized, planned whole and in loops over channels, generated, compiled, compared."""
+    layers = [Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), "add"), nn.ReLU()]
+    head = [nn.Conv2d(8, 8, 3, groups=8), nn.Conv2d(8, 12, 1), nn.ReLU6(), nn.Conv2d(12, 4, 3)]
+    whole = graph_of(nn.Sequential(*layers, *head), SHAPE)
+    found = couplings(whole)
+    small = cut(found, some(found, 3))
+    before, after = (Int8(images=4).from_float(each) for each in (whole, small))
+    assert after.weight_bytes < 0.7 * before.weight_bytes and after.macs < 0.7 * before.macs
+    hardware = host()
+    for strategy in (Ordinary(), Partial()):
+        plan = strategy.plan(after, hardware)
+        assert runs(Native(tmp_path / strategy.name, after, plan, sanitize=False))
