@@ -19,19 +19,25 @@ Axis = Literal["row", "column"]
 
 @dataclass(frozen=True)
 class Peel:
-    """The output pixels of row (or column) ``index`` from ``start`` to ``stop`` (exclusive)."""
+    """The output pixels of row (or column) ``index`` from ``start`` to ``stop`` (exclusive), every
+    ``step``-th."""
 
     axis: Axis
     index: int
     start: int
     stop: int
+    step: int = 1
 
     def __len__(self) -> int:
-        return self.stop - self.start
+        return len(self.along)
+
+    @property
+    def along(self) -> range:
+        return range(self.start, self.stop, self.step)
 
     def pixels(self) -> Iterator[tuple[int, int]]:
         """(row, column) in the order they are computed."""
-        for other in range(self.start, self.stop):
+        for other in self.along:
             yield (self.index, other) if self.axis == "row" else (other, self.index)
 
 
@@ -97,6 +103,6 @@ def ranks(height: int, width: int, peels: Peels) -> IntArray:
     rank, done = np.full((height, width), -1, dtype=np.int64), 0
     for line in peels:
         side = rank[line.index] if line.axis == "row" else rank[:, line.index]
-        side[line.start : line.stop] = np.arange(done, done + len(line))
+        side[list(line.along)] = np.arange(done, done + len(line))
         done += len(line)
     return rank

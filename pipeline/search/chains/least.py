@@ -1,0 +1,95 @@
+"""The order of a layer's pixels with the least peak that is found: parts that share no input one
+after the other, and in each rows and columns off all four sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.reads import positions
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.rectangle import Cut, Rectangle, Side, peeled
+from pipeline.search.chains.traversals import Peel, Peels
+
+
+@dataclass(frozen=True)
+class Part:
+    """Outputs that share no input with others.
+
+    Attributes:
+        rows, columns: evenly spaced.
+        peak, kept: nibbles more than before, at most and in the end.
+    """
+
+    rows: range
+    columns: range
+    cuts: Sequence[Cut]
+    peak: int
+    kept: int
+
+    def peels(self) -> Peels:
+        return tuple(
+            Peel("row" if by_row else "column", index, along.start, along.stop, along.step)
+            for by_row, index, along in peeled(self.cuts, self.rows, self.columns)
+        )
+
+
+def least(layer: Layer) -> Peels:
+    """Exact for the orders that it tries: parts that end with less than they began with come first,
+    those with the lowest peaks before others; of those that end with more, the ones that leave
+    most of their peak. That this is the best of all orders is not proved; ``python -m
+    tests.search.in_place`` counts where it is not.
+    """
+    (operand,) = layer.operands
+    windows = operand.windows[:2]
+    shapes = layer.outputs[:2], layer.inputs[:2]
+    reads = [
+        _reads(positions(window, ((0, shapes[0][0]), (0, shapes[0][1]))), *sizes)
+        for window, sizes in zip(windows, zip(*shapes, strict=True), strict=True)
+    ]
+    parts = _parts(layer, *reads)
+    first = sorted((part for part in parts if part.kept <= 0), key=lambda part: part.peak)
+    last = sorted((p for p in parts if p.kept > 0), key=lambda part: part.kept - part.peak)
+    return tuple(peel for part in (*first, *last) for peel in part.peels())
+
+
+def _reads(index: IntArray, outputs: int, inputs: int) -> IntArray:
+    """(outputs, inputs): whether one reads the other."""
+    found = np.zeros((outputs, inputs), dtype=bool)
+    for output in range(outputs):
+        inside = index[output if len(index) > 1 else 0]
+        found[output, inside[(inside >= 0) & (inside < inputs)]] = True
+    return found
+
+
+def _parts(layer: Layer, rows: IntArray, columns: IntArray) -> list[Part]:
+    known = dict[tuple[bytes, bytes], tuple[list[Cut], int, int]]()
+    result = []
+    fin, fout = layer.inputs.each, layer.outputs.each
+    for high, wide in product(_independent(rows), _independent(columns)):
+        sides = Side(rows[np.array(high)]), Side(columns[np.array(wide)])
+        key = sides[0].count.tobytes(), sides[1].count.tobytes()
+        if key not in known:
+            rectangle = Rectangle(*sides, fin, fout)
+            cuts, peak = rectangle.cuts()
+            before = int(sides[0].count[0, -1] * sides[1].count[0, -1]) * fin
+            known[key] = cuts, peak - before, len(high) * len(wide) * fout - before
+        result.append(Part(high, wide, *known[key]))
+    return result
+
+
+def _independent(reads: IntArray) -> list[range]:
+    """Outputs that share inputs with each other and with no others; evenly spaced, since windows
+    are. Where all read nothing but padding they are one."""
+    group = list(range(len(reads)))
+    for readers in reads.T:
+        first, *others = np.flatnonzero(readers) if readers.any() else (0,)
+        for other in others:
+            low, high = sorted((group[first], group[other]))
+            group = [low if each == high else each for each in group]
+    members = [np.flatnonzero(np.array(group) == each) for each in dict.fromkeys(group)]
+    return [range(int(m[0]), int(m[-1]) + 1, int(m[1] - m[0]) if len(m) > 1 else 1) for m in members]

@@ -1,0 +1,165 @@
+"""``python -m tests.search.in_place``: how far above the best of all orders random small layers are
+planned in place, by kind of layer. ``KIND …``: only these; ``--cases N`` of each, 100.
+
+``above``: layers whose arena is larger than the least peak of any order of their elements, and by
+how much; ``rows``: how many are larger than that in row-major order, which none may be.
+Ends with 1 where one is, or where more are above than ``MOST``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.replace import Replace
+from tests.search.every_order import all_channels, given_to, least, units_of
+from tests.strategies.chains import Chain, board
+from tests.strategies.peaks import arena_nibbles
+
+MOST_UNITS = 15
+VALID, DTYPES = (0, 0, 0, 0), ("uint4", "uint8")
+Draw = Callable[[np.random.Generator], Chain]
+
+
+def _image(rng: np.random.Generator, fin: int, most: int = 9) -> tuple[Chain, str]:
+    height, width = (int(n) for n in rng.integers(1, most, 2))
+    given, made = rng.choice(DTYPES, 2)
+    return Chain((height, width, fin), str(given)), str(made)
+
+
+def _convolution(
+    rng: np.random.Generator,
+    kernel: tuple[int, int] | None = None,
+    stride: tuple[int, int] = (1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    same: bool = False,
+    multiplier: int = 0,
+) -> Chain:
+    chain, made = _image(rng, int(rng.integers(1, 4 if multiplier else 7)))
+    fin = chain.tensors["image"].shape[2]
+    sides = kernel or (int(rng.integers(1, 5)),) * 2
+    reach = [(k - 1) * d for k, d in zip(sides, dilation, strict=True)]
+    padding = (reach[0] // 2, -(-reach[0] // 2), reach[1] // 2, -(-reach[1] // 2))
+    fout, groups = (fin * multiplier, fin) if multiplier else (int(rng.integers(1, 10)), 1)
+    return chain.conv(
+        "y", fout, sides, made, groups,
+        stride=stride, dilation=dilation, padding=padding if same else VALID,
+    )  # fmt: skip
+
+
+def _some(rng: np.random.Generator, low: int, high: int) -> tuple[int, int]:
+    a, b = rng.integers(low, high, 2)
+    return int(a), int(b)
+
+
+def _pair(rng: np.random.Generator) -> Chain:
+    chain, made = _image(rng, int(rng.integers(1, 4)), 5)
+    fin = chain.tensors["image"].shape[2]
+    multiplier = int(rng.integers(1, 3))
+    chain.conv("d", fin * multiplier, 3, made, fin, padding=(1, 1, 1, 1))
+    return chain.conv("y", int(rng.integers(1, 8)), 1, made)
+
+
+def _pool(rng: np.random.Generator) -> Chain:
+    chain, _ = _image(rng, int(rng.integers(1, 4)))
+    kernel, stride = _some(rng, 1, 4), _some(rng, 1, 3)
+    padding = tuple(int(rng.integers(0, min(2, k))) for k in np.repeat(kernel, 2))
+    return chain.maximum("y", kernel=kernel, stride=stride, padding=padding)
+
+
+def _any(rng: np.random.Generator) -> Chain:
+    return _convolution(
+        rng, _some(rng, 1, 4), _some(rng, 1, 4), _some(rng, 1, 3), bool(rng.random() < 0.5)
+    )
+
+
+KINDS: dict[str, Draw] = {
+    "square": _convolution,
+    "non-square kernels": lambda rng: _convolution(rng, _some(rng, 1, 6)),
+    "unequal strides": lambda rng: _convolution(rng, _some(rng, 1, 5), _some(rng, 1, 4)),
+    "same padding": partial(_convolution, same=True),
+    "same padding, strides": lambda rng: _convolution(rng, (3, 3), _some(rng, 1, 4), same=True),
+    "dilation": lambda rng: _convolution(
+        rng, _some(rng, 1, 4), dilation=_some(rng, 1, 4), same=bool(rng.random() < 0.5)
+    ),
+    "1x1": partial(_convolution, kernel=(1, 1)),
+    "depthwise": lambda rng: _convolution(
+        rng, _some(rng, 1, 4), same=bool(rng.random() < 0.5), multiplier=int(rng.integers(1, 4))
+    ),
+    "depthwise-separable": _pair,
+    "pooling": _pool,
+    "anything": _any,
+}
+MOST: dict[str, int] = {}
+"""Cases above the best order of the first 100."""
+
+
+def best(chain: Chain) -> int | None:
+    """Nibbles; None where there are too many units to try all orders."""
+    first, *rest = chain.operators
+    units = units_of(first, chain.tensors)
+    groups = first.groups if isinstance(first, Conv2d) else 1
+    for op in rest:
+        units += all_channels(units_of(op, chain.tensors), groups)
+    if not 2 <= len(units) <= MOST_UNITS:
+        return None
+    return least(units, given_to(first, chain.tensors))
+
+
+def drawn(kind: str, number: int) -> tuple[Chain, int]:
+    """Case ``number`` of a kind, and the least that it can do with."""
+    rng = np.random.default_rng([sum(kind.encode()), number])
+    while True:
+        try:
+            chain = KINDS[kind](rng)
+        except Exception:  # no output is left
+            continue
+        if (found := best(chain)) is not None:
+            return chain, found
+
+
+def said(chain: Chain) -> str:
+    shapes = " -> ".join(
+        f"{'x'.join(map(str, tensor.shape))} {tensor.dtype}"
+        for tensor in (chain.tensors[name] for name in ("image", "d", "y") if name in chain.tensors)
+    )
+    keys = ("kernel", "stride", "padding", "dilation", "groups")
+    options = vars(chain.operators[0])
+    kernel = [chain.tensors[name].shape[1:3] for name in chain.tensors if name.endswith(".weight")]
+    return f"{shapes}, {kernel or ''} {', '.join(f'{k} {options[k]}' for k in keys if k in options)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", default=list(KINDS))
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--show", action="store_true", help="each layer that is above")
+    options = parser.parse_args()
+    wrong = False
+    print(f"{'':24}{'cases':>6}{'above':>6}{'worst':>8}{'mean':>8}{'rows':>6}")
+    for kind in options.kinds:
+        ratios, worse = [], 0
+        for number in range(options.cases):
+            chain, optimum = drawn(kind, number)
+            plans = [s.plan(chain.graph(), board(streams=False)) for s in (Herringbone(), Replace())]
+            found, by_rows = map(arena_nibbles, plans)
+            assert found >= optimum, (kind, number, found, optimum)
+            worse += found > by_rows
+            ratios.append(found / optimum)
+            if options.show and found > optimum:
+                print(f"  {number}: {found} for {optimum}, rows {by_rows}: {said(chain)}")
+        above = sum(ratio > 1 for ratio in ratios)
+        wrong |= worse > 0 or above > MOST.get(kind, 0) * options.cases / 100
+        mean, worst = np.mean(ratios) - 1, max(ratios) - 1
+        print(f"{kind:24}{len(ratios):6}{above:6}{worst:8.1%}{mean:8.2%}{worse:6}", flush=True)
+    sys.exit(wrong)
+
+
+if __name__ == "__main__":
+    main()
