@@ -16,7 +16,7 @@ from pipeline.strategies.chain import ChainStrategy
 
 @dataclass(frozen=True)
 class Herringbone(ChainStrategy):
-    """The paper's herringbone strategy (section 3.4.2), and where that does not hold an exact search.
+    """The paper's herringbone strategy (section 3.4.2), and an exact search beyond it.
 
     Optimal with square kernels, stride 1 and no padding: peeled where channels grow
     (``Layer.peelable``, claim 2), row-major where they do not (claim 1). Elsewhere ``least`` finds
@@ -47,10 +47,7 @@ class Herringbone(ChainStrategy):
     def _options(self, layer: Layer, mirrored: bool) -> list[tuple[Peels, int]]:
         """Traversals and their peaks, the fastest first."""
         size = layer.outputs[:2]
-        if layer.peelable:
-            options = [herringbone(*size)]
-        else:
-            options = [rows(*size), columns(*size)]
+        options = [herringbone(*size)] if layer.peelable else [rows(*size), columns(*size)]
         found = [(peels, self.peak(layer, peels, mirrored)) for peels in options]
         floor = max(layer.inputs.total, layer.outputs.total)
         if (

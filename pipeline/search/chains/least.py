@@ -92,4 +92,6 @@ def _independent(reads: IntArray) -> list[range]:
             low, high = sorted((group[first], group[other]))
             group = [low if each == high else each for each in group]
     members = [np.flatnonzero(np.array(group) == each) for each in dict.fromkeys(group)]
-    return [range(int(m[0]), int(m[-1]) + 1, int(m[1] - m[0]) if len(m) > 1 else 1) for m in members]
+    return [
+        range(int(m[0]), int(m[-1]) + 1, int(m[1] - m[0]) if len(m) > 1 else 1) for m in members
+    ]

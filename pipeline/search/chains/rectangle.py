@@ -184,7 +184,7 @@ class Rectangle:
 
 
 def peeled(cuts: Sequence[Cut], rows: range, columns: range) -> list[tuple[bool, int, range]]:
-    """Lines of ``cuts`` off these rows and columns: whether it is of a row, which one, what of it."""
+    """Lines of ``cuts`` off these rows and columns: whether one is of a row, which, what of it."""
     found = list[tuple[bool, int, range]]()
     for cut in cuts:
         line, across = (rows, columns) if cut.by_row else (columns, rows)

@@ -1,0 +1,74 @@
+"""The order of a layer in place is the best of all, where only one thing is asked of it: pixels of
+one width, each with all its channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.search.chains.layer import Layer
+from pipeline.search.chains.least import least
+from pipeline.search.chains.liveness import peak_nibbles
+from pipeline.search.chains.rectangle import Rectangle, Side
+from pipeline.search.chains.traversals import columns, ranks, rows
+from tests.search import every_order
+from tests.search.in_place import KINDS, drawn
+from tests.strategies.chains import Chain
+from tests.tiers import quick
+
+PIXELS = [kind for kind in KINDS if kind not in ("depthwise", "depthwise-separable", "pooling")]
+
+
+def layer_of(chain: Chain) -> Layer:
+    return Layer(chain.operators[0], chain.tensors)
+
+
+@pytest.mark.parametrize("kind", quick(2, PIXELS, ci=0))
+def test_no_order_is_better(kind: str) -> None:
+    better = 0
+    for number in range(3 if kind in PIXELS[:2] else 100):
+        chain, optimum = drawn(kind, number)
+        layer = layer_of(chain)
+        order = ranks(*layer.outputs[:2], least(layer))
+        assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
+        found = peak_nibbles(layer, order)
+        assert found == optimum, number
+        better += found < peak_nibbles(layer, ranks(*layer.outputs[:2], rows(*layer.outputs[:2])))
+    assert better or kind in ("1x1", *PIXELS[:2])
+
+
+def test_parts_that_share_nothing_one_after_the_other() -> None:
+    """Every second row and column: four images in one, of which one after the other is shorter."""
+    chain = Chain((6, 6, 2)).conv("y", 3, 3, dilation=(2, 2))
+    layer = layer_of(chain)
+    found = [pixel for line in least(layer) for pixel in line.pixels()]
+    parts = [(y % 2, x % 2) for y, x in found]
+    assert parts == sorted(parts, key=parts.index) and len(set(parts)) == 4
+
+
+def test_wide_images_go_by_columns_and_long_ones_by_rows() -> None:
+    for height, width in ((5, 20), (20, 5)):
+        layer = layer_of(Chain((height, width, 4)).conv("y", 4, 3, padding=(1, 1, 1, 1)))
+        by = (rows if width < height else columns)(height, width)
+        peaks = [peak_nibbles(layer, ranks(height, width, order)) for order in (by, least(layer))]
+        assert peaks[0] == peaks[1] < layer.inputs.total + (min(height, width) + 2) * 4
+
+
+def test_large_rectangles_are_peeled_from_two_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As good without padding, where all corners are alike."""
+    side = Side(np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)]))
+    found = Rectangle(side, side, 4, 7).cuts()
+    monkeypatch.setattr("pipeline.search.chains.rectangle.MOST", 0)
+    corner = Rectangle(side, side, 4, 7).cuts()
+    assert corner[1] == found[1] and not any(cut.at_end for cut in corner[0])
+
+
+def test_all_orders_of_three_units() -> None:
+    """a is read by x and z, b by y: x, z, y needs least."""
+    units = [
+        every_order.Unit(frozenset({("a", 0, 0, 0)}), ("x", 0, 0, 0), 2),
+        every_order.Unit(frozenset({("b", 0, 0, 0)}), ("y", 0, 0, 0), 4),
+        every_order.Unit(frozenset({("a", 0, 0, 0)}), ("z", 0, 0, 0), 2),
+    ]
+    given = {("a", 0, 0, 0): 5, ("b", 0, 0, 0): 1}
+    assert every_order.least(units, given) == 8
