@@ -9,7 +9,7 @@ import math
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 1 << 48
 """No integer is beyond it, so that sums and products of a few stay exact in 64 bits."""
@@ -23,44 +23,46 @@ def misfit(root: Any) -> str | None:
     pending: list[tuple[Any, Any, str]] = [(root, type(root), type(root).__name__)]
     while pending:
         value, hint, where = pending.pop()
-        chosen = _chosen(value, hint)
+        chosen = next((kind for kind in _alternatives(hint) if _fits(value, kind)), None)
         if chosen is None:
             name = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint)
             return f"{where} is {_brief(value)}, not {name}"
-        if get_origin(chosen) is tuple:
-            kinds = get_args(chosen)
+        if chosen.of is tuple:
+            kinds = chosen.arguments
             if kinds[-1] is int and kinds[1:] == (...,) and all(map(_small, value)):
                 continue  # a table may have many cells
             each = (kinds[0],) * len(value) if kinds[1:] == (...,) else kinds
             if len(each) != len(value):
                 return f"{where} has {len(value)} items, not {len(each)}"
             pending += ((v, k, where) for v, k in zip(value, each, strict=True))
-        elif isinstance(chosen, type) and is_dataclass(chosen):
-            hints = _hints(chosen)
-            pending += (
-                (getattr(value, name), kind, f"{chosen.__name__}.{name}")
-                for name, kind in hints.items()
-            )
+        else:
+            pending += ((getattr(value, name), kind, at) for name, kind, at in _fields(chosen.of))
     return None
 
 
-def _chosen(value: Any, hint: Any) -> Any:
-    """The alternative of ``hint`` that ``value`` is of, its parts aside, if there is one."""
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        found = (_chosen(value, kind) for kind in get_args(hint))
-        return next((kind for kind in found if kind is not None), None)
-    if origin is Literal:
-        fits = type(value) is str and value in get_args(hint)
-    elif origin is tuple:
-        fits = type(value) is tuple
-    elif hint is int:
-        fits = _small(value)
-    elif hint is float:
-        fits = type(value) is float and math.isfinite(value)
-    else:
-        fits = type(value) is hint
-    return hint if fits else None
+class _Kind(NamedTuple):
+    """A hint that is no union: ``of`` is the type that values are of, or ``Literal``."""
+
+    of: Any
+    arguments: tuple[Any, ...]
+
+
+@cache
+def _alternatives(hint: Any) -> tuple[_Kind, ...]:
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(kind for each in get_args(hint) for kind in _alternatives(each))
+    return (_Kind(get_origin(hint) or hint, get_args(hint)),)
+
+
+def _fits(value: Any, kind: _Kind) -> bool:
+    """Its parts aside."""
+    if kind.of is int:
+        return _small(value)
+    if kind.of is float:
+        return type(value) is float and math.isfinite(value)
+    if kind.of is Literal:
+        return type(value) is str and value in kind.arguments
+    return type(value) is kind.of
 
 
 def _small(value: Any) -> bool:
@@ -68,9 +70,12 @@ def _small(value: Any) -> bool:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _fields(cls: Any) -> tuple[tuple[str, Any, str], ...]:
+    """Name, hint, and what messages call it, of each field of a dataclass; none of other types."""
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        return ()
     hints = get_type_hints(cls)
-    return {field.name: hints[field.name] for field in fields(cls)}
+    return tuple((f.name, hints[f.name], f"{cls.__name__}.{f.name}") for f in fields(cls))
 
 
 def _brief(value: Any) -> str:

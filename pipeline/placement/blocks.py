@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 WORD = 8
@@ -31,19 +32,19 @@ class Profile:
     align: int = 1
     offsets: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def first(self) -> int:
         return min(part.first for part in self.parts)
 
-    @property
+    @cached_property
     def last(self) -> int:
         return max(part.last for part in self.parts)
 
-    @property
+    @cached_property
     def size(self) -> int:
         return max(offset + part.size for offset, part in self.placed)
 
-    @property
+    @cached_property
     def area(self) -> int:
         return sum(part.size * (part.last - part.first + 1) for part in self.parts)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Profile, round_up
+from pipeline.placement.blocks import Profile
 
 Wall = tuple[int, int, int]
 """The number of another profile, and the open interval of addresses, counted from its, at which a
@@ -51,7 +51,7 @@ def first_fit(
             if low >= base:
                 break
             if high > base:
-                base = round_up(high, align)
+                base = -(-high // align) * align
         addresses[n] = base
     return addresses
 

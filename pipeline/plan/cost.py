@@ -145,7 +145,7 @@ def intervals(buffer: Buffer) -> IntArray:
 
 def _adjacent(buffer: Buffer, box: Box) -> IntArray:
     """The elements of ``box`` as sorted, disjoint intervals of nibbles: (n, 2)."""
-    first = np.unique(buffer.addresses(box))
+    first = np.sort(buffer.addresses(box), axis=None)
     return merged(np.stack([first, first + buffer.nibbles], axis=1))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 
@@ -26,7 +27,8 @@ class Part:
         return self.first + self.pixels
 
 
-def parts(target: RowLayout, source: RowLayout | None = None, stride: int = 1) -> list[Part]:
+@cache
+def parts(target: RowLayout, source: RowLayout | None = None, stride: int = 1) -> tuple[Part, ...]:
     """Up to four pixels each, one of a channel as far from the next as the others, where they go
     and, in blocks of ``source``, where they come from."""
     found, first = list[Part](), 0
@@ -35,7 +37,7 @@ def parts(target: RowLayout, source: RowLayout | None = None, stride: int = 1) -
         count = 3 if alike == BLOCK + 1 else min(BLOCK, alike)  # 3 and 2 rather than 4 and 1
         found.append(Part(first, count))
         first += count
-    return found
+    return tuple(found)
 
 
 def _alike(target: RowLayout, source: RowLayout | None, stride: int, first: int) -> int:
