@@ -16,6 +16,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import Cost
 from pipeline.plan.draw import pseudocode
+from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import headline, memories, network, peak, ram, results
 from pipeline.report.images import Answers
@@ -61,7 +62,7 @@ def write(
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
-    timeline = simulate(plan, graph, hardware) if swaps(plan) else None
+    timeline = simulate(roomy(plan), graph, hardware) if swaps(plan) else None
     clock = simulated(plan, timeline) if timeline else by_work(plan, graph)
     charts = bars(plan, timeline, names) if timeline else ()
     drawn = picture(plan, graph, hardware, cost, clock, charts, ran)

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
-from pipeline.plan.rates import Rates
+from pipeline.plan.rates import Rates, Transfers
 from pipeline.schedules.bounds import taps
 from pipeline.search.swap.layers import Source, TiledLayer
 
@@ -39,26 +39,38 @@ def lower_bound(
       made of, and SRAM then holds no more than its bytes of the weights of this layer and those
       that need it, none of which was used yet: the rest is read after that.
 
+    On a card a byte takes its share of a block, since every block with needed bytes passes whole,
+    and of a command, since what a command brings has a place in SRAM each (``passing_us``); a first
+    and a last byte take a command and a block.
+
     The last one holds for schedules that make an element in one step, from sources that are
     complete: before a dense layer's first computation comes all work before it. A schedule that
-    keeps partial sums of it could begin earlier.
+    keeps partial sums of it could begin earlier. What SRAM holds counts what a command that has
+    begun by then brings: its place is taken.
     """
     work, inputs = _needed(layers, graph.input, _whole(layers[-1]))
     weights = sum(layer.weight_bytes for layer in layers)
-    read_us, write_us = rates.read.byte_us, rates.write.byte_us
+    read_us = passing_us(rates.read, rates, sram_bytes)
+    write_us = passing_us(rates.write, rates, sram_bytes)
+    last_us = rates.move_us(1, writes=True)
     outputs, cpu_us = graph.tensors[graph.output].size, frames * rates.compute_us(work)
     found = {
         "cpu": cpu_us,
         "io": (weights + frames * inputs) * read_us + frames * outputs * write_us,
-        "path": read_us + cpu_us + write_us,
+        "path": rates.move_us(1, writes=False) + cpu_us + last_us,
         "weights": 0.0,
     }
     for number in range(1, len(layers)):
         left = max(0, sum(each.weight_bytes for each in _after(layers, number)) - sram_bytes)
-        least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + write_us
+        least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + last_us
         found["weights"] = max(found["weights"], least_us)
     by = max(found, key=lambda name: found[name])
     return Bound(found[by], by, cpu_us)
+
+
+def passing_us(rate: Transfers, rates: Rates, sram_bytes: int) -> float:
+    """The least time that a byte takes in one of many transfers."""
+    return rate.byte_us + rate.block_us / rates.block_bytes + rate.command_us / max(1, sram_bytes)
 
 
 def _after(layers: Sequence[TiledLayer], number: int) -> list[TiledLayer]:

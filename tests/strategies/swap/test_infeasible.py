@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from pipeline import verdict
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best
 from pipeline.search.swap.layers import layers
 from pipeline.search.swap.search import least_bytes
 from pipeline.strategies.swap import Swap
+from tests.report.pages import write
 from tests.strategies.swap.nets import Chain, best_plan, random_chain
 from tests.tiers import quick
 from tests.timing.toys import slow
@@ -53,6 +56,19 @@ def test_a_card_that_is_too_small_is_a_result() -> None:
     assert (found["status"], found["resource"]) == ("infeasible", "card")
     assert found["needed_bytes"] > found["available_bytes"] == 1024
     assert found["advice"] == "try fewer channels or a larger card"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "lacking"),
+    [
+        (replace(slow(), sram_bytes=300), "SRAM"),
+        (replace(slow(bytes=1024), sram_bytes=4096), "card"),
+    ],
+)
+def test_what_does_not_fit_has_a_page(tmp_path: Path, hardware: Hardware, lacking: str) -> None:
+    graph = network()
+    page = write(tmp_path / "plan.html", Swap().plan(graph, hardware), graph, hardware)
+    assert lacking in page and "infeasible" in page
 
 
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])

@@ -1,0 +1,56 @@
+"""``python -m tests.strategies.swap.bench_card [network ...]``: how far plans are from what no plan
+is below, on a card with commands and blocks, in 320,000 B of SRAM with stack and card's blocks, and
+MobileNet in 56 KB, too. Exits with 1 where one is further than it has to be.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from pipeline.graph.graph import Graph
+from pipeline.strategies.swap import Swap
+from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import summarized
+from tests.strategies.swap.nets import alexnet, mobilenet, vgg16
+from tests.targets.cortex_m import board_named
+
+NETWORKS: dict[str, Callable[[], Graph]] = {
+    "vgg16": vgg16, "alexnet": alexnet, "mobilenet": mobilenet,
+}  # fmt: skip
+SRAM, SMALL = 320_000, 56 * 1024
+NEAR = 1.10
+"""Of the bound's overhead; or less than ``LITTLE`` % of computing above it."""
+LITTLE = 1.0
+SMALL_NEAR = 1.25
+"""Of the bound's time, in ``SMALL`` bytes of SRAM."""
+
+
+def main(names: list[str]) -> int:
+    board, missed = board_named("stm32f746g_sd"), 0
+    for name in names or list(NETWORKS):
+        graph = NETWORKS[name]()
+        for sram_bytes in (SRAM, SMALL) if name == "mobilenet" else (SRAM,):
+            hardware, begin = replace(board, sram_bytes=sram_bytes), time.process_time()
+            plan = Swap().plan(graph, hardware)
+            took_s = time.process_time() - begin
+            found = summarized(simulate(plan, graph, hardware), graph, hardware)
+            bound = dict(plan.notes)
+            above, least = found["overhead_pct"], float(bound["bound_overhead_pct"])
+            times = (100 + above) / (100 + least)
+            near = above <= max(NEAR * least, least + LITTLE)
+            missed += not (near if sram_bytes == SRAM else times <= SMALL_NEAR)
+            print(
+                f"{name} in {sram_bytes:,} B: {above:.2f} % above computing, bound {least:.2f} % "
+                f"({bound['bound_by']}): {above / least:.2f} x, time {times:.3f} x; read "
+                f"{found['card_read_bytes'] / 1e6:.2f} MB, stored "
+                f"{found['card_write_bytes'] / 1e6:.2f} MB; planned in {took_s:.0f} s",
+                flush=True,
+            )  # fmt: skip
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
