@@ -17,7 +17,8 @@ class Memory:
         bytes: its size.
         kind: ``ram`` is read and written; ``rom`` only read; ``stream`` is input that arrives
             once, in address order, and cannot be read again; ``block`` is a card.
-        granule_bytes: the smallest unit an engine reads or writes: 1 for a CPU, 512 for a card.
+        granule_bytes: the smallest unit an engine reads or writes: 1 for a CPU, 512 for a card, of
+            memory that transfers reach beside a data cache a line of it.
     """
 
     name: str
@@ -116,7 +117,9 @@ class Card:
         read_block_us, write_block_us: of each block, besides.
         read_command_us, write_command_us: of each transfer of adjacent blocks, besides.
         dma: transfers go on beside computing; else they take the core's time.
+        line_bytes: of the core's data cache; 1: transfers see what the core wrote, and it them.
         streamed: bytes of a block pass one by one, so that no block has to fit the SRAM.
+        driver: of firmware/storage, for the board itself; empty: there is none.
         driver_bytes: SRAM that a program which swaps takes besides the arena and
             ``stack_reserve_bytes``: what driver and track keep, and their deeper stack.
         endurance_cycles: of a cell, until half of the cells have failed.
@@ -136,7 +139,9 @@ class Card:
     read_command_us: float = 0.0
     write_command_us: float = 0.0
     dma: bool = True
+    line_bytes: int = 1
     streamed: bool = False
+    driver: str = ""
     driver_bytes: int = 0
     endurance_cycles: float = 10_000
     first_failure_cycles: float = 0.0
@@ -223,10 +228,15 @@ class Hardware:
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        outside = (Memory(r.name, r.bytes, r.kind) for r in self.regions if r.external)
+        line = self.card.line_bytes if self.card.bytes else 1
+        outside = (
+            Memory(r.name, r.bytes, r.kind, line if r.kind == "ram" else 1)
+            for r in self.regions
+            if r.external
+        )
         card = Memory("card", self.card.bytes, "block", self.card.block_bytes)
         return (
-            Memory("sram", self.sram_bytes),
+            Memory("sram", self.sram_bytes, granule_bytes=line),
             Memory("flash", self.flash_bytes, "rom"),
             *outside,
             *((card,) if self.card.bytes else ()),

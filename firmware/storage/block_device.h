@@ -14,6 +14,10 @@
 #define STORAGE_STREAMED
 #endif
 
+#if defined(STORAGE_SD) && STORAGE_LINE_BYTES > 1
+#error "sd_device.c has the core itself write what arrives: -DSTORAGE_LINE_BYTES=1"
+#endif
+
 /* Where adjacent blocks are in memory.
  *
  * A device that passes whole blocks has the first one's place and the last one's, if they are not null, and the

@@ -2,13 +2,13 @@
  * is said to take; its bytes arrive when that is over, and until then its target is poison: a program that does not
  * wait for them gets another answer. A write whose bytes change under way fails.
  *
- * On a board there is no driver yet: no card answers. */
+ * On a board without a driver no card answers. */
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 #include <string.h>
 
 #include "block_device.h"
 
-#ifdef PORT_UART
+#if defined(PORT_UART) && !defined(STORAGE_STM32F7)
 storage_status_t block_device_open(void) { return STORAGE_FAILED; }
 uint32_t block_device_blocks(void) { return 0; }
 storage_status_t block_device_start(
@@ -20,7 +20,7 @@ storage_status_t block_device_poll(void) { return STORAGE_FAILED; }
 #ifdef STORAGE_INTERRUPTS
 void storage_interrupt(void) {}
 #endif
-#else
+#elif !defined(PORT_UART)
 #include "memory_cortex_m.h"
 #include "semihosting.h"
 

@@ -1,6 +1,7 @@
 /* Bytes over blocks: a transfer is one command. Whole blocks go straight to where they belong, the first and the
  * last one, of which only a part is wanted, by way of buffers; before they are written they are read. */
 #include "block_device.h"
+#include "data_cache.h"
 
 #ifndef STORAGE_STREAMED
 #include <string.h>
@@ -11,7 +12,7 @@ static struct {
     storage_direction_t direction;
     enum { IDLE, READING_FIRST, READING_LAST, MOVING } state;
     block_places_t places;
-    uint8_t first[BLOCK_BYTES], last[BLOCK_BYTES];
+    uint8_t first[BLOCK_BYTES] STORAGE_ALIGNED, last[BLOCK_BYTES]; /* lines of their own */
 } storage;
 
 storage_status_t storage_open(void) {
@@ -39,8 +40,28 @@ static void copy_parts(void) {
     }
 }
 
+static void in_step(uint8_t *memory, uint32_t blocks, int arrived) {
+    if (blocks && arrived) {
+        data_cache_discard(memory, blocks * BLOCK_BYTES);
+    } else if (blocks) {
+        data_cache_clean(memory, blocks * BLOCK_BYTES);
+    }
+}
+
+/* Where a command moves blocks memory and cache are one before it begins, so that nothing is written over what
+ * arrives, and once it has `arrived` the core reads memory. */
+static void all_in_step(uint8_t state, int arrived) {
+    const uint32_t first = storage.places.first != 0, last = storage.places.last != 0;
+    if (state == MOVING) {
+        in_step(storage.places.memory, last_block() - first_block() + 1 - first - last, arrived);
+    }
+    in_step(storage.first, state == MOVING ? first : state == READING_FIRST, arrived);
+    in_step(storage.last, state == MOVING ? last : state == READING_LAST, arrived);
+}
+
 static storage_status_t begin(uint8_t state, uint32_t block, uint32_t count, const block_places_t *places) {
     const storage_direction_t direction = state == MOVING ? storage.direction : STORAGE_READ;
+    all_in_step(state, 0);
     const storage_status_t status = block_device_start(direction, block, count, places);
     storage.state = status == STORAGE_BUSY ? state : IDLE;
     return status;
@@ -89,6 +110,9 @@ storage_status_t storage_poll(void) {
     const storage_status_t status = block_device_poll();
     if (status == STORAGE_BUSY) {
         return STORAGE_BUSY;
+    }
+    if (storage.state != MOVING || storage.direction == STORAGE_READ) {
+        all_in_step(storage.state, 1);
     }
     if (status == STORAGE_OK && storage.state != MOVING) {
         return next();

@@ -6,6 +6,15 @@
 
 #include <stdint.h>
 
+/* Bytes of a line of the core's data cache; 1: what the core writes is in memory, where a DMA reads it, and what a DMA
+ * writes there is what the core reads. Else storage.c keeps the two in step (data_cache.h) as long as no line has
+ * bytes of a transfer and others that the core writes meanwhile: `memory` below may begin anywhere if the rest of its
+ * lines is left alone. */
+#ifndef STORAGE_LINE_BYTES
+#define STORAGE_LINE_BYTES 1
+#endif
+#define STORAGE_ALIGNED __attribute__((aligned(STORAGE_LINE_BYTES)))
+
 typedef enum {
     STORAGE_OK,   /* nothing is under way */
     STORAGE_BUSY, /* a transfer is */

@@ -177,13 +177,16 @@ def _label(plan: Plan, step: Step) -> str:
 
 
 def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
-    """One past the highest nibble that a buffer of ``memory`` reaches."""
+    """One past the highest nibble that a buffer of ``memory`` reaches; of RAM with a data cache, to
+    the end of its line."""
+    has = plan.memory[memory]
+    line = 2 * has.granule_bytes if has.kind == "ram" and has.granule_bytes > 1 else 1
     tops = [
         buffer.extent[1]
         for buffer in plan.buffers
         if buffer.memory == memory and (constants or buffer.role != "constant")
     ]
-    return max(tops, default=0)
+    return -(-max(tops, default=0) // line) * line
 
 
 def moved_bytes(plan: Plan) -> dict[str, float]:

@@ -48,7 +48,8 @@ class Swap(Strategy):
         frames = self.frames or (10 if self.objective == "throughput" else 1)
         available = room(graph, hardware, graph.constants) // 2 - hardware.card.driver_bytes
         if self.scheduler == "best":
-            found = best.search(graph, layers(graph), available, frames, rates)
+            line_bytes = hardware.card.line_bytes
+            found = best.search(graph, layers(graph), available, frames, rates, line_bytes)
         else:
             pools = swapnn.pools(available, self.buffer_bytes, self.pools)
             found = swapnn.schedule(graph, chain(graph), pools, frames, rates)
@@ -75,4 +76,10 @@ class Swap(Strategy):
             raise ThimbleError(
                 f"strategy swap needs a card and {hardware.name} has none; try "
                 "hardware=stm32f746g_sd or strategy=auto"
+            )
+        line_bytes = hardware.card.line_bytes
+        if self.scheduler == "swapnn" and self.buffer_bytes % line_bytes:
+            raise ThimbleError(
+                f"strategy.buffer_bytes={self.buffer_bytes}: {hardware.name} needs a multiple of "
+                f"{line_bytes}, the bytes of a line of its data cache, which no two buffers share"
             )

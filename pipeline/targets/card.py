@@ -37,13 +37,14 @@ def cycles(hardware: Hardware) -> tuple[int, ...]:
 def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
     """For the compiler: ticks of a simulated core's timer that a card's command and each of its
     blocks take. The core counts an instruction a nanosecond, so that a cycle of the board's clock
-    is one: an instruction a cycle. Functions that are called once stay functions: what each layer
-    executes is counted by them.
+    is one: an instruction a cycle. And the lines of its data cache. Functions that are called
+    once stay functions: what each layer executes is counted by them.
     """
     if not hardware.card.bytes:
         return ()
     rates, ticks = Rates.of(hardware), hardware.clock_hz / 1e6 / tick_ns
     found = ["-fno-inline-functions-called-once"]
+    found.append(f"-DSTORAGE_LINE_BYTES={hardware.card.line_bytes}")
     for word, each in (("READ", rates.read), ("WRITE", rates.write)):
         block_us = hardware.card.block_bytes * each.byte_us + each.block_us
         found.append(f"-DCARD_{word}_COMMAND_TICKS={round(each.command_us * ticks)}u")

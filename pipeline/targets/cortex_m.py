@@ -62,11 +62,16 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     toolchain.build_host(generated, output / "host")
     program = elf.read(target, tool.objdump)
     _check_arena(program, toolchain.stated_arena(generated / prefix.of(generated).header))
-    listing = tools.run(
-        [tool.objdump, "-d", "--no-show-raw-insn", target.name], output, "reading the program"
-    )
-    bound = thumb_stack.interrupted(thumb_stack.Listing.parse(listing), "port_reset")
+    bound = _bound(target, tool.objdump)
+    if board is not None and hardware.card.driver:  # whose handler may be the deeper one
+        bound = max(bound, _bound(output / "board.elf", tool.objdump), key=lambda each: each.bytes)
     return _judged(program, bound, stack_bytes, hardware, output)
+
+
+def _bound(program: Path, objdump: str) -> Bound:
+    command = [objdump, "-d", "--no-show-raw-insn", program.name]
+    listing = tools.run(command, program.parent, "reading the program")
+    return thumb_stack.interrupted(thumb_stack.Listing.parse(listing), "port_reset")
 
 
 def _linked(

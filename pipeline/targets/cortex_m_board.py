@@ -10,8 +10,17 @@ from pipeline.hardware import Hardware, Uart
 from pipeline.targets import tools
 from pipeline.targets.machines import Machine
 
-HARNESS = ("main.c", "start_cortex_m.c", "protect_cortex_m.c", "cortex_m_device.c")
+HARNESS = (
+    "main.c",
+    "start_cortex_m.c",
+    "protect_cortex_m.c",
+    "cortex_m_device.c",
+    "stm32f7_device.c",
+)
 """What is compiled anew."""
+
+DRIVERS = {"": (), "stm32f7": ("-DSTORAGE_STM32F7",)}
+"""Of a card, by ``hardware.card.driver``: what the compiler is told."""
 
 MORE_BYTES = 32
 """What its statics may be larger by than the simulated machine's: a word, and alignment."""
@@ -33,9 +42,22 @@ def recompile(generated: Path, objects: Path, flags: tuple[str, ...], hardware: 
     for name in HARNESS:
         if not (generated / name).exists():
             continue  # without a card
-        command = [hardware.toolchain.compiler, *flags, *uart_flags(hardware), "-I.", "-c", name]
+        given = (*flags, *uart_flags(hardware), *driver_flags(hardware))
+        command = [hardware.toolchain.compiler, *given, "-I.", "-c", name]
         command += ["-o", str(objects / f"{name}.o")]
         tools.run(command, generated, f"compiling {name} for the board")
+
+
+def driver_flags(hardware: Hardware) -> tuple[str, ...]:
+    """
+    Raises:
+        ThimbleError: for a driver that there is not.
+    """
+    name = hardware.card.driver
+    if name not in DRIVERS:
+        known = ", ".join(filter(None, DRIVERS))
+        raise ThimbleError(f"hardware.card.driver={name}: have {known}, or none")
+    return DRIVERS[name]
 
 
 def uart_flags(hardware: Hardware) -> tuple[str, ...]:

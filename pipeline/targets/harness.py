@@ -16,7 +16,7 @@ MOST_REPLY_BYTES = 0xFFFF
 OUTPUTS = re.compile(r"^#define \w+_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
 
 
-DEVICE = "_device.c"
+DEVICE = "_device.[ch]"
 """How the names of files for a card end."""
 
 

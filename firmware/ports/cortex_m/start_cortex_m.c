@@ -116,10 +116,14 @@ extern void port_card_interrupt(void) __attribute__((weak));
 #define VECTORS 16
 typedef void (*vector_t)(void);
 
-__attribute__((section(".vectors"), used)) static const vector_t vectors[VECTORS] = {
+__attribute__((section(".vectors"), used)) static const vector_t vectors[] = {
     (vector_t)(void *)port_stack_top,
     port_reset,
     [2 ... VECTORS - 2] = any_fault,
     port_card_interrupt, /* SysTick */
+#ifdef STORAGE_STM32F7
+    [VECTORS + 49] = port_card_interrupt, /* SDMMC1 */
+    [VECTORS + 59] = port_card_interrupt, /* stream 3 of DMA2 */
+#endif
 };
 #endif

@@ -9,7 +9,7 @@ from pipeline.codegen.arrival import WHOLE, Arrival, counters, input_bytes
 from pipeline.codegen.card import tracks
 from pipeline.codegen.card.image import CHECK, LAST_MAGIC, Image
 from pipeline.codegen.card.program import MOST_AXES, Code, Transfers
-from pipeline.codegen.checks import arena_bytes
+from pipeline.codegen.checks import arena_bytes, arena_memory
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
@@ -76,6 +76,10 @@ class Card:
         room, block = arena_bytes(self.program.plan), self.image.block_bytes
         return room // block * block or room
 
+    def _line_bytes(self) -> int:
+        """Of the data cache that the plan is made for."""
+        return self.program.plan.memory[arena_memory(self.program.plan)].granule_bytes
+
     def _check(self, buffer: Buffer) -> None:
         if not tracks.on_card(self.program.plan, buffer.name):
             raise ThimbleError(
@@ -105,6 +109,7 @@ class Card:
             blocks=self.image.blocks,
             block_bytes=self.image.block_bytes,
             room=self._room(),
+            line_bytes=self._line_bytes(),
             header_check=self.image.block_bytes - CHECK.size,
             weights_at=weights.first * self.image.block_bytes,
             weights_bytes=weights.blocks * self.image.block_bytes,

@@ -13,7 +13,7 @@ from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import Scheduled, frozen, schedule
 from pipeline.search.swap.search import Search, least_bytes, tail
-from pipeline.search.swap.segments import Place, Segment
+from pipeline.search.swap.segments import GRAIN, Place, Segment
 
 SHARES = (1.0, 0.35, 0.1, 0.03)
 """Of a segment's lead that its price counts: one search each."""
@@ -23,15 +23,25 @@ Found = tuple[Scheduled, Builder]
 
 
 def search(
-    graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates
+    graph: Graph,
+    chain: tuple[TiledLayer, ...],
+    sram_bytes: int,
+    frames: int,
+    rates: Rates,
+    line_bytes: int = 1,
 ) -> Proposal:
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
-    answer."""
-    sram = sram_bytes // 16 * 16
-    found = fastest(graph, chain, sram, frames, rates)
+    answer.
+
+    Args:
+        line_bytes: of a data cache; no two things share one.
+    """
+    grain = max(GRAIN, line_bytes)
+    sram = sram_bytes // grain * grain
+    found = fastest(graph, chain, sram, frames, rates, grain)
     if found is None:
-        sram = max(sram, least_bytes(chain))
-        found = fastest(graph, chain, sram, frames, rates)
+        sram = max(sram, least_bytes(chain, grain))
+        found = fastest(graph, chain, sram, frames, rates, grain)
     assert found is not None
     scheduled, builder = found
     windows = tuple(builder.windows.values())
@@ -48,17 +58,22 @@ def search(
 
 
 def fastest(
-    graph: Graph, chain: tuple[TiledLayer, ...], sram: int, frames: int, rates: Rates
+    graph: Graph,
+    chain: tuple[TiledLayer, ...],
+    sram: int,
+    frames: int,
+    rates: Rates,
+    grain: int = GRAIN,
 ) -> Found | None:
     """The best schedule found in ``sram`` bytes; None where none was."""
     found: tuple[float, Found] | None = None
-    search = Search(chain, sram, rates)
+    search = Search(chain, sram, rates, grain)
     shares = SHARES if frames == 1 else SHARES[::2]
     for share, limit in product(shares, limits(chain, sram, frames)):
         parts = phases(search, search.within(limit), frames, share)
         if parts is None:
             continue
-        builder = Builder(graph, sram, rates)
+        builder = Builder(graph, sram, rates, grain)
         for part, room in parts:
             builder.run(part, range(frames), room)
         for writes_first in (False, True):

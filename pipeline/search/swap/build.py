@@ -12,7 +12,7 @@ from pipeline.schedules.bounds import Box, Range, all_of
 from pipeline.schedules.swapped import Act, Window
 from pipeline.search.swap.layers import Source, TiledLayer, rows_of
 from pipeline.search.swap.queues import Queues, Span
-from pipeline.search.swap.segments import Rows, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Rows, Segment, aligned
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,17 @@ class Builder:
     graph: Graph
     sram_bytes: int
     rates: Rates
+    grain: int = GRAIN
     queues: Queues = field(init=False)
     windows: dict[str, Window] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.queues = Queues(self.sram_bytes)
+        self.queues = Queues(self.sram_bytes, self.grain)
 
     def run(self, segments: Sequence[Segment], frames: Sequence[int], sram_bytes: int) -> None:
         """The segments one after the other for each frame, or once for those in a batch, in the
         first ``sram_bytes``."""
-        places = zip(segments, layout(segments, sram_bytes), strict=True)
+        places = zip(segments, layout(segments, sram_bytes, self.grain), strict=True)
         if segments[0].batch > 1:
             for segment, place in places:
                 _Run(self, segment, place).frames(frames)
@@ -84,9 +85,9 @@ class Layout:
     inner: int
 
 
-def layout(segments: Sequence[Segment], sram_bytes: int) -> list[Layout]:
+def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Layout]:
     result, low = list[Layout](), True
-    end = sram_bytes // 16 * 16
+    end = sram_bytes // grain * grain
     for number, segment in enumerate(segments):
         if segment.source == "kept" and result:
             source, low = result[-1].target, not low
@@ -117,7 +118,7 @@ class _Run:
         base = place.inner
         for source, rows in segment.between:
             self.maps[source.tensor] = self.map(source.tensor, base, rows)
-            base += aligned(rows * source.row_bytes)
+            base += aligned(rows * source.row_bytes, segment.grain)
         self.weights: list[Held | None] = []
         for n, layer in enumerate(segment.layers):
             self.weights.append(self.held_weights(n, layer, base) if layer.weight else None)
@@ -136,14 +137,16 @@ class _Run:
         tensor, batch = self.tensors[name], self.segment.batch
         each = tensor.size // rows_of(tensor.shape)
         sizes = (rows, *tensor.shape[1:]) if len(tensor.shape) == 3 else tensor.shape
-        return Held(self.add(tensor, base, sizes, batch, aligned(rows * each)), rows, each)
+        step = aligned(rows * each, self.segment.grain)
+        return Held(self.add(tensor, base, sizes, batch, step), rows, each)
 
     def held_weights(self, n: int, layer: TiledLayer, base: int) -> Held:
         tensor, segment = self.tensors[layer.weight], self.segment
         streamed = n == segment.streamed
         rows = min(segment.tile, layer.channels) if streamed else layer.channels
         copies, sizes = segment.copies if streamed else 1, (rows, *tensor.shape[1:])
-        window = self.add(tensor, base, sizes, copies, aligned(rows * layer.row_bytes))
+        step = aligned(rows * layer.row_bytes, segment.grain)
+        window = self.add(tensor, base, sizes, copies, step)
         return Held(window, rows, layer.row_bytes)
 
     # --- steps

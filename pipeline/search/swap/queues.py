@@ -19,9 +19,6 @@ from pipeline.schedules.swapped import Act, Job
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
-GRAIN = 16
-"""Bytes that are told apart."""
-
 Span = tuple[int, int]
 """Bytes of SRAM: from, to."""
 
@@ -43,13 +40,18 @@ class Queued:
 
 @dataclass
 class Queues:
-    """Tasks in the order in which they would run alone, in three queues."""
+    """Tasks in the order in which they would run alone, in three queues.
+
+    Attributes:
+        grain: bytes that are told apart.
+    """
 
     sram_bytes: int
+    grain: int
     tasks: dict[Queue, list[Queued]] = field(default_factory=lambda: {name: [] for name in QUEUES})
 
     def __post_init__(self) -> None:
-        size = -(-self.sram_bytes // GRAIN)
+        size = -(-self.sram_bytes // self.grain)
         self.loaded = np.zeros(size, dtype=np.int64)  # by the queue read
         self.used = np.zeros(size, dtype=np.int64)  # read or written by computing
         self.made = np.zeros(size, dtype=np.int64)  # written by computing
@@ -65,14 +67,14 @@ class Queues:
         are there still (``same``) are not read again."""
         into = list(into)
         content = self.contents.setdefault(same, len(self.contents) + 1) if same else 0
-        if content and all((self.holds[part] == content).all() for part in _parts(into)):
+        if content and all((self.holds[part] == content).all() for part in self._parts(into)):
             return
-        for part in _parts(into):
+        for part in self._parts(into):
             self.holds[part] = content
         number, compute, write = len(self.tasks["read"]) + 1, 0, 0
         if rows and rows[:2] in self.card:
             write = int(self.card[rows[:2]][rows[2] : rows[3]].max(initial=0))
-        for part in _parts(into):
+        for part in self._parts(into):
             compute = max(compute, int(self.used[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.loaded[part] = number
@@ -80,10 +82,10 @@ class Queues:
 
     def compute(self, us: float, act: Act, reads: Iterable[Span], writes: Iterable[Span]) -> None:
         number, read, write = len(self.tasks["compute"]) + 1, 0, 0
-        for part in _parts(reads):
+        for part in self._parts(reads):
             read = max(read, int(self.loaded[part].max(initial=0)))
             self.used[part] = number
-        for part in _parts(writes):
+        for part in self._parts(writes):
             read = max(read, int(self.loaded[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.used[part] = self.made[part] = number
@@ -94,7 +96,7 @@ class Queues:
               rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
         """To rows of a feature map of ``extent`` rows."""
         number, compute, read = len(self.tasks["write"]) + 1, 0, 0
-        for part in _parts(out):
+        for part in self._parts(out):
             compute = max(compute, int(self.made[part].max(initial=0)))
             read = max(read, int(self.loaded[part].max(initial=0)))
             self.saved[part] = number
@@ -102,10 +104,9 @@ class Queues:
         known[rows[2] : rows[3]] = number
         self.tasks["write"].append(Queued(us, Needs(read, compute, 0), act))
 
-
-def _parts(spans: Iterable[Span]) -> Iterator[slice]:
-    for low, high in spans:
-        yield slice(low // GRAIN, -(-high // GRAIN))
+    def _parts(self, spans: Iterable[Span]) -> Iterator[slice]:
+        for low, high in spans:
+            yield slice(low // self.grain, -(-high // self.grain))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 
 from pipeline.plan.rates import Rates
 from pipeline.search.swap.layers import Source, TiledLayer
-from pipeline.search.swap.segments import Place, Rings, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, aligned
 
 LONGEST = 10
 """Layers of a segment."""
@@ -39,6 +39,7 @@ class Search:
     layers: tuple[TiledLayer, ...]
     sram_bytes: int
     rates: Rates
+    grain: int = GRAIN
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
     offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
     smaller: dict[int, Search] = field(default_factory=dict)
@@ -121,7 +122,7 @@ class Search:
         rows = layers[-1].shape[0]
         for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
             rings = self.ring(first, last, chunk)
-            plain = Segment(layers, rings, outside, source, target)
+            plain = Segment(layers, rings, outside, source, target, grain=self.grain)
             if (
                 layers[0].windows or not layers[0].weight
             ) and plain.needed_bytes <= self.sram_bytes:
@@ -144,11 +145,11 @@ class Search:
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
         sizes = (min(1 << 17, self.sram_bytes // part) for part in TILES)
         tiles = sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes})
-        if COPIES[0] * aligned(tiles[0] * layer.row_bytes) > room:
+        if COPIES[0] * aligned(tiles[0] * layer.row_bytes, self.grain) > room:
             tiles = [1]
         for tile in tiles:
             for copies in COPIES:
-                if copies * aligned(tile * layer.row_bytes) > room:
+                if copies * aligned(tile * layer.row_bytes, self.grain) > room:
                     break
                 yield replace(segment, tile=tile, copies=copies)
 
@@ -157,7 +158,8 @@ class Search:
         if sram_bytes == self.sram_bytes:
             return self
         if sram_bytes not in self.smaller:
-            self.smaller[sram_bytes] = replace(self, sram_bytes=sram_bytes // 16 * 16, offers={})
+            size = sram_bytes // self.grain * self.grain
+            self.smaller[sram_bytes] = replace(self, sram_bytes=size, offers={})
         return self.smaller[sram_bytes]
 
     def batched(
@@ -167,24 +169,26 @@ class Search:
         ``quiet`` bytes, if there are any, else all that is left."""
         layer = self.layers[number]
         rings = self.ring(number, number, 1)
-        plain = Segment((layer,), rings, rings.outside, source, target, streamed=0, batch=frames)
+        plain = Segment(
+            (layer,), rings, rings.outside, source, target, 0, batch=frames, grain=self.grain
+        )
         tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
         one = replace(plain, tile=tile, copies=1)
         free = self.sram_bytes - one.needed_bytes
         if quiet:
             free = min(free, max(quiet - one.needed_bytes, free // 2))
-        copies = 1 + free // aligned(tile * layer.row_bytes)
+        copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
         return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
 
 
-def least_bytes(layers: Sequence[TiledLayer]) -> int:
+def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN) -> int:
     """SRAM in which each layer can run alone, row by row, with the smallest tiles of weights."""
-    return max(min(_alone(layer)) for layer in layers)
+    return max(min(_alone(layer, grain)) for layer in layers)
 
 
-def _alone(layer: TiledLayer) -> Iterator[int]:
+def _alone(layer: TiledLayer, grain: int) -> Iterator[int]:
     rings = Rings.of((layer,), 1)
-    whole = Segment((layer,), rings, rings.outside, "stored", "stored")
+    whole = Segment((layer,), rings, rings.outside, "stored", "stored", grain=grain)
     if layer.windows or not layer.weight:
         yield whole.needed_bytes
     if layer.weight and not layer.channelwise:

@@ -26,8 +26,12 @@ Place = Literal["kept", "stored", "both"]
 Rows = tuple[int, int]
 
 
-def aligned(size: int) -> int:
-    return -(-size // 16) * 16
+GRAIN = 16
+"""Bytes that are told apart where no cache's lines are longer."""
+
+
+def aligned(size: int, grain: int) -> int:
+    return -(-size // grain) * grain
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ class Segment:
         tile: output channels of a weight tile.
         copies: weight tiles that are held.
         batch: frames that share what is streamed; their sources and targets are whole, in SRAM.
+        grain: bytes; everything takes a multiple of them.
     """
 
     layers: tuple[TiledLayer, ...]
@@ -152,6 +157,7 @@ class Segment:
     tile: int = 0
     copies: int = 2
     batch: int = 1
+    grain: int = GRAIN
 
     @cached_property
     def source_rows(self) -> int:
@@ -165,12 +171,14 @@ class Segment:
 
     @property
     def source_bytes(self) -> int:
-        return aligned(self.source_rows * self.outside[0].row_bytes) * self.batch
+        size = self.source_rows * self.outside[0].row_bytes
+        return aligned(size, self.grain) * self.batch
 
     @property
     def target_bytes(self) -> int:
         layer = self.layers[-1]
-        return aligned(self.target_rows * (layer.target_bytes // layer.shape[0])) * self.batch
+        size = self.target_rows * (layer.target_bytes // layer.shape[0])
+        return aligned(size, self.grain) * self.batch
 
     @cached_property
     def between(self) -> tuple[tuple[Source, int], ...]:
@@ -184,14 +192,16 @@ class Segment:
     def weight_bytes(self, n: int) -> int:
         layer = self.layers[n]
         if n == self.streamed:
-            return aligned(min(self.tile, layer.channels) * layer.row_bytes) * self.copies
-        return aligned(layer.weight_bytes)
+            size = min(self.tile, layer.channels) * layer.row_bytes
+            return aligned(size, self.grain) * self.copies
+        return aligned(layer.weight_bytes, self.grain)
 
     @cached_property
     def inner_bytes(self) -> int:
         """Of SRAM, besides the source and the target."""
         weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
-        return weights + sum(aligned(rows * source.row_bytes) for source, rows in self.between)
+        rings = (aligned(rows * source.row_bytes, self.grain) for source, rows in self.between)
+        return weights + sum(rings)
 
     @property
     def all_held(self) -> bool:

@@ -108,22 +108,25 @@ class Native:
         *,
         sanitize: bool = True,
         files: Mapping[str, str] | None = None,
+        device: Path | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
-        """``files``: what was generated, if not by ``affine``."""
+        """``files``: what was generated, if not by ``affine``; ``device``: the card, if not ``DEVICE``;
+        ``options``: the compiler's."""
         self.graph = graph
         folder.mkdir(parents=True, exist_ok=True)
         self.files = files or generate(graph, plan, host(), {})
         written = {**self.files, "main.c": MAIN}
         self.card = folder / image.NAME
         if image.needed(plan):
-            written[DEVICE.name] = DEVICE.read_text()
+            written[(device or DEVICE).name] = (device or DEVICE).read_text()
             image.Image(graph, plan).write(self.card)
         for name, content in written.items():
             (folder / name).write_text(content)
         self.program = folder / "program"
         flags = SANITIZERS if sanitize else ("-O2",)
         compiled = sorted(name for name in written if name.endswith(".c"))
-        command = ["cc", *WARNINGS, *flags, *compiled, "-o", "program"]
+        command = ["cc", *WARNINGS, *flags, *options, *compiled, "-o", "program"]
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:3000]
 
