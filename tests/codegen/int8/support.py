@@ -111,8 +111,8 @@ class Native:
         device: Path | None = None,
         options: tuple[str, ...] = (),
     ) -> None:
-        """``files``: what was generated, if not by ``affine``; ``device``: the card, if not ``DEVICE``;
-        ``options``: the compiler's."""
+        """``files``: what was generated, if not by ``affine``; ``device``: the card, if not
+        ``DEVICE``; ``options``: the compiler's."""
         self.graph = graph
         folder.mkdir(parents=True, exist_ok=True)
         self.files = files or generate(graph, plan, host(), {})
