@@ -40,19 +40,20 @@ def first_fit(
 ) -> dict[int, int]:
     """Those ``served``, in this order, each at the lowest address that ``walls`` leave it, beside
     those that are ``fixed``."""
+    at: list[int | None] = [None] * len(profiles)
     addresses = dict(fixed)
+    for n, address in fixed.items():
+        at[n] = address
     for n in served:
         align, base = profiles[n].align, 0
-        taken = [
-            (addresses[m] + low, addresses[m] + high) for m, low, high in walls[n] if m in addresses
-        ]
+        taken = [(a + low, a + high) for m, low, high in walls[n] if (a := at[m]) is not None]
         taken.sort()
         for low, high in taken:
             if low >= base:
                 break
             if high > base:
                 base = -(-high // align) * align
-        addresses[n] = base
+        at[n] = addresses[n] = base
     return addresses
 
 

@@ -19,7 +19,7 @@ def on_demand(
 ) -> list[int]:
     """Units in their order, from all rows of ``source`` to those of ``target`` that are needed."""
     makers, every = units.makers, units.units
-    done = bytearray(len(every))
+    done, waiting = bytearray(len(every)), bytearray(len(every))
     for name in source:
         for block in units.blocks[name]:
             if block in makers:
@@ -33,12 +33,14 @@ def on_demand(
                 stack.pop()
                 continue
             group = _group(units, top, together)
-            missing = [
-                n for each in group for n in every[each].after if not done[n] and n not in group
-            ]
-            if missing:
-                stack += reversed(missing)
-                continue
+            if not waiting[top]:
+                waiting[top] = 1
+                missing = [
+                    n for each in group for n in every[each].after if not done[n] and n not in group
+                ]
+                if missing:
+                    stack += reversed(missing)
+                    continue
             for each in group:
                 if not done[each]:
                     done[each] = 1
