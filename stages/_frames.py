@@ -15,6 +15,14 @@ from pipeline.graph.graph import Graph
 SEED = 20260101
 
 
+def device_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    """What the firmware is given for each of the test images, (n, bytes) or (n, h, w, c): their
+    sounds, where a front end is before the network."""
+    given = data["test_sounds"].astype("<i2") if "test_sounds" in data else None
+    frames = test_frames(graph, data, target) if given is None else given
+    return np.ascontiguousarray(frames).view(np.uint8)
+
+
 def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:
     """The test images as the input tensor stores them, (n, *input shape); where there are none,
     ``target.images`` random pictures."""

@@ -1,4 +1,5 @@
-"""Stage fetch: the data set, verified by hash and split -> data/dataset.npz."""
+"""Stage fetch: the data set, verified by hash and split, sounds as what the front end makes of them
+-> data/dataset.npz."""
 
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from stages._main import run
 
 def main() -> None:
     cfg = config.load()
-    write_npz(Path("data/dataset.npz"), config.instantiate(cfg["data"]).arrays())
+    frontend = config.instantiate(cfg["frontend"])
+    arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())
+    write_npz(Path("data/dataset.npz"), arrays)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pipeline import artifacts, board, config
 from pipeline.codegen import generate
 from pipeline.codegen.card import image as card_image
 from pipeline.codegen.options import Options
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.targets.harness import harness_sources
@@ -33,7 +34,9 @@ def main() -> None:
     }
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
     swaps = card_image.needed(plan)
-    made = generate(graph, plan, hardware, provenance, options)
+    frontend = config.instantiate(cfg["frontend"])
+    listens = frontend if isinstance(frontend, Frontend) else None
+    made = generate(graph, plan, hardware, provenance, options, listens)
     files = options.names.files({**made, **harness_sources(hardware, swaps)})
     shutil.rmtree(OUTPUT, ignore_errors=True)
     for name, content in files.items():

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
-from pipeline.measure import float_network, metrics, provenance, warnings
+from pipeline.measure import float_network, metrics, provenance, realtime, warnings
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
@@ -37,6 +37,7 @@ def main() -> None:
     )  # fmt: skip
     weights = artifacts.read_npz(WEIGHTS) if WEIGHTS.exists() else {}
     says = artifacts.read_npz(Path("float_labels.npz")).get("labels", data["test_labels"][:0])
+    found |= realtime(found, data.get("test_sounds"))
     found |= compared(plan, graph, hardware, reports["device"])
     found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
     if "accuracy_float" in weights:  # of networks that were trained here

@@ -1,5 +1,6 @@
 """Stage schedule: the graph -> plan.json, proof.json, schedule.json. What does not fit is kept."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline import artifacts, board, config, study, verdict
@@ -22,6 +23,9 @@ def main() -> None:
     cfg = config.load()
     graph = Graph.load(Path())
     hardware = board.hardware(cfg["hardware"])
+    # beside the arena as long as sound comes in, like the stack
+    kept = hardware.stack_reserve_bytes + config.instantiate(cfg["frontend"]).state_bytes
+    hardware = replace(hardware, stack_reserve_bytes=kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
 from pipeline.targets import device
-from stages._frames import test_frames
+from stages._frames import device_frames
 from stages._main import run
 
 
@@ -16,13 +14,12 @@ def main() -> None:
     size = artifacts.read_json(Path("size.json"))
     data = artifacts.read_npz(Path("data/dataset.npz"))
     graph = Graph.load(Path())
-    frames = test_frames(graph, data, cfg["target"])
     report, arrays = device.measure(
         cfg["target"],
         Path("build"),
         size,
         board.hardware(cfg["hardware"]),
-        np.ascontiguousarray(frames).view(np.uint8),
+        device_frames(graph, data, cfg["target"]),
         [op.name for op in graph.operators],
     )
     artifacts.write_npz(Path("outputs.npz"), arrays)

@@ -9,7 +9,14 @@
 #ifndef NN_PARAMETER_BYTES /* the network holds its parameters itself */
 #define NN_PARAMETER_BYTES 0
 #endif
-#define MOST_BYTES (NN_INPUT_BYTES > NN_PARAMETER_BYTES ? NN_INPUT_BYTES : NN_PARAMETER_BYTES)
+#ifdef NN_SOUND_BYTES /* a front end makes the input of a sound */
+#define FED_BYTES NN_SOUND_BYTES
+#define feed nn_listen
+#else
+#define FED_BYTES NN_INPUT_BYTES
+#define feed nn_feed
+#endif
+#define MOST_BYTES (FED_BYTES > NN_PARAMETER_BYTES ? FED_BYTES : NN_PARAMETER_BYTES)
 
 #if MOST_BYTES > 0xFFF0
 typedef uint32_t frame_count_t;
@@ -44,8 +51,8 @@ static uint16_t send_output(uint16_t crc) {
 
 static uint16_t send_identity(uint16_t crc) {
     crc = send_word(crc, FRAME_VERSION);
-    crc = send_word(crc, (uint16_t)((uint32_t)NN_INPUT_BYTES & 0xFFFF));
-    crc = send_word(crc, (uint16_t)((uint32_t)NN_INPUT_BYTES >> 16));
+    crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES & 0xFFFF));
+    crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES >> 16));
     crc = send_word(crc, NN_OUTPUT_COUNT);
     crc = send(crc, sizeof(nn_output_t));
     crc = send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES & 0xFFFF));
@@ -62,9 +69,9 @@ static uint16_t send_report(uint16_t crc) {
 
 /* The command's share of a frame whose byte `at` this is goes to the network. */
 static inline void take(uint8_t command, frame_count_t at, uint8_t byte) {
-    if (command == FRAME_INFER && at < NN_INPUT_BYTES) {
+    if (command == FRAME_INFER && at < FED_BYTES) {
         port_phase(PORT_FEED);
-        nn_feed(&byte, 1);
+        feed(&byte, 1);
         port_phase(PORT_HARNESS);
 #if NN_PARAMETER_BYTES
     } else if (command == FRAME_LOAD && at < NN_PARAMETER_BYTES) {
@@ -107,7 +114,7 @@ static uint8_t load(void) {
 #endif
 
 static inline frame_count_t payload_bytes(uint8_t command) {
-    return command == FRAME_INFER ? NN_INPUT_BYTES : command == FRAME_LOAD ? NN_PARAMETER_BYTES : 0;
+    return command == FRAME_INFER ? FED_BYTES : command == FRAME_LOAD ? NN_PARAMETER_BYTES : 0;
 }
 
 /* What a whole frame asks for, done; the status. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from math import ceil, prod
 
@@ -16,9 +17,11 @@ from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render, static_source
+from pipeline.codegen.sound import Sound
 from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
 from pipeline.errors import ThimbleError
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan import matches
@@ -52,6 +55,7 @@ def generate(
     hardware: Hardware,
     provenance: Mapping[str, str],
     options: Options = DEFAULTS,
+    frontend: Frontend | None = None,
 ) -> dict[str, str]:
     """Text by file name, self-contained, and a function of the arguments alone: ``model.h``,
     ``model.c`` and the headers that it includes.
@@ -65,6 +69,7 @@ def generate(
         provenance: what the code was made of, as (name, hash) for a comment.
         options: labels and stack, for the header. Names have the default prefix all the same:
             ``options.names.files`` gives these files, and others that go with them, another.
+        frontend: what makes the input of samples; None where it arrives as it is.
 
     Raises:
         ThimbleError: for a plan of another graph, an unknown core, and for a plan, an operator or a
@@ -83,13 +88,16 @@ def generate(
     emit(program, rest)
     output_byte = card.end() if card else result.place(program)
     coming = arrival.finished(program, coming)
+    sound = Sound.of(frontend, graph.tensors[graph.input]) if frontend else None
+    if sound:
+        coming = replace(coming, rewind=(*coming.rewind, sound.rewind))
     lines = [line() for line in program.lines]
     tape = tapes.tape(lines)
-    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape), card)
+    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape), card, sound)
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
-    header = _header(program, coming, provenance, options, card)
+    header = _header(program, coming, provenance, options, card, sound)
     files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
         said = {"feed": coming.step, "invoke": program.steps}
@@ -104,6 +112,7 @@ def _source(
     tape: Tape,
     statements: list[str],
     card: Card | None,
+    sound: Sound | None,
 ) -> str:
     windows = code.parts(program.windows)
     kernels = [kernel.code() for kernel in program.kernels.values()]
@@ -121,6 +130,7 @@ def _source(
         windows=windows,
         kernels=kernels,
         coming=coming,
+        sound=sound.source(_count(program)) if sound else "",
         card=card.source() if card else "",
         tape=tape.code(),
         resumes=bool(program.takes),
@@ -129,12 +139,18 @@ def _source(
     )
 
 
+def _count(program: Program) -> str:
+    image = program.graph.tensors[program.graph.input]
+    return str(arrival.counters(program, image)["count"])
+
+
 def _header(
     program: Program,
     coming: Arrival,
     provenance: Mapping[str, str],
     options: Options,
     card: Card | None,
+    sound: Sound | None,
 ) -> str:
     graph, plan, hardware = program.graph, program.plan, program.hardware
     made_of = sorted(provenance.items())
@@ -158,7 +174,7 @@ def _header(
         fillable=coming.at is not None,
         best="uint16_t" if graph.tensors[graph.output].size < 1 << 16 else "uint32_t",
         kept=coming.at is not None and result.input_is_kept(program),
-        count=arrival.counters(program, image)["count"],
+        count=_count(program),
         hardware=hardware,
         avr=hardware.core == "avr",
         arena_bytes=checks.arena_bytes(plan),
@@ -168,4 +184,5 @@ def _header(
         macs=graph.macs,
         parameters=parameters.Image.of(program.windows),
         card=card.image if card else None,
+        sound=sound,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,8 +86,12 @@ class FetchedDataset(Dataset):
     files: ClassVar[tuple[File, ...]]
     sources: ClassVar[tuple[Source, ...]]
 
+    def folder(self) -> Path:
+        """Where every file is, verified."""
+        local: tuple[Source, ...] = (Folder(self.path),) if self.path else ()
+        return ensure(self.title, self.files, (*local, *self.sources))
+
     def fetched(self) -> dict[str, bytes]:
         """The verified content of every file by name."""
-        local: tuple[Source, ...] = (Folder(self.path),) if self.path else ()
-        folder = ensure(self.title, self.files, (*local, *self.sources))
+        folder = self.folder()
         return {file.name: (folder / file.name).read_bytes() for file in self.files}

@@ -17,7 +17,7 @@ from pipeline.runner import early, messages
 from pipeline.runner.closure import target_file
 from pipeline.runner.fields import fields
 
-CODE_GROUPS = ("data", "model", "train", "prune", "quantize", "strategy")
+CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
 """Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
 
 EXAMPLES = {

@@ -73,6 +73,7 @@ class Config:
 
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    frontend: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     prune: dict[str, Any] = field(default_factory=dict)
     quantize: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,55 @@
+"""C of a front end: ``nn_listen`` takes samples and feeds the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
+from pipeline.frames import RAW_ZERO, integers
+from pipeline.frontends.frontend import RATE_HZ, Frontend
+from pipeline.graph.tensor import Tensor
+
+SAMPLE_BYTES = 2
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A front end before a network; ``flips``: the network takes its features less 128."""
+
+    frontend: Frontend
+    flips: bool
+
+    rewind = "memset(&nn_ear, 0, sizeof nn_ear);"
+    rate_hz = RATE_HZ
+
+    @classmethod
+    def of(cls, frontend: Frontend, image: Tensor) -> Sound:
+        """Raises ThimbleError when the network's input is no 8 bits of the front end's shape, as
+        they are or less 128."""
+        frontend.check(image.shape)
+        off = np.arange(256) - integers(image)
+        if image.dtype.bits != 8 or len(set(off.tolist())) != 1 or off[0] not in (0, RAW_ZERO):
+            raise ThimbleError(
+                f"{image.name}: a front end gives 0…255, and the network stores other integers for "
+                f"them ({image.dtype}, model.input_range): leave model.input_range out"
+            )
+        return cls(frontend, bool(off[0]))
+
+    def source(self, count: str) -> str:
+        """``count``: the C type of a number of bytes in one call."""
+        return render(self.frontend.template, count=count, flips=self.flips, **self.frontend.values)
+
+    @property
+    def samples(self) -> int:
+        return self.frontend.samples
+
+    @property
+    def bytes(self) -> int:
+        return SAMPLE_BYTES * self.samples
+
+    @property
+    def state_bytes(self) -> int:
+        return self.frontend.state_bytes

@@ -1,0 +1,95 @@
+"""What a front end is: an operator before the network, streaming, with a state of fixed size.
+
+It takes samples as they come and gives the network's input row by row. Python computes it for whole
+data sets, generated C for one sound on the device; both from the same tables, with equal bits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+
+I16 = npt.NDArray[np.int16]
+U8 = npt.NDArray[np.uint8]
+
+PARTS = ("train", "validation", "test")
+RATE_HZ = 16_000
+BATCH = 50
+"""Sounds at once."""
+
+
+@dataclass(frozen=True)
+class Frontend(ABC):
+    """A front end as the config gives it."""
+
+    template: ClassVar[str]
+    """Of its C, in ``firmware/kernels``."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> int:
+        """That one sound has, 16 bits at 16 kHz each."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int]:
+        """(frames, features, 1) of what the network takes."""
+
+    @abstractmethod
+    def features(self, samples: I16) -> U8:
+        """(n, at least ``self.samples``) -> (n, *shape)."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Mapping[str, Any]:
+        """What the template needs: numbers and tables."""
+
+    @property
+    @abstractmethod
+    def state_bytes(self) -> int:
+        """On the device, statically: all that it remembers from sample to sample."""
+
+    @property
+    def sound_us(self) -> float:
+        """How long one sound lasts."""
+        return self.samples / RATE_HZ * 1e6
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raises ThimbleError when a network that takes ``shape`` does not go with it."""
+        mine = tuple(extent for extent in self.shape if extent > 1)
+        if tuple(extent for extent in shape if extent > 1) != mine:
+            raise ThimbleError(
+                f"the front end gives {self.shape[0]} frames of {self.shape[1]} features, the "
+                f"network takes {'x'.join(map(str, shape))}: set model.input_shape="
+                f"[{','.join(map(str, self.shape))}], or the front end's frames and features"
+            )
+
+    def applied(self, data: Arrays) -> Arrays:
+        """``dataset.npz`` of a data set's sounds; those of the test set stay, for the device."""
+        for part in PARTS:
+            sounds = data[f"{part}_images"]
+            if sounds.ndim != 2 or sounds.dtype != np.int16:
+                raise ThimbleError(
+                    "a front end takes sounds, and the data set has images: leave frontend out, or "
+                    "choose data=spoken_keywords or speech_commands"
+                )
+            if sounds.shape[1] < self.samples:
+                raise ThimbleError(
+                    f"the data set's sounds have {sounds.shape[1]:,} samples, the front end takes "
+                    f"{self.samples:,}: choose fewer frames"
+                )
+        made = {f"{part}_images": self._all(data[f"{part}_images"]) for part in PARTS}
+        kept = np.ascontiguousarray(data["test_images"][:, : self.samples])
+        return {**data, **made, "test_sounds": kept}
+
+    def _all(self, sounds: I16) -> U8:
+        parts = [self.features(sounds[at : at + BATCH]) for at in range(0, len(sounds), BATCH)]
+        return np.concatenate(parts) if parts else np.zeros((0, *self.shape), np.uint8)

@@ -1,0 +1,25 @@
+"""No front end: the data set's images are the network's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+
+
+@dataclass(frozen=True)
+class NoFrontend:
+    state_bytes: ClassVar[int] = 0
+
+    def applied(self, data: Arrays) -> Arrays:
+        """``data``; raises ThimbleError where it is sounds."""
+        if any(data[f"{part}_images"].dtype == np.int16 for part in ("train", "test")):
+            raise ThimbleError(
+                "the data set has sounds, which a network takes as spectrograms: choose "
+                "frontend=square_wave or frontend=mfcc"
+            )
+        return data
