@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
-from pipeline.frontends.frontend import RATE_HZ
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -234,20 +233,6 @@ def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
         each = {"cycles_per_mac": cycles / row["macs"]} if row["macs"] else {}
         rows.append(row | each)
     return {"layers": rows}
-
-
-def realtime(found: Mapping[str, Any], sounds: Array | None) -> dict[str, Any]:
-    """Where a front end listens: how long a sound lasts, and ``realtime_factor``, the share of it
-    that the CPU computes, the front end included; nothing where no target counts that.
-
-    Args:
-        sounds: (n, samples), or None.
-    """
-    if sounds is None:
-        return {}
-    sound_us = sounds.shape[1] / RATE_HZ * 1e6
-    busy = {"realtime_factor": found["compute_us"] / sound_us} if "compute_us" in found else {}
-    return {"sound_us": sound_us, **busy}
 
 
 def accuracy(outputs: Array, labels: Array) -> float:

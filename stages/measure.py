@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import artifacts, board, config
+from pipeline.frontends.realtime import realtime
 from pipeline.graph.graph import Graph
-from pipeline.measure import float_network, metrics, provenance, realtime, warnings
+from pipeline.measure import float_network, metrics, provenance, warnings
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from tests.codegen.int8.support import host
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.tiers import quick
 
 WAVES = SquareWave(bins=6, frames=9, chunk=64, history=3, low_hz=150.0, high_hz=3_000.0)
 CEPSTRA = Mfcc(frames=4, coefficients=10)
@@ -75,9 +77,14 @@ def expected(graph: Graph, ear: Frontend, heard: np.ndarray) -> np.ndarray:
     return graph.outputs(frames.astype(np.int64))
 
 
-@pytest.mark.parametrize("piece", [None, 1, 37])
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("ear", [WAVES, CEPSTRA], ids=["square_wave", "mfcc"])
+NATIVELY = [
+    (ear, dtype, piece)
+    for ear, dtype in product((CEPSTRA, WAVES), ("int8", "uint8"))
+    for piece in (37, None)
+]
+
+
+@pytest.mark.parametrize(("ear", "dtype", "piece"), quick(1, NATIVELY, ci=4))
 def test_the_same_bits_natively(
     ear: Frontend, dtype: str, piece: int | None, tmp_path: Path
 ) -> None:
@@ -97,7 +104,7 @@ def test_the_same_bits_natively(
 
 
 @needs_avr
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("streams", quick(0, [True, False], ci=1))
 def test_the_same_bits_on_the_chip(streams: bool, tmp_path: Path) -> None:
     """With the whole spectrogram held, and with the network's rows computed as they come; the stack
     is within its bound, and no byte of the line is missed."""

@@ -1,0 +1,25 @@
+"""Whether listening and computing keep up with the sound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.frontends.frontend import RATE_HZ
+
+
+def realtime(found: Mapping[str, Any], sounds: npt.NDArray[np.int16] | None) -> dict[str, Any]:
+    """Where a front end listens: how long a sound lasts, and ``realtime_factor``, the share of it
+    that the CPU computes, the front end included; nothing where no target counts that.
+
+    Args:
+        sounds: (n, samples), or None.
+    """
+    if sounds is None:
+        return {}
+    sound_us = sounds.shape[1] / RATE_HZ * 1e6
+    busy = {"realtime_factor": found["compute_us"] / sound_us} if "compute_us" in found else {}
+    return {"sound_us": sound_us, **busy}
