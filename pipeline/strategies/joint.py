@@ -22,8 +22,8 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 
-SURE = 0.9
-"""Kernels say what they take to within 11 %: where whole tensors fit, rows have to save more."""
+SURE = 0.95
+"""Kernels say what they take to within 5 %: where whole tensors fit, rows have to save more."""
 
 
 @dataclass(frozen=True)
