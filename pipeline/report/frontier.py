@@ -33,7 +33,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
         words = [word for word in mine[0].get("overrides", ()) if word.startswith("model.")]
         axes.set_title(" ".join([model, *words]), loc="left", fontsize=10)
     lines, names = found.axes[0].get_legend_handles_labels()
-    found.legend(lines, names, frameon=False, fontsize=8, loc="outside upper center", ncols=9)
+    found.legend(lines, names, frameon=False, fontsize=8, loc="outside lower center", ncols=9)
     return found
 
 
@@ -47,13 +47,17 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
             fillstyle="full" if line else "none", linewidth=1 if line else 0,
             color=SERIES[number % len(SERIES)], label=name,
         )  # fmt: skip
-    for number, each in enumerate(published):
+    axes.set_xscale("log")
+    for each in published:
         axes.axvline(each["bytes"], color=LINE, linewidth=1, linestyle="--")
+    low, high = axes.get_xlim()
+    for number, each in enumerate(published):
+        side = 1 if each["bytes"] < (low * high) ** 0.5 else -1
         axes.annotate(
-            f"{each['name']}, {each['counts']}", (each["bytes"], 1), (2, -9 - 10 * (number % 5)),
+            f"{each['name']}, {each['counts']}", (each["bytes"], 1),
+            (2 * side, -9 - 10 * (number % 5)), ha="left" if side > 0 else "right",
             xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color=INK,
         )  # fmt: skip
-    axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
@@ -67,7 +71,8 @@ def _series(job: Job) -> dict[str, list[tuple[float, float]]]:
     """(bytes, microseconds) of a job, and of what it has planned for besides; what may repeat work
     by itself."""
     found: dict[str, list[tuple[float, float]]] = {}
-    streamed = ", streamed" * ("hardware.streams_input=true" in job.get("overrides", ()))
+    given = [word.lower() for word in job.get("overrides", ())]
+    streamed = ", streamed" * ("hardware.streams_input=true" in given)
     for one in (job, *job.get("study", ())):
         again = "strategy.extra_macs" in one.get("set", ())
         name = f"{job['strategy']}{streamed}{', repeated work' if again else ''}"

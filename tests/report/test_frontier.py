@@ -22,7 +22,7 @@ def job(model: str, strategy: str, *study: dict[str, Any], us: float = 2e4) -> d
 LIMITED = {"set": {"strategy.objective": "latency"}, "pmu_bytes": 12_000.0, "modelled_us": 1e4}
 AGAIN = {"set": {"strategy.extra_macs": 0.1}, "pmu_bytes": 5_000.0, "modelled_us": 3e4}
 UNPLANNED = {"set": {"strategy.extra_macs": 9.0}, "error": "no"}
-STREAMED = ["model=res15", "model.width=2", "hardware.streams_input=true"]
+STREAMED = ["model=res15", "model.width=2", "hardware.streams_input=True"]
 JOBS = [
     job("ds_cnn_s", "ordinary"), job("ds_cnn_s", "joint", LIMITED, AGAIN, UNPLANNED),
     job("res15", "joint") | {"overrides": STREAMED}, job("vgg16", "swap", us=0.0),
