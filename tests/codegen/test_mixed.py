@@ -113,7 +113,7 @@ def test_a_mega_has_four_times_the_memory(tmp_path: Path) -> None:
     net = Net((32, 28, 2), np.random.default_rng(0))
     net.conv(3)
     net.dense(3)
-    graph, hardware = net.graph(), load_hardware("arduino_mega", weights_in="flash")
+    graph, hardware = net.graph(), load_hardware("arduino_mega")
     plan = Ordinary("slots").plan(graph, hardware)
     write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
     size = builds.build(tmp_path, tmp_path / "build", hardware)

@@ -12,7 +12,7 @@ from pipeline.plan.vocabulary import Compute, Plan
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware
 
-MEGA = load_hardware("arduino_mega", weights_in="flash", streams_input=False)
+MEGA = load_hardware("arduino_mega")
 
 
 def least_zero(net: Net) -> None:
