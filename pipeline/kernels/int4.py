@@ -29,8 +29,9 @@ class Window(Kernel):
         op, tensors = form.op, form.graph.tensors
         if not op.slides:
             return f"no code for {type(op).__name__}; have Conv2d, Dense, Pool2d"
-        if (groups := getattr(op, "groups", 1)) != 1:
-            return f"generated code has no grouped convolution yet (groups={groups})"
+        groups, depth = getattr(op, "groups", 1), form.source.shape[-1]
+        if groups != 1 and not groups == depth == form.target.shape[-1]:
+            return f"generated code has no grouped convolution but depthwise ones (groups={groups})"
         requant = getattr(op, "requant", PowerOfTwo())
         if not isinstance(requant, PowerOfTwo):
             return (

@@ -136,7 +136,7 @@ def test_four_bits() -> None:
     assert choose(four_bits(), host()).name == "int4.window"
     found = why(four_bits(requant=FixedPoint.of([0.1])))
     assert "requantizes by shifts (quantize=int4), not by FixedPoint" in found
-    assert "no grouped convolution yet (groups=2)" in why(four_bits(groups=2))
+    assert "no grouped convolution but depthwise ones (groups=2)" in why(four_bits(groups=2))
     form = four_bits()
     assert "this plan splits them" in why(cut(form, "conv0", (6, 6, 2)))
     assert "this plan splits them" in why(replace(form, partial=True))

@@ -285,12 +285,13 @@ def _words(a: Assembly, tap: Tap) -> int:
 
 
 def suits(kernel: WindowKernel) -> bool:
-    """4-bit unsigned activations, 4-bit weights, sums and values of 16 bits, no padding."""
+    """4-bit unsigned activations, 4-bit weights that every channel is multiplied with, sums and
+    values of 16 bits, no padding."""
     spec, requant = kernel.window, kernel.window.requant
     source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
     nibbles = [str(t.dtype) == "uint4" and not t.zero_point for t in (source, target)]
     clips = spec.limits != (target.dtype.minimum, target.dtype.maximum)
-    if spec.padded or spec.combine == "sum" or not nibbles[0] or clips:
+    if spec.padded or spec.combine == "sum" or not nibbles[0] or clips or spec.depthwise:
         return False
     if spec.combine == "max":
         return nibbles[1] and lanes <= MAX_REDUCED_LANES

@@ -57,6 +57,11 @@ class Window:
     def depth(self) -> int:
         return grid(self.source.shape)[2]
 
+    @property
+    def depthwise(self) -> bool:
+        """Each channel has weights of its own, and is multiplied with no others."""
+        return getattr(self.op, "groups", 1) > 1
+
 
 @dataclass(frozen=True)
 class Use:
@@ -102,7 +107,7 @@ class WindowKernel:
         self.value_low, self.value_high = low, top
         self.lanes = Lanes(tuple(range(grid(window.target.shape)[2])))
         weights = window.weights
-        if weights is not None and window.weight_bits == 4:
+        if weights is not None and window.weight_bits == 4 and not window.depthwise:
             flat = weights.reshape(len(weights), -1)
             self.lanes = assign(*bounds(flat, window.source.dtype))
 

@@ -82,12 +82,12 @@ def lane_order(lanes: int, tap: int) -> Iterator[int]:
     return ((first + n) % lanes for n in range(lanes))
 
 
-def pack_nibbles(weights: IntArray, lanes: Lanes) -> list[int]:
-    """(c_out, taps) weights of 4 bits -> bytes."""
+def pack_nibbles(weights: IntArray, lanes: Lanes, ascending: bool = False) -> list[int]:
+    """(c_out, taps) weights of 4 bits -> bytes; ``ascending``: odd taps begin with lane 0, too."""
     stream = [
         int(weights[lanes.channels[lane], tap]) + NIBBLE_OFFSET
         for tap in range(weights.shape[1])
-        for lane in lane_order(len(lanes.channels), tap)
+        for lane in lane_order(len(lanes.channels), 0 if ascending else tap)
     ]
     stream.extend([0] * (len(stream) % 2))
     return [low | high << 4 for low, high in zip(stream[::2], stream[1::2], strict=True)]

@@ -23,7 +23,8 @@ class Portable:
         self.lanes = len(kernel.lanes.channels)
         self.acc = kernel.accumulator
         self.initial = source.dtype.minimum - source.zero_point if window.combine == "max" else 0
-        self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1
+        self.depthwise = window.depthwise
+        self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1 and not self.depthwise
         self._strides(kernel)
         self._cells(kernel)
         self._weights(kernel, windows)
@@ -83,7 +84,8 @@ class Portable:
         flash, name = kernel.constants_in_flash, identifier(window.op.name)
         flat = window.weights.reshape(len(window.weights), -1)
         packed = window.weight_bits == 4
-        values = pack_nibbles(flat, lanes) if packed else pack_bytes(flat, lanes)
+        apart = window.depthwise
+        values = pack_nibbles(flat, lanes, apart) if packed else pack_bytes(flat, lanes)
         kind = "uint8_t" if packed else "int8_t"
         weights = Array(kind, f"nn_weights_{name}", tuple(values), flash)
         at = "weight >> 1" if packed else "weight"

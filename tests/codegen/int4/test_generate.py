@@ -93,8 +93,9 @@ def test_refuses_another_networks_plan() -> None:
 
 
 def test_refuses_groups_and_too_large_arenas() -> None:
-    depthwise = Chain((6, 6, 4)).conv("a", 4, groups=4).dense("d", 2)
-    _refused(depthwise, _plan(depthwise), "a: generated code has no grouped convolution")
+    for channels, groups in ((4, 2), (8, 4)):
+        grouped = Chain((6, 6, 4)).conv("a", channels, groups=groups).dense("d", 2)
+        _refused(grouped, _plan(grouped), "a: generated code has no grouped convolution")
     large = Chain((200, 200, 1)).conv("a", 4).dense("d", 2)
     _refused(large, _plan(large), "an arena of 16 KiB")
 

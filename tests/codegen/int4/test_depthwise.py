@@ -1,0 +1,45 @@
+"""Depthwise convolutions of 4 bits: every plan's C gives the graph's outputs, on the chip, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.graph.graph import Graph
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.targets import builds
+from pipeline.targets.harness import harness_sources
+from tests.codegen.support import Native, agrees, write
+from tests.codegen.test_mixed import answers
+from tests.strategies.chains import STRATEGIES, Chain, board
+from tests.targets.conftest import load_hardware, needs_avr
+
+
+def separable(seed: int = 0, depth: int = 5) -> Graph:
+    """An odd number of channels: their nibbles of one tap end within a byte."""
+    chain = Chain((9, 8, depth), seed=seed).conv("a", depth, 3, groups=depth).conv("b", 6, 1)
+    chain.conv("c", 6, (3, 2), groups=6, padding=(1, 1, 1, 0), dilation=(2, 1))
+    return chain.maximum("m").dense("d", 3).graph()
+
+
+@pytest.mark.parametrize("weights_in", ["flash", "sram"])
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_every_plan(kind: type[Strategy], weights_in: str, tmp_path: Path) -> None:
+    graph, hardware = separable(), replace(board(True, weights_in), core="avr")
+    plan = kind("slots").plan(graph, hardware)  # type: ignore[call-arg]
+    assert agrees(Native(tmp_path, graph, plan, hardware), chunk=7)
+
+
+@needs_avr
+@pytest.mark.ci
+def test_on_the_chip(tmp_path: Path) -> None:
+    graph, hardware = separable(1, 4), load_hardware(weights_in="flash")
+    plan = Herringbone("slots").plan(graph, hardware)
+    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    assert size.status == "ok", size.where
+    assert answers(graph, tmp_path, size, hardware)
