@@ -39,6 +39,10 @@ class PixelPool(nn.Module):
         return torch.floor(total / (16 * self.size**2)) / 16
 
 
+class ByteConv2d(nn.Conv2d):
+    """A convolution whose weights and outputs keep 8 bits in the 4-bit format."""
+
+
 @dataclass(frozen=True)
 class Model(ABC):
     """A network's shape as the config gives it."""

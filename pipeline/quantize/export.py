@@ -23,13 +23,13 @@ from pipeline.quantize.simulated import (
     BIAS,
     LOGIT,
     PIXEL_EXPONENT,
-    WEIGHT,
     QuantizedLayer,
     QuantizedNetwork,
 )
 
 IMAGE, POOLED, LOGITS = "image", "pooled", "logits"
 PIXEL = DType.parse("uint8")
+WIDE_LOGIT = DType.parse("int32")
 
 
 @dataclass
@@ -83,7 +83,7 @@ def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
         if isinstance(layer, QuantizedLayer):
             exponent = _weighted(builder, layer_name, layer, exponent)
         elif isinstance(layer, nn.MaxPool2d):
-            scale = builder.tensors[builder.last].scale[0]
+            last = builder.tensors[builder.last]
             builder.append(
                 MaxPool2d(
                     layer_name,
@@ -92,8 +92,8 @@ def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
                     kernel=_pair(layer.kernel_size),
                     stride=_pair(layer.stride),
                 ),
-                ACTIVATION.dtype,
-                scale,
+                last.dtype,
+                last.scale[0],
             )
     return Graph(
         name, builder.tensors, tuple(builder.operators), builder.constants, IMAGE, builder.last
@@ -109,10 +109,12 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
         round(float(steps.bias)),
     )
     out = bias if steps.out is None else round(float(steps.out))
-    dtype = LOGIT if steps.out is None else ACTIVATION.dtype
+    dtype = layer.activation.dtype
+    if steps.out is None:
+        dtype = LOGIT if layer.sum_bits <= LOGIT.bits else WIDE_LOGIT
     requant = PowerOfTwo(left_shift=acc - bias, right_shift=out - bias)
     parameters = (f"{name}.weight", f"{name}.bias")
-    values = WEIGHT.integers(layer.layer.weight, weight).numpy()
+    values = layer.weights.integers(layer.layer.weight, weight).numpy()
     shape = builder.tensors[builder.last].shape
     if isinstance(layer.layer, nn.Conv2d):
         values = values.transpose(0, 2, 3, 1)  # (out, in, kh, kw) -> (out, kh, kw, in)
@@ -125,11 +127,11 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
             )
         height, width, channels = shape
         values = values.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
-    builder.constant(parameters[0], np.ascontiguousarray(values), WEIGHT.dtype, weight)
+    builder.constant(parameters[0], np.ascontiguousarray(values), layer.weights.dtype, weight)
     biases = BIAS.integers(layer.bias, bias).numpy()
     builder.constant(parameters[1], biases, BIAS.dtype, bias)
     source = builder.tensors[builder.last]
-    check_sums(name, values, biases, source.dtype, requant)
+    check_sums(name, values, biases, source.dtype, requant, layer.sum_bits)
     builder.append(_operator(name, layer, source.name, parameters, requant), dtype, 2.0**out)
     return out
 

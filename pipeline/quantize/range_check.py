@@ -1,4 +1,4 @@
-"""Whether sums fit the 16-bit accumulators of small cores, for every possible input."""
+"""Whether sums fit their accumulators, of 16 bits on small cores, for every possible input."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray
-
-ACCUMULATOR = DType.parse("int16")
 
 
 def extremes(
@@ -31,13 +29,19 @@ def extremes(
 
 
 def check_sums(
-    name: str, weights: IntArray, bias: IntArray, source: DType, requant: PowerOfTwo
+    name: str,
+    weights: IntArray,
+    bias: IntArray,
+    source: DType,
+    requant: PowerOfTwo,
+    bits: int = 16,
 ) -> None:
-    """Raises ThimbleError when layer ``name`` could overflow its accumulator."""
+    """Raises ThimbleError when layer ``name`` could overflow its accumulator of ``bits``."""
     low, high = extremes(weights, bias, source, requant)
-    if low < ACCUMULATOR.minimum or high > ACCUMULATOR.maximum:
+    most = (1 << bits - 1) - 1
+    if low < -most - 1 or high > most:
         raise ThimbleError(
             f"quantize: {name} sums {weights[0].size} products to {low}…{high}, but accumulators "
-            f"hold {ACCUMULATOR.minimum}…{ACCUMULATOR.maximum} ({ACCUMULATOR}): use fewer inputs "
+            f"hold {-most - 1}…{most} ({bits} bits): use fewer inputs "
             "(model.channels, model.input_shape) for that layer"
         )

@@ -15,12 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.graph.tensor import DType
-from pipeline.models.network import PixelPool
+from pipeline.models.network import ByteConv2d, PixelPool
 from pipeline.quantize.layers import check_layers
 from pipeline.quantize.power_of_two import Format
 
 WEIGHT, BIAS, ACTIVATION = (Format(DType.parse(name)) for name in ("int4", "int8", "uint4"))
+BYTE_WEIGHT, BYTE = (Format(DType.parse(name)) for name in ("int8", "uint8"))
+"""Of a ``ByteConv2d``."""
 LOGIT = DType.parse("int16")
+WIDE_BITS = 25
+"""Of sums in which bytes take part, sign and all: float32 holds them exactly."""
 PIXEL_EXPONENT = -4
 """Of the pooled image: 0…15 stand for 0…15/16."""
 
@@ -36,10 +40,18 @@ class Exponents:
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or dense layer with thresholds; ReLU is the clip to unsigned activations."""
+    """A convolution or dense layer with thresholds; ReLU is the clip to unsigned activations.
 
-    def __init__(self, layer: nn.Conv2d | nn.Linear, activated: bool) -> None:
+    ``source``, ``weights`` and ``activation`` are the formats of what it reads, has and makes.
+    """
+
+    def __init__(
+        self, layer: nn.Conv2d | nn.Linear, activated: bool, source: Format = ACTIVATION
+    ) -> None:
         super().__init__()
+        self.source, self.weights, self.activation = source, WEIGHT, ACTIVATION
+        if isinstance(layer, ByteConv2d):
+            self.weights, self.activation = BYTE_WEIGHT, BYTE
         if layer.bias is None:
             layer.bias = nn.Parameter(torch.zeros(len(layer.weight)))
         self.layer = layer
@@ -53,28 +65,34 @@ class QuantizedLayer(nn.Module):
         return self.layer.bias
 
     @property
+    def sum_bits(self) -> int:
+        """Of its accumulator."""
+        return LOGIT.bits if self.source is ACTIVATION and self.weights is WEIGHT else WIDE_BITS
+
+    @property
     def left_shift_limit(self) -> int:
-        """The largest left shift at which any weights whatever keep int16 sums from overflow."""
-        worst = self.layer.weight[0].numel() * ACTIVATION.dtype.maximum * -WEIGHT.dtype.minimum
-        room = LOGIT.maximum - BIAS.dtype.maximum - 1
+        """The largest left shift at which any weights whatever keep its sums from overflow."""
+        worst = self.layer.weight[0].numel()
+        worst *= self.source.dtype.maximum * -self.weights.dtype.minimum
+        room = (1 << self.sum_bits - 1) - BIAS.dtype.maximum - 2
         return max(0, math.floor(math.log2(room / worst)))
 
     def exponents(self, incoming: Tensor | float) -> Exponents:
-        weight = WEIGHT.exponent(self.weight_log2)
+        weight = self.weights.exponent(self.weight_log2)
         acc = weight + incoming
         lowest = acc.detach() - self.left_shift_limit
         highest = acc.detach()
         out = None
         if self.out_log2 is not None:
             # at least one bit goes, as in the published format: 2**(sR + 1), sR >= 0
-            out = torch.maximum(ACTIVATION.exponent(self.out_log2), lowest + 1)
+            out = torch.maximum(self.activation.exponent(self.out_log2), lowest + 1)
             highest = torch.minimum(highest, out.detach() - 1)
         bias = torch.clamp(BIAS.exponent(self.bias_log2), lowest, highest)
         return Exponents(acc, weight, bias, out)
 
     def accumulate(self, x: Tensor, steps: Exponents) -> Tensor:
         """Real value of (acc << left) + bias: (n, c, h, w) -> (n, c', h', w') or (n, c')."""
-        weight = WEIGHT.quantize(self.layer.weight, steps.weight)
+        weight = self.weights.quantize(self.layer.weight, steps.weight)
         bias = BIAS.quantize(self.bias, steps.bias)
         if isinstance(self.layer, nn.Linear):
             return nn.functional.linear(x, weight, bias)
@@ -86,7 +104,7 @@ class QuantizedLayer(nn.Module):
         value = self.accumulate(x, steps)
         if steps.out is None:
             return value, steps.bias
-        return ACTIVATION.quantize(value, steps.out), steps.out
+        return self.activation.quantize(value, steps.out), steps.out
 
 
 class QuantizedNetwork(nn.Module):
@@ -98,10 +116,11 @@ class QuantizedNetwork(nn.Module):
         names, layers = zip(*network.named_children(), strict=True)
         self.pool_name: str = names[0]
         self.pool: PixelPool = layers[0]
-        self.layers = nn.ModuleDict()
+        self.layers, source = nn.ModuleDict(), ACTIVATION
         for name, layer, after in zip(names[1:], layers[1:], [*layers[2:], None], strict=True):
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
-                self.layers[name] = QuantizedLayer(layer, isinstance(after, nn.ReLU))
+                made = QuantizedLayer(layer, isinstance(after, nn.ReLU), source)
+                self.layers[name], source = made, made.activation
             elif not isinstance(layer, nn.ReLU):
                 self.layers[name] = layer
 
@@ -127,10 +146,10 @@ class QuantizedNetwork(nn.Module):
             if not isinstance(layer, QuantizedLayer):
                 x = layer(x)
                 continue
-            layer.weight_log2.fill_(WEIGHT.best_log2(layer.layer.weight))
+            layer.weight_log2.fill_(layer.weights.best_log2(layer.layer.weight))
             layer.bias_log2.fill_(BIAS.best_log2(layer.bias))
             if layer.out_log2 is not None:
-                layer.out_log2.fill_(ACTIVATION.best_log2(layer.layer(x).clamp(min=0)))
+                layer.out_log2.fill_(layer.activation.best_log2(layer.layer(x).clamp(min=0)))
             x, exponent = layer(x, exponent)
 
     def freeze(self) -> None:

@@ -18,7 +18,7 @@ from pipeline.artifacts import Arrays, read_json, read_npz
 from pipeline.errors import ThimbleError
 from pipeline.models.network import Model
 from pipeline.quantize.parameters import THRESHOLDS, from_arrays
-from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT, WEIGHT
+from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
@@ -83,7 +83,7 @@ def integers(model: Model, weights: Arrays) -> Arrays:
     for name, layer in network.quantized.items():
         steps = layer.exponents(incoming)
         weight, bias = (round(float(each)) for each in (steps.weight, steps.bias))
-        packed[f"{name}.weight"] = WEIGHT.integers(layer.layer.weight, weight).numpy()
+        packed[f"{name}.weight"] = layer.weights.integers(layer.layer.weight, weight).numpy()
         packed[f"{name}.bias"] = BIAS.integers(layer.bias, bias).numpy()
         packed[f"{name}.steps"] = np.array([weight, bias])
         for kind in THRESHOLDS:

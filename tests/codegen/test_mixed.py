@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +14,27 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import Hardware
+from pipeline.models.small_cnn import SmallCnn
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Affine, Table
+from pipeline.quantize.int4 import Int4
+from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, protocol, simavr
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip
 from pipeline.targets.toolchain import Size
+from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
 from tests.codegen.support import Native, agrees, frames, write
 from tests.codegen.test_everywhere import rows_as_they_come
 from tests.graphs import Net
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.tiers import quick
 
 
 def mixed(name: str = "c") -> Graph:
@@ -105,6 +115,45 @@ def test_bytes_on_the_chip(graph: Graph, weights_in: str, tmp_path: Path) -> Non
     assert size.status == "ok", size.where
     assert any("weights" in name for name in size.ram_objects) == (weights_in == "sram")
     assert answers(graph, tmp_path, size, hardware)
+
+
+def trained() -> Graph:
+    """As a training leaves ``model.bits=[4,8,4]``, the second convolution depthwise."""
+    model = SmallCnn((12, 11, 1), 3, ((5, 3, 1), (0, 3, 1), (4, 2, 2)), (), 1, (4, 8, 4))
+    weights = RandomWeights(images=4).train(model, {}, Run(1)).weights
+    return Int4(images=8).graph("trained", model, weights, {})
+
+
+@needs_avr
+@pytest.mark.parametrize(
+    ("graph", "strategy"),
+    quick(
+        0,
+        [
+            (trained, Herringbone("slots", convolve_arriving=True)),
+            (mixed, Herringbone("slots", convolve_arriving=True)),
+            (mixed, Joint()),
+            (trained, Joint()),
+            (trained, Ordinary("slots")),
+        ],
+        ci=1,
+    ),
+)
+def test_bits_rows_that_arrive_and_slots_in_one_plan(
+    graph: Callable[[], Graph], strategy: Strategy, tmp_path: Path
+) -> None:
+    """A slow line, because bytes are computed in C while it goes on."""
+    hardware, made = load_hardware(weights_in="flash", baud=2400), graph()
+    assert {made.tensors[op.output].dtype.bits for op in made.operators} >= {4, 8}
+    plan = strategy.plan(made, hardware)
+    verify(plan, made)
+    if strategy.name == "herringbone":
+        rings = [b for b in plan.buffers if isinstance(b.map, Affine) and any(b.map.wrap)]
+        assert rings and any(isinstance(b.map, Table) for b in plan.buffers)
+    write(tmp_path, {**generate(made, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    assert size.status == "ok", size.where
+    assert answers(made, tmp_path, size, hardware)
 
 
 @needs_avr

@@ -3,10 +3,12 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from torch import nn
 
 from pipeline import config
 from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.models.network import ByteConv2d
 from pipeline.models.small_cnn import SmallCnn
 
 
@@ -62,12 +64,23 @@ def test_other_images() -> None:
     assert model.build()(torch.zeros(2, 3, 80, 64)).shape == (2, 7)
 
 
+def test_depthwise_and_bytes() -> None:
+    model = SmallCnn(convolutions=((5, 3, 2), (0, 3, 1), (7, 1, 1)), bits=(4, 8, 4), pooled=())
+    first, apart, last = (layer for layer in model.build() if isinstance(layer, nn.Conv2d))
+    assert (apart.groups, apart.out_channels, apart.weight.shape[1]) == (5, 5, 1)
+    assert (first.groups, last.groups, last.in_channels) == (1, 1, 5)
+    assert [isinstance(each, ByteConv2d) for each in (first, apart, last)] == [False, True, False]
+    assert model.build()(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"convolutions": ()}, "one at least is needed"),
         ({"convolutions": ((5, 3),)}, r"model\.convolutions=\[\[5, 3\]\]"),
         ({"convolutions": ((5, 0, 1),)}, r"model\.convolutions=\[\[5, 0, 1\]\]"),
+        ({"bits": (4, 8)}, r"model\.bits=\[4, 8\]: 4 or 8 for each of the 4"),
+        ({"bits": (4, 4, 4, 2)}, r"model\.bits=\[4, 4, 4, 2\]"),
         ({"pooled": (5,)}, r"model\.pooled=\[5\]: numbers of the 4 convolutions"),
         ({"pooled": (1, 2, 3)}, "nothing is left after conv3"),
         ({"input_pool": 3}, "input pool of 3"),

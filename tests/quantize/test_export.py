@@ -10,6 +10,7 @@ from torch import nn
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.models.network import ByteConv2d
 from pipeline.quantize.export import to_graph
 from pipeline.quantize.simulated import QuantizedNetwork
 from tests.quantize.nets import chain, images, shaken
@@ -67,6 +68,22 @@ NETWORKS: dict[str, tuple[Shape, nn.Sequential]] = {
             nn.MaxPool2d(3, stride=2),
             nn.Flatten(),
             nn.Linear(4 * 2 * 2, 5),
+        ),
+    ),
+    "bytes among nibbles, depthwise": (
+        (28, 24, 1),
+        chain(
+            nn.Conv2d(1, 4, 3),
+            nn.ReLU(),
+            ByteConv2d(4, 4, 3, groups=4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 6, 2),
+            nn.ReLU(),
+            ByteConv2d(6, 3, 1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(3 * 4 * 3, 5),
         ),
     ),
     "no pooling, hidden dense layer": (

@@ -40,7 +40,7 @@ def test_the_limit_is_exact() -> None:
     check_sums("layer", weights, np.array([fits]), U4, PowerOfTwo())
     with pytest.raises(ThimbleError, match="layer sums 312 products"):
         check_sums("layer", weights, np.array([fits + 1]), U4, PowerOfTwo())
-    with pytest.raises(ThimbleError, match="int16"):
+    with pytest.raises(ThimbleError, match="16 bits"):
         check_sums("layer", weights, np.array([fits]), U4, PowerOfTwo(0, 1))
 
 
