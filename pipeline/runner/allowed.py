@@ -26,7 +26,9 @@ SILENT = {"version": 1, "root": None, "disable_existing_loggers": False}
 
 TARGETS = {
     "hydra.callbacks.check": ("pipeline.runner.options.Check",),
-    "hydra.sweeper": ("hydra_plugins.thimble.EveryCombination",),
+    "hydra.sweeper": tuple(
+        f"hydra_plugins.thimble.{name}" for name in ("EveryCombination", "Architectures")
+    ),
     "hydra.launcher": tuple(
         f"hydra_plugins.thimble.{name}" for name in ("Serial", "Local", "Submitit", "Ray")
     ),

@@ -21,6 +21,7 @@ from pipeline.runner import (
     schema,
     sweep,
 )
+from pipeline.runner.halving import Architectures
 from pipeline.runner.job import STOPPED
 from pipeline.runner.progress import FOLDER
 from pipeline.runner.screen import fail, json_line
@@ -28,6 +29,7 @@ from pipeline.runner.sweeper import EveryCombination
 
 PLUGINS = {
     "EveryCombination": EveryCombination,
+    "Architectures": Architectures,
     "Serial": launchers.Serial,
     "Local": launchers.Local,
     "Submitit": clusters.Submitit,

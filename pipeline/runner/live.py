@@ -104,13 +104,16 @@ class Count:
 
 
 class View:
-    """A context manager around a sweep's jobs, in ``folder``, called ``names``.
+    """A context manager around a sweep's jobs from ``first`` on, in ``folder``, called ``names``.
 
     A thread watches what the jobs note there: they run in other processes, on other machines.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str], console: Console | None = None) -> None:
-        self.folder, self.names = folder, names
+    def __init__(
+        self, folder: Path, names: Sequence[str], console: Console | None = None, first: int = 0
+    ) -> None:
+        self.folder, self.first = folder, first
+        self.names = dict(enumerate(names, first))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self.count = Count(len(names))
         self._over = threading.Event()
@@ -147,7 +150,8 @@ class View:
             self._look()
 
     def _look(self) -> None:
-        notes = progress.read(self.folder, without=self.count.ended)
+        every = progress.read(self.folder, without=self.count.ended)
+        notes = {job: note for job, note in every.items() if job >= self.first}
         for job in self.count.update(notes, time.time()):
             self._say(job)
 
@@ -155,7 +159,7 @@ class View:
         """A line for a job that has ended."""
         result = self.count.ended[job]
         how = kind(result)
-        place = len(str(len(self.names)))
+        place = len(str(self.first + len(self.names)))
         text = Text(f"  {job:>{place}}  {self.names[job]}  ")
         text.append(how, KINDS[how])
         if detail := _detail(result):
@@ -171,7 +175,7 @@ class View:
         table = Table.grid(padding=(0, 2))
         running = list(self.count.running.items())
         for job, note in running[:MOST_LINES]:
-            name = Text(f"  {job:>{len(str(len(self.names)))}}  {self.names[job]}")
+            name = Text(f"  {job:>{len(str(self.first + len(self.names)))}}  {self.names[job]}")
             took = Text(duration(now - note["begin"]), "dim")
             table.add_row(name, Text(note["stage"], "cyan"), took)
         more = len(running) - MOST_LINES

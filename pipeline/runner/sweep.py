@@ -48,6 +48,11 @@ def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> No
     os.environ[FOLDER] = str(folder)
 
 
+def go_on(folder: Path, jobs: Sequence[Sequence[str]]) -> None:
+    """More ``jobs`` in the sweep in ``folder``, after those that it has; all are given."""
+    write_json(folder / ABOUT, read_json(folder / ABOUT) | {"jobs": [list(job) for job in jobs]})
+
+
 def finish(folder: Path, error: str = "") -> dict[str, Any]:
     """Collect the jobs of the sweep in ``folder``; keep, show and track them; returns the result.
 

@@ -18,7 +18,33 @@ from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
 
-class EveryCombination(Sweeper):
+class Sweeps(Sweeper):
+    """What sweepers of this project share."""
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        self.hydra_context, self.config = hydra_context, config
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+        if not isinstance(launcher, Jobs):
+            raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
+        self.jobs_launcher = launcher
+
+    def combinations(self, words: Sequence[str], most: int | None = None) -> list[list[list[str]]]:
+        """Every combination of the values in ``words``, in batches of ``most`` at most."""
+        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
+
+        assert self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        return [
+            [list(job) for job in batch]
+            for batch in BasicSweeper.split_arguments(parser.parse_overrides(list(words)), most)
+        ]
+
+
+class EveryCombination(Sweeps):
     """Every combination of the values given, on the command line or as ``params`` in a file.
 
     ``jobs`` are lines of overrides for what is no combination; each is combined with the others.
@@ -35,38 +61,22 @@ class EveryCombination(Sweeper):
         self.lines = [line.split() for line in jobs or [""]]
         self.params = dict(params or {})
 
-    def setup(
-        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
-    ) -> None:
-        self.hydra_context, self.config = hydra_context, config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
-        if not isinstance(self.launcher, Jobs):
-            raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
-
     def sweep(self, arguments: list[str]) -> None:
-        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
-
-        assert isinstance(self.launcher, Jobs)
-        assert self.config is not None and self.hydra_context is not None
-        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        assert self.config is not None
         given = [f"{key}={value}" for key, value in self.params.items()]
         batches = [
             batch
             for line in self.lines
-            for batch in BasicSweeper.split_arguments(
-                parser.parse_overrides([*line, *given, *arguments]), self.max_batch_size
-            )
+            for batch in self.combinations([*line, *given, *arguments], self.max_batch_size)
         ]
         jobs = [job for batch in batches for job in batch]
         folder = Path(self.config.hydra.sweep.dir).absolute()
         for number, overrides in enumerate(jobs):
-            options.check(self.launcher.compose(folder, number, overrides))
+            options.check(self.jobs_launcher.compose(folder, number, overrides))
         sweep.begin(folder, self.config, jobs)
         OmegaConf.save(self.config, folder / "multirun.yaml")
         with View(folder, table.names(jobs)):
             first = 0
             for batch in batches:
-                self.launcher.launch(batch, first)
+                self.jobs_launcher.launch(batch, first)
                 first += len(batch)

@@ -17,6 +17,7 @@ from rich.text import Text
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.metrics import METRICS
 from pipeline.runner.results import reports
+from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import number, published, shown
 
 COLUMNS = (
@@ -71,6 +72,11 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
 
             files += picture(folder / "pareto.png", lambda: png(jobs, called))
             files += picture(folder / "profile.png", lambda: profiles(jobs, called))
+        if (folder / SEARCH).is_file():
+            from pipeline.report.architectures import png as drawn
+
+            search = read_json(folder / SEARCH)
+            files += picture(folder / "architectures.png", lambda: drawn(search))
         return files
     return []
 

@@ -40,7 +40,9 @@ def test_a_hundred_inputs_on_a_mega(tmp_path: Path) -> None:
     size = builds.build(tmp_path, tmp_path / "build", hardware)
     assert size.status == "ok" and size.sram_bytes <= hardware.sram_bytes, size.where
     given = frames(graph, COUNT)
-    runs = simavr.run(tmp_path / "build", vars(size), hardware, given.astype(np.int8).view(np.uint8))
+    runs = simavr.run(
+        tmp_path / "build", vars(size), hardware, given.astype(np.int8).view(np.uint8)
+    )
     found = runs.outputs.view(np.int8).astype(np.int64).reshape(COUNT, -1)
     assert np.array_equal(found, reference((MODELS / "kws_ref_model.tflite").read_bytes(), given))
     assert np.array_equal(found, graph.outputs(given).reshape(COUNT, -1))

@@ -1,0 +1,64 @@
+"""What a search for networks found: error over the activations' memory, a series for each strategy
+(Gural & Murmann 2019, figures 8 and 10)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from pipeline.report.style import SERIES, STYLE
+
+
+def png(search: Mapping[str, Any]) -> bytes | None:
+    """The picture; None where nothing was trained."""
+    with matplotlib.rc_context({**STYLE, "savefig.dpi": 130}):
+        found = figure(search)
+        if found is None:
+            return None
+        stream = io.BytesIO()
+        found.savefig(stream, format="png", metadata={"Software": None})
+        return stream.getvalue()
+
+
+def figure(search: Mapping[str, Any]) -> Figure | None:
+    """A point for each network and strategy: small where it was given up, filled where it survived;
+    a line along those that no other one of the strategy beats."""
+    trained = [each for each in search["networks"] if each["rungs"] and each["rungs"][-1] >= 0]
+    if not trained:
+        return None
+    drawn = Figure(figsize=(8.0, 5.0), layout="constrained")
+    axes = drawn.add_subplot()
+    for number, name in enumerate(search["strategies"]):
+        color = SERIES[number % len(SERIES)]
+        mine = [each for each in trained if name in each["bytes"]]
+        points = [(each["bytes"][name], 100 * (1 - each["rungs"][-1])) for each in mine]
+        size = [64 if each.get("survives") else 16 for each in mine]
+        faces = [color if each.get("survives") else "none" for each in mine]
+        if points:
+            axes.scatter(*zip(*points, strict=True), s=size, c=faces, edgecolors=color, zorder=3)
+        front = unbeaten(points)
+        axes.plot([x for x, _ in front], [y for _, y in front], color=color, linewidth=1,
+                  drawstyle="steps-post", label=name)  # fmt: skip
+    dropped = sum(not each["bytes"] for each in search["networks"])
+    axes.set_title(
+        f"{len(search['networks'])} networks drawn, {dropped} fit with no strategy, "
+        f"{sum(bool(each.get('survives')) for each in trained)} survived (filled)",
+        loc="left", fontsize=10,
+    )  # fmt: skip
+    axes.set_xlabel("peak memory of the activations, bytes (planned)")
+    axes.set_ylabel("error on the validation images after the last rung, %")
+    axes.legend(frameon=False, fontsize=8)
+    return drawn
+
+
+def unbeaten(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """By memory, those with less error than all that take no more of it."""
+    found: list[tuple[float, float]] = []
+    for memory, error in sorted(points):
+        if not found or error < found[-1][1]:
+            found.append((memory, error))
+    return found

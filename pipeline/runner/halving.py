@@ -1,0 +1,144 @@
+"""A search for networks: drawn, planned, and the best trained further and further.
+
+Successive halving (Jamieson & Talwalkar 2016): of those trained on one rung, a share goes on to the
+next, which trains longer and from the beginning, so that a survivor is an ordinary model with an
+ordinary training. Networks that no strategy fits on the board are dropped before any training.
+Every plan and every training is a job of a sweep, with its cache: the same command goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from pipeline.artifacts import write_json
+from pipeline.errors import ThimbleError
+from pipeline.runner import options, sweep, table
+from pipeline.runner.live import View
+from pipeline.runner.scores import SEARCH, validation
+from pipeline.runner.space import Space
+from pipeline.runner.sweeper import Sweeps
+
+STREAMED = "model.input_pool=1"
+
+
+class Architectures(Sweeps):
+    """
+    Args:
+        networks: how many are drawn; the n-th is the same however many there are.
+        seed: of the draws.
+        halving: of so many networks on a rung, one goes on.
+        strategies: by the name that each has in the figure, its overrides for networks with a
+            ``pooled`` input and for those that take it as it is ``streamed``.
+        rungs: overrides of the training on each, from the shortest to the longest.
+        space: the fields of ``Space``.
+        params: overrides of all jobs, one value each; the others are ``EveryCombination``'s.
+    """
+
+    def __init__(
+        self,
+        networks: int,
+        seed: int,
+        halving: int,
+        strategies: Mapping[str, Mapping[str, str] | None],
+        rungs: Sequence[str],
+        space: Mapping[str, Any],
+        params: Mapping[str, Any] | None = None,
+        jobs: Sequence[str] | None = None,
+        max_batch_size: int | None = None,
+    ) -> None:
+        if jobs or max_batch_size:
+            raise ThimbleError(
+                "hydra.sweeper: a search has jobs of its own, leave jobs and max_batch_size out"
+            )
+        if networks < 1 or halving < 2 or not rungs or not any(strategies.values()):
+            raise ThimbleError(
+                "hydra.sweeper: a search takes a network, a rung and a strategy or more, and "
+                "halving=2 or more"
+            )
+        self.networks, self.seed, self.halving = networks, seed, halving
+        self.strategies = {str(name): words for name, words in strategies.items() if words}
+        self.rungs = [rung.split() for rung in rungs]
+        self.space = Space(**{str(key): value for key, value in space.items()})
+        self.params = dict(params or {})
+        self.jobs: list[list[str]] = []
+
+    def sweep(self, arguments: list[str]) -> None:
+        assert self.config is not None
+        arguments = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
+        if any(len(found) > 1 for found in self.combinations(arguments)):
+            raise ThimbleError("sweep=architectures takes one value of each key, not several")
+        self.folder = Path(self.config.hydra.sweep.dir).absolute()
+        typed = [word for word in arguments if not word.startswith("until=")]
+        until = [word for word in arguments if word.startswith("until=")]
+        images = self.config.model.input_shape
+        drawn = islice(self.space.networks(images, self.seed), self.networks)
+        found = [{"overrides": network, "rungs": [], "bytes": {}} for network in drawn]
+
+        self._plan(found, [word for word in typed if not word.startswith(("train=", "train."))])
+        alive = [each for each in found if each["bytes"]]
+        for number, rung in enumerate(self.rungs):
+            if number:
+                alive = _best(alive, ceil(len(alive) / self.halving))
+            jobs = [[*typed, *each["overrides"], *self._least(each), *rung] for each in alive]
+            results = self._round([[*job, "until=train"] for job in jobs])
+            for each, result in zip(alive, results, strict=True):
+                each["rungs"].append(validation(Path(result["run_dir"])))
+        alive = _best(alive, ceil(len(alive) / self.halving))
+        last = [
+            [*typed, *each["overrides"], *self._words(each, name), *self.rungs[-1], *until]
+            for each in alive
+            for name in each["bytes"]
+        ]
+        for each in alive:
+            each["survives"] = True
+        write_json(self.folder / SEARCH, {"networks": found, "strategies": list(self.strategies)})
+        self._round(last)
+
+    def _plan(self, found: list[dict[str, Any]], typed: Sequence[str]) -> None:
+        """Note of each network how many bytes of activations each strategy that fits takes."""
+        asked = [(each, name) for each in found for name in self.strategies]
+        words = ("train=random", "until=schedule")
+        results = self._round(
+            [[*typed, *each["overrides"], *self._words(each, name), *words] for each, name in asked]
+        )
+        for (each, name), result in zip(asked, results, strict=True):
+            if result["status"] == "ok":
+                each["bytes"][name] = result["pmu_bytes"]
+
+    def _least(self, network: Mapping[str, Any]) -> list[str]:
+        """The strategy of a training, on which it does not depend."""
+        return self._words(network, min(network["bytes"], key=network["bytes"].get))
+
+    def _words(self, network: Mapping[str, Any], name: str) -> list[str]:
+        """The overrides of strategy ``name`` for a network."""
+        streamed = STREAMED in network["overrides"]
+        return self.strategies[name]["streamed" if streamed else "pooled"].split()
+
+    def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Run more jobs of the sweep; returns their results."""
+        assert self.config is not None
+        first, launcher = len(self.jobs), self.jobs_launcher
+        for number, overrides in enumerate(jobs, first):
+            options.check(launcher.compose(self.folder, number, overrides))
+        self.jobs += [list(job) for job in jobs]
+        if first:
+            sweep.go_on(self.folder, self.jobs)
+        else:
+            sweep.begin(self.folder, self.config, self.jobs)
+            OmegaConf.save(self.config, self.folder / "multirun.yaml")
+        if jobs:
+            with View(self.folder, table.names(jobs), first=first):
+                launcher.launch(jobs, first)
+        return sweep.collect(self.folder, self.jobs)[first:]
+
+
+def _best(networks: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Those with the greatest accuracy of their last rung, in the order they were drawn in."""
+    ranked = sorted(range(len(networks)), key=lambda n: -networks[n]["rungs"][-1])
+    return [networks[n] for n in sorted(ranked[:count])]

@@ -1,0 +1,22 @@
+"""How well a training did, by its images for validation alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+SEARCH = "search.json"
+"""In the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of activations
+of each strategy that fits, the accuracy on the validation images after each of its ``rungs``, and
+whether it ``survives``; the names of all ``strategies``."""
+
+
+def validation(folder: Path) -> float:
+    """The accuracy, of 1, that a run's training handed on: the best of its last phase; -1 where it
+    came to no end."""
+    file = folder / "training.csv"
+    text = file.read_text() if file.is_file() else ""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    last = [row for row in rows if row["phase"] == rows[-1]["phase"]]
+    return max((float(row["validation_accuracy"]) for row in last), default=-1.0)

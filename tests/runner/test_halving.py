@@ -1,0 +1,231 @@
+"""A search for networks: what doesn't fit isn't trained, the best go on, a seed decides it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
+from pipeline.runner.halving import Architectures
+from pipeline.runner.scores import SEARCH, validation
+from tests.runner.project import Project
+
+CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.yaml").read_text())
+OPTIONS = {k: v for k, v in CONF["hydra"]["sweeper"].items() if k != "_target_"}
+HEAD = """\
+import os
+from pathlib import Path
+
+from pipeline import config
+from pipeline.artifacts import write_json
+from stages._main import run
+
+
+def make():
+    cfg = config.load()
+    width = sum(each[0] for each in cfg["model"]["convolutions"])
+    with Path(os.environ["FAKE_LOG"]).open("a") as log:
+        log.write(f"STAGE-{cfg['train']['name']}-{cfg['train']['batch']}\\n")
+"""
+TRAIN = """\
+    Path("weights.npz").write_text(f"{width} {cfg['train']['batch']}")
+    score = (width * 37 % 100 + cfg["train"]["batch"] / 100) / 100
+    lines = "epoch,phase,loss,validation_accuracy\\n1,float,1,0.99\\n2,frozen,1,"
+    Path("training.csv").write_text(f"{lines}{score}\\n3,frozen,1,0.0\\n")
+
+
+run(make)
+"""
+SCHEDULE = """\
+    needed = 100 * width * (1 + (cfg["strategy"]["name"] == "ordinary"))
+    report = {"pmu_bytes": needed, "status": "ok"}
+    if needed > cfg["hardware"]["sram_bytes"]:
+        report |= {"status": "infeasible", "resource": "SRAM", "where": "conv2", "advice": "none"}
+        report |= {"needed_bytes": needed, "available_bytes": cfg["hardware"]["sram_bytes"]}
+    for name in ("plan.json", "proof.json", "schedule.json"):
+        write_json(Path(name), report)
+
+
+run(make)
+"""
+CLASS = '''\
+"""A fake model."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Net:
+    input_shape: tuple[int, ...] = ()
+    convolutions: tuple[tuple[int, ...], ...] = ()
+    pooled: tuple[int, ...] = ()
+    bits: tuple[int, ...] = ()
+    input_pool: int = 1
+'''
+ARRIVING = "strategy.convolve_arriving=true"
+RUNGS = ["train.batch=3", "train.batch=4"]
+
+
+@pytest.fixture
+def searched(project: Project) -> Project:
+    """Networks need 100 B a channel, or twice that, and their accuracy follows from it."""
+    project.write("stages/train.py", HEAD.replace("STAGE", "train") + TRAIN)
+    project.write("stages/schedule.py", HEAD.replace("STAGE", "schedule") + SCHEDULE)
+    project.write("pipeline/net.py", CLASS)
+    model = {"name": "small_cnn", "_target_": "pipeline.net.Net", "input_shape": [28, 28, 1]}
+    model |= {"convolutions": [], "pooled": [], "bits": [], "input_pool": 1}
+    project.write("conf/model/small_cnn.yaml", yaml.safe_dump(model))
+    train = yaml.safe_load((project.root / "conf/train/quick.yaml").read_text())
+    project.write("conf/train/random.yaml", yaml.safe_dump(train | {"name": "random"}))
+    naive = (project.root / "conf/strategy/naive.yaml").read_text()
+    project.write("conf/strategy/ordinary.yaml", naive.replace("naive", "ordinary"))
+    found = yaml.safe_load((project.root / "dvc.yaml").read_text())
+    found["stages"]["train"]["params"] += ["train.name", "model.convolutions"]
+    found["stages"]["schedule"]["params"] += ["train", "model.convolutions", "strategy.name"]
+    project.write("dvc.yaml", yaml.safe_dump(found, sort_keys=False))
+    names = ("ordinary", "herringbone")
+    both = {name: dict.fromkeys(("pooled", "streamed"), f"strategy={name}") for name in names}
+    sweeper = CONF["hydra"]["sweeper"] | {"networks": 4, "rungs": RUNGS, "strategies": both}
+    hydra = CONF["hydra"] | {"sweeper": sweeper}
+    text = "# @package _global_\n" + yaml.safe_dump({**CONF, "hydra": hydra}, sort_keys=False)
+    project.write("conf/sweep/architectures.yaml", text)
+    return project
+
+
+class Told(Architectures):
+    """Without processes: networks of more than 30 channels don't fit, and of the others those with
+    more channels do better, until the last rung."""
+
+    def combinations(self, words: Sequence[str], most: int | None = None) -> list[list[list[str]]]:
+        return [[list(words)]]
+
+    def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        results = []
+        for job in jobs:
+            self.jobs.append(list(job))
+            folder = self.folder / str(len(self.jobs))
+            folder.mkdir()
+            width = wide(job)
+            score = width / 100 if RUNGS[0] in job else 1 - width / 100
+            text = f"phase,validation_accuracy\nfloat,{score}\n"
+            (folder / "training.csv").write_text(text)
+            status = "infeasible" if width > 30 else "ok"
+            results.append({"status": status, "pmu_bytes": width, "run_dir": str(folder)})
+        return results
+
+
+def wide(words: Sequence[str]) -> int:
+    (found,) = (word for word in words if word.startswith("model.convolutions="))
+    return sum(each[0] for each in json.loads(found.partition("=")[2]))
+
+
+def told(folder: Path, arguments: list[str], **changes: Any) -> tuple[Told, dict[str, Any]]:
+    search = Told(**{**OPTIONS, "networks": 30, "rungs": RUNGS, **changes})
+    folder.mkdir()
+    node = {"model": {"input_shape": [28, 28, 1]}, "hydra": {"sweep": {"dir": str(folder)}}}
+    search.config = OmegaConf.create(node)
+    search.sweep(arguments)
+    return search, json.loads((folder / SEARCH).read_text())
+
+
+def test_who_goes_on(tmp_path: Path) -> None:
+    search, found = told(tmp_path / "a", ["seed=7", "until=build", "train.batch=9"])
+    networks = found["networks"]
+    fit = [each for each in networks if each["bytes"]]
+    assert 6 < len(fit) < 30 and all(wide(each["overrides"]) <= 30 for each in fit)
+    assert not any(each["rungs"] for each in networks if not each["bytes"])
+    second = [each for each in fit if len(each["rungs"]) == 2]
+    assert len(second) == -(-len(fit) // 3)
+    worst = min(each["rungs"][0] for each in second)
+    assert worst >= max(each["rungs"][0] for each in fit if each not in second)
+    last = [each for each in fit if each.get("survives")]
+    assert len(last) == -(-len(second) // 3)
+    assert max(each["rungs"][1] for each in second) in [each["rungs"][1] for each in last]
+
+    planned, ended = search.jobs[:120], search.jobs[-4 * len(last) :]
+    assert all({"train=random", "until=schedule", "seed=7"} <= set(job) for job in planned)
+    assert not any(word.startswith("train.") for job in planned for word in job)
+    trained = search.jobs[120 : -4 * len(last)]
+    assert len(trained) == len(fit) + len(second)
+    assert all(job[-1] == "until=train" and job[-2] in RUNGS for job in trained)
+    assert all(job[-2:] == [RUNGS[1], "until=build"] for job in ended)
+    streamed = [job for job in search.jobs if "model.input_pool=1" in job]
+    assert all("strategy=ordinary" in job or ARRIVING in job for job in streamed)
+    assert not any(ARRIVING in job for job in search.jobs if job not in streamed)
+
+
+def test_a_seed_decides_it_all(tmp_path: Path) -> None:
+    first, second, other = (
+        told(tmp_path / name, [], seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert first[1] == second[1] and first[0].jobs == second[0].jobs
+    assert first[1] != other[1]
+
+
+@pytest.mark.slow
+def test_a_search(searched: Project) -> None:
+    run = searched.run("sweep=architectures", "output=json")
+    assert run.code == 0, run.err
+    folder = Path(run.json["run_dir"])
+    search = json.loads((folder / SEARCH).read_text())
+    networks = search["networks"]
+    assert len(networks) == 4 and search["strategies"] == ["ordinary", "herringbone"]
+    fit = [each for each in networks if each["bytes"]]
+    assert 0 < len(fit) < 4
+    assert [bool(each["rungs"]) for each in networks] == [bool(each["bytes"]) for each in networks]
+    second = [each for each in fit if len(each["rungs"]) == 2]
+    assert len(second) == -(-len(fit) // 3)
+    least = min(each["rungs"][0] for each in second)
+    assert least >= max(each["rungs"][0] for each in fit if each not in second)
+    (survivor,) = [each for each in fit if each.get("survives")]
+    assert survivor["rungs"][1] == max(each["rungs"][1] for each in second)
+
+    ran = searched.ran()
+    longer = [name for name in ran if name.startswith("train-quick")]
+    assert longer == ["train-quick-3"] * len(fit) + ["train-quick-4"] * len(second)
+    jobs = run.json["jobs"]
+    assert len(jobs) == 8 + len(fit) + len(second) + len(survivor["bytes"])
+    last = jobs[-len(survivor["bytes"]) :]
+    assert all(job["status"] == "ok" and "cycles" in job for job in last)
+    assert all(set(survivor["overrides"]) < set(job["overrides"]) for job in last)
+    assert (folder / "architectures.png").is_file()
+
+    again = searched.run("sweep=architectures", "output=json", "hydra/launcher=local")
+    assert again.code == 0 and searched.ran() == []  # it goes on where it was: all is made
+    assert (Path(again.json["run_dir"]) / SEARCH).read_text() == (folder / SEARCH).read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"halving": 1}, "halving=2 or more"),
+        ({"rungs": []}, "a rung and a strategy or more"),
+        ({"strategies": {"ordinary": None}}, "a rung and a strategy or more"),
+        ({"jobs": ["seed=1"]}, "a search has jobs of its own"),
+    ],
+)
+def test_mistakes(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        Architectures(**{**OPTIONS, **changes})
+
+
+def test_one_value_of_each_key(searched: Project) -> None:
+    run = searched.run("sweep=architectures", "seed=1,2")
+    assert run.code == 1 and "takes one value of each key" in run.err
+    assert not searched.ran()
+
+
+def test_the_best_epoch_of_the_last_phase(tmp_path: Path) -> None:
+    assert validation(tmp_path) == -1.0
+    head = "epoch,phase,loss,validation_accuracy\n"
+    (tmp_path / "training.csv").write_text(head)
+    assert validation(tmp_path) == -1.0
+    (tmp_path / "training.csv").write_text(f"{head}1,float,1,0.9\n2,frozen,1,0.4\n3,frozen,1,0.3\n")
+    assert validation(tmp_path) == 0.4
