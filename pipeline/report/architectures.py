@@ -39,7 +39,8 @@ def figure(search: Mapping[str, Any]) -> Figure | None:
         size = [64 if each.get("survives") else 16 for each in mine]
         faces = [color if each.get("survives") else "none" for each in mine]
         if points:
-            axes.scatter(*zip(*points, strict=True), s=size, c=faces, edgecolors=color, zorder=3)
+            found, errors = zip(*points, strict=True)
+            axes.scatter(found, errors, s=size, c=faces, edgecolors=color, zorder=3)
         front = unbeaten(points)
         axes.plot([x for x, _ in front], [y for _, y in front], color=color, linewidth=1,
                   drawstyle="steps-post", label=name)  # fmt: skip

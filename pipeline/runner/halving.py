@@ -78,7 +78,9 @@ class Architectures(Sweeps):
         until = [word for word in arguments if word.startswith("until=")]
         images = self.config.model.input_shape
         drawn = islice(self.space.networks(images, self.seed), self.networks)
-        found = [{"overrides": network, "rungs": [], "bytes": {}} for network in drawn]
+        found: list[dict[str, Any]] = [
+            {"overrides": network, "rungs": [], "bytes": {}} for network in drawn
+        ]
 
         self._plan(found, [word for word in typed if not word.startswith(("train=", "train."))])
         alive = [each for each in found if each["bytes"]]
