@@ -4,10 +4,10 @@ needs for that. The C itself is ``codegen``'s."""
 from pipeline.kernels.choose import block_pixels, choose, named, offers, scratch_bytes
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel, natural_unit
-from pipeline.kernels.modelled import modelled_cycles
+from pipeline.kernels.modelled import cycles_by_operator, modelled_cycles
 from pipeline.kernels.waits import cycles_of_step
 
 __all__ = [
-    "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_of_step", "modelled_cycles",
-    "named", "natural_unit", "offers", "scratch_bytes",
+    "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_by_operator", "cycles_of_step",
+    "modelled_cycles", "named", "natural_unit", "offers", "scratch_bytes",
 ]  # fmt: skip

@@ -16,16 +16,20 @@ from pipeline.plan.vocabulary import Compute, Loop, Plan, Step
 def modelled_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
     """Of one run of ``plan``; infinitely many where a step has no kernel, so that there is no C.
     What moves, or waits for a card, takes no cycles here."""
-    known: dict[tuple[object, ...], float] = {}
+    return sum(cycles_by_operator(plan, graph, hardware).values())
 
-    def of(steps: Iterable[Step]) -> float:
-        total = 0.0
+
+def cycles_by_operator(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, float]:
+    """The same, of each operator's steps, by its name."""
+    known: dict[tuple[object, ...], float] = {}
+    found: dict[str, float] = {}
+
+    def add(steps: Iterable[Step], times: int) -> None:
         for step in steps:
             if isinstance(step, Loop):
-                total += step.count * of(step.body)
+                add(step.body, times * step.count)
             elif isinstance(step, Compute):
-                total += one(step)
-        return total
+                found[step.op] = found.get(step.op, 0.0) + times * one(step)
 
     def one(step: Compute) -> float:
         if not step.kernel:
@@ -37,4 +41,6 @@ def modelled_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
             known[key] = cycles_of_step(named(step.kernel, form, hardware), form, hardware)
         return known[key]
 
-    return sum(of(track.steps) for track in plan.tracks)
+    for track in plan.tracks:
+        add(track.steps, 1)
+    return found

@@ -16,11 +16,8 @@ STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
 STEP_BYTES = 88
 """That the tape and what walks it read of the program's memory for a step."""
 
-LARGE_CACHE = 4096
-"""Bytes of a cache that holds the weights of a layer of a small network."""
-
-SMALL_CACHE = 1024
-"""Bytes of a cache of instructions that holds one kernel at a time."""
+SMALL_CACHE = 8192
+"""Bytes of a cache of instructions that holds few kernels at a time."""
 
 
 class Waits(NamedTuple):
@@ -39,7 +36,7 @@ class Waits(NamedTuple):
         code_bytes = flash.line_bytes * flash.instruction_lines
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         each = flash.wait_states / flash.read_bytes
-        in_flash = hardware.weights_in == "flash" and cached_bytes <= LARGE_CACHE
+        in_flash = hardware.weights_in == "flash"
         return cls(each * in_flash, each * (code_bytes <= SMALL_CACHE), cached_bytes)
 
 
@@ -48,7 +45,7 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     read once where the cache holds them; code that makes rows is read at each call, since others
     ran before."""
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
-    kept = size <= waits.cached_bytes // 2
+    kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
     taken = kernel.cycles(form) + waits.table * size * passes
     rows = sum(part.extents[0] for part in form.parts.values() if part.spread in ("rows", "blocks"))

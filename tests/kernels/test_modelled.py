@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled_cycles, named
+from pipeline.kernels import cycles_by_operator, cycles_of_step, modelled_cycles, named
 from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Compute
 from pipeline.strategies.joint import Joint
@@ -20,7 +20,7 @@ from tests.codegen.cortex_m.bench_rows import RATIOS
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
 
-L4R5 = board_named("nucleo_l4r5zi")
+L4R5, U575 = board_named("nucleo_l4r5zi"), board_named("nucleo_u575zi")
 KWS = nets.ds_cnn((64,) * 5)
 
 
@@ -46,6 +46,37 @@ def test_weights_in_flash_are_waited_for_as_often_as_they_are_read() -> None:
     waits = modelled_cycles(plan, KWS, L4R5) - modelled_cycles(plan, KWS, without_waits(L4R5))
     each = 32 * kernel.table_bytes(form) * 5 / 8
     assert 4 * each < waits < 5 * each
+
+
+@pytest.mark.parametrize(("board", "least"), [(U575, 1.03), (without_waits(U575), 0.9)])
+def test_a_cache_that_holds_a_layer_loses_it_to_rows_of_others(
+    board: Hardware, least: float
+) -> None:
+    """8 KiB for weights and code: keyword spotting row by row was simulated with 1.05 of the
+    cycles of whole tensors."""
+    whole, rows = (
+        modelled_cycles(each.plan(KWS, board), KWS, board) for each in (Ordinary(), Joint())
+    )
+    assert least < rows / whole < least + 0.12
+
+
+def test_weights_that_a_cache_holds_are_waited_for_once() -> None:
+    form = Form.whole(KWS.operator("conv2d2"), KWS)
+    kernel = named("cortex_m.conv2d", form, U575)
+    waits = cycles_of_step(kernel, form, U575) - kernel.cycles(form)
+    assert waits == pytest.approx(kernel.table_bytes(form) * 4 / 16)
+
+
+def test_operators_take_what_the_plan_takes() -> None:
+    plan = Joint().plan(KWS, L4R5)
+    found = cycles_by_operator(plan, KWS, L4R5)
+    assert found.keys() == {op.name for op in KWS.operators}
+    assert sum(found.values()) == modelled_cycles(plan, KWS, L4R5)
+    op = KWS.operators[1].name
+    rows = [step for step in plan.tracks[0].steps if isinstance(step, Compute) and step.op == op]
+    assert len(rows) == KWS.tensors[KWS.operators[1].output].shape[0]
+    alone = replace(plan, tracks=(replace(plan.tracks[0], steps=tuple(rows)),))
+    assert cycles_by_operator(alone, KWS, L4R5) == {op: found[op]}
 
 
 def test_loops_count_their_passes() -> None:
