@@ -18,7 +18,7 @@ from pipeline.timing.retimed import compared
 from stages._frames import test_frames
 from stages._main import run
 
-WEIGHTS = Path("weights.npz")
+WEIGHTS = Path("pruned.npz")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 each lossless pass left of it, and float_labels.npz, what the float network says of the test
 images."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,13 @@ def main() -> None:
     else:
         weights, before = read_npz(Path("pruned.npz")), model
         method = config.instantiate(cfg["quantize"])
-        made = method.graph(cfg["model"]["name"], model, weights, data)
+        if "float_graph" in weights:
+            from pipeline.pruning import stored  # imports PyTorch, which takes a second
+
+            before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
+            made = method.from_float(before, data)
+        else:
+            made = method.graph(cfg["model"]["name"], model, weights, data)
     sizes = []
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})

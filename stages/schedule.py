@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline import artifacts, board, config, study, verdict
+from pipeline import artifacts, board, budget, config, study, verdict
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
@@ -35,6 +35,8 @@ def main() -> None:
     if "modelled_us" in (times := modelled(plan, graph, hardware)):
         report["modelled_us"] = times["modelled_us"]
     report |= lacking(report, plan, graph, hardware)
+    if report["status"] == "ok":
+        report |= budget.unmet(cfg["prune"], report)
     report["others"] = others(plan, graph, hardware)
     if cfg["study"]:
         report["study"] = study.study(cfg, graph, modelled)

@@ -49,12 +49,12 @@ ALLOWED = {
     "pruning": {
         "graph",
         "importers",
+        "kernels",
         "models",
         "passes",
         "plan",
         "quantize",
         "strategies",
-        "timing",
         "training",
     },
     "tracking": set(),

@@ -82,8 +82,8 @@ class Model(ABC):
             return network
         raise ThimbleError(
             f"model: {type(self).__name__} is no chain of layers that begins with a PixelPool, the "
-            "only kind that quantize=int4, its trainings and prune=magnitude take: use "
-            "quantize=int8, train=random or float, prune=none; or model=mnist_2kb"
+            "only kind that quantize=int4 and its trainings take: use quantize=int8, train=random "
+            "or float; or model=mnist_2kb"
         )
 
     def example(self, count: int = 1) -> Tensor:

@@ -1,95 +1,65 @@
-"""Drop the output channels with the smallest weights, then fine-tune what is left.
+"""The channels with the smallest weights go, wherever they are.
 
-Structured: the tensors get smaller, so that every later stage sees a smaller network. A channel's
-magnitude is the L1 norm of its weights (Li et al. 2017, "Pruning filters for efficient ConvNets").
+A channel's magnitude is the L1 norm of its weights (Li et al. 2017, "Pruning filters for efficient
+ConvNets") over the mean of its layer, so that layers can be compared.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-from torch import nn
-
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
+from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
-from pipeline.pruning.method import Pruned, Pruning, Row
-from pipeline.quantize.parameters import from_arrays, to_arrays
-from pipeline.quantize.simulated import QuantizedNetwork
-from pipeline.training.augment import Distortion
-from pipeline.training.checkpoint import fingerprint
-from pipeline.training.environment import Run, repeatable
-from pipeline.training.examples import Examples
-from pipeline.training.session import session
+from pipeline.pruning.chain import Chain
+from pipeline.pruning.channels import ChannelPruning
+from pipeline.pruning.couplings import Couplings, Mask, couplings
+from pipeline.pruning.cut import cut
+from pipeline.pruning.method import Pruned
+from pipeline.pruning.shares import Scores, completed, strength, strongest
+from pipeline.pruning.width import uniform, widest
+from pipeline.pruning.work import Work
+from pipeline.training.environment import Run
 
 
 @dataclass(frozen=True)
-class Magnitude(Pruning):
-    """``ratio`` of the channels of every convolution go, at least one stays.
-
-    Fine-tuning is quantization-aware for ``epochs`` with trained thresholds and as many with
-    frozen ones.
+class Magnitude(ChannelPruning):
+    """
+    Attributes:
+        ratio: of the channels of every layer that go where there are no limits; with limits the
+            weakest of the whole network go.
+        rate: of a chain for the 4-bit format 0 is 0.003.
     """
 
     ratio: float = 0.25
-    epochs: int = 4
-    rate: float = 0.003
-    batch: int = 256
 
-    def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
+    def __post_init__(self) -> None:
         if not 0 <= self.ratio < 1:
             raise ThimbleError(f"prune.ratio={self.ratio:g} must be at least 0 and less than 1")
-        model.check(data)
-        train, validation = (Examples.of(data, part) for part in ("train", "validation"))
-        key = fingerprint(self, model, run.seed, run.threads, *weights.values(), *data.values())
-        smaller, rows = self.cut(from_arrays(model, weights), weights)
-        with repeatable(run):
-            network = from_arrays(model, smaller)
-            with session(
-                network.pool, train, validation, Distortion(), run, key, self.batch, 2 * self.epochs
-            ) as phases:
-                phases.phase("tune", network, self.epochs, self.rate)
-                network.freeze()
-                phases.phase("tune-frozen", network, self.epochs, self.rate / 2)
-        return Pruned(smaller | to_arrays(network), rows)
+        super().__post_init__()
 
-    def cut(self, network: QuantizedNetwork, weights: Arrays) -> tuple[Arrays, list[Row]]:
-        """``weights`` without the weakest channels: their filters, biases, and what reads them."""
-        smaller, rows = dict(weights), []
-        kept: npt.NDArray[np.bool_] | None = None  # of the channels that the next layer reads
-        for name, layer in network.quantized.items():
-            weight = smaller[f"{name}.weight"]
-            if kept is not None:
-                weight = _without_inputs(weight, kept)
-            kept = None
-            if isinstance(layer.layer, nn.Conv2d) and layer.out_log2 is not None:
-                if layer.layer.groups != 1:
-                    raise ThimbleError(
-                        f"prune: {name} has groups, which cannot be pruned by channel"
-                    )
-                kept = self.strongest(weight)
-                weight = weight[kept]
-                smaller[f"{name}.bias"] = smaller[f"{name}.bias"][kept]
-            before = weights[f"{name}.weight"]
-            rows.append(Row(name, len(before), len(weight), before.size, weight.size))
-            smaller[f"{name}.weight"] = np.ascontiguousarray(weight)
-        return smaller, rows
+    def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
+        if not any(name.endswith(".weight_log2") for name in weights):
+            return super().prune(model, weights, data, run)
+        if self.limits:
+            raise ThimbleError(
+                f"prune.{next(iter(self.limits))}: a chain for quantize=int4 is pruned by "
+                "prune.ratio alone; leave the limit out"
+            )
+        return Chain(self.ratio, self.epochs, self.rate, self.batch).prune(
+            model, weights, data, run
+        )
 
-    def strongest(self, weight: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-        """Which of the output channels of ``weight`` (out, …) stay; ties keep the first."""
-        norms = np.abs(weight.reshape(len(weight), -1)).sum(1)
-        stay = max(1, len(norms) - round(self.ratio * len(norms)))
-        mask = np.zeros(len(norms), dtype=bool)
-        mask[np.argsort(-norms, kind="stable")[:stay]] = True
-        return mask
+    def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
+        if not self.limits:
+            found = couplings(network)
+            return cut(found, uniform(found, strength(found), 1 - self.ratio))
+        return widest(self, network, work, weakest_last)
 
 
-def _without_inputs(
-    weight: npt.NDArray[np.float32], kept: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float32]:
-    """(out, in, …) with only the kept inputs; a dense layer has many columns a channel."""
-    if weight.ndim == 2:
-        kept = kept.repeat(weight.shape[1] // len(kept))
-    return weight[:, kept]
+def weakest_last(found: Couplings, scores: Scores, share: float) -> Mask:
+    units = [unit for group in found.groups for unit in group.units]
+    kept = ~found.everything()
+    kept[strongest(scores, units, round(share * len(units)))] = True
+    return completed(found, kept, scores)

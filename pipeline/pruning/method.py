@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.artifacts import Arrays
+from pipeline.budget import UNITS
 
 if TYPE_CHECKING:  # they import PyTorch, which takes a second
     from pipeline.models.network import Model
     from pipeline.training.environment import Run
+    from pipeline.training.loop import Row as Epoch
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The content of ``pruned.npz`` and a row for each layer that got smaller."""
+    """The content of ``pruned.npz``, a row for each layer that got smaller, what the network needed
+    after each step that was planned (by the names of the limits), and the epochs of fine-tuning."""
 
     weights: Arrays
     rows: Sequence[Row]
+    steps: Sequence[Mapping[str, float]] = ()
+    epochs: Sequence[Epoch] = ()
 
 
 class Pruning(ABC):
@@ -40,7 +45,8 @@ class Pruning(ABC):
 
     @abstractmethod
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
-        """Smaller tensors under the same names; equal arguments give equal weights."""
+        """Smaller tensors under the same names, or the arrays of a smaller float network
+        (``stored``); equal arguments give equal weights."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -52,3 +58,11 @@ def to_csv(rows: Sequence[Row]) -> str:
     ]
     header = "layer,channels_before,channels_after,weights_before,weights_after"
     return "\n".join([header, *lines]) + "\n"
+
+
+def steps_to_csv(steps: Sequence[Mapping[str, float]]) -> str:
+    """``pruning_steps.csv``: the network as it came first, then after each step."""
+    lines = [
+        ",".join([str(n), *(f"{one[key]:.10g}" for key in UNITS)]) for n, one in enumerate(steps)
+    ]
+    return "\n".join([",".join(["step", *UNITS]), *lines]) + "\n"

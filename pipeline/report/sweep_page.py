@@ -97,7 +97,7 @@ def why(job: Job) -> str:
     """What became of a job that has no place on the front."""
     if job["status"] == "infeasible" and job.get("needed_bytes") is not None:
         lacks = job["needed_bytes"] - job["available_bytes"]
-        return f"{job['resource']}: {lacks:,.0f} B too many"
+        return f"{job['resource']}: {lacks:,.0f} {job.get('unit', 'B')} too many"
     return str(job.get("error", ""))
 
 

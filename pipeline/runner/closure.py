@@ -12,6 +12,7 @@ DYNAMIC = {
     "pipeline/codegen/int8/operators/__init__.py": "pipeline/codegen/int8/operators",
     "pipeline/graph/graph.py": "pipeline/graph/operators",
     "pipeline/passes/__init__.py": "pipeline/passes",
+    "pipeline/pruning/planner.py": "pipeline/strategies",
     "stages/_others.py": "pipeline/strategies",
 }
 """Files that import every module of a folder by listing it."""

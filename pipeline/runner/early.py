@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import home
+from pipeline.budget import limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
 from pipeline.packages import boards
@@ -17,7 +18,6 @@ from pipeline.runner.own import PATHS
 FILES = ("model.path", "model.state_dict")
 """Keys that name a file, never a folder."""
 
-TORCH = "pipeline.importers.torch_model.TorchModel"
 FOUR_BITS = "pipeline.quantize.int4.Int4"
 
 
@@ -88,9 +88,9 @@ def _prunes(config: Mapping[str, Any]) -> None:
             f"prune={prune['name']}: model={model['name']} arrives with its weights and is not "
             "pruned here; leave prune out, and prune the network before it is exported"
         )
-    if quantize["_target_"] != FOUR_BITS or model["_target_"] == TORCH:
+    limits(prune)
+    if quantize["_target_"] == FOUR_BITS and prune["name"] != "magnitude":
         raise ThimbleError(
-            f"prune={prune['name']}: model={model['name']} goes to quantize={quantize['name']}, "
-            "and only chains of layers for quantize=int4 are pruned here; leave prune out, or use "
-            "model=mnist_2kb"
+            f"prune={prune['name']}: quantize=int4 takes chains of layers, which only "
+            "prune=magnitude makes smaller; use quantize=int8_qat train=float"
         )

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import home
 from pipeline.artifacts import read_json, write_json
+from pipeline.budget import asked
 from pipeline.errors import ThimbleError
 from pipeline.runner import disk, own, replay, results, surroundings, titles, workspace
 from pipeline.runner.progress import FOLDER, Notes
@@ -168,6 +169,8 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     plain: dict[str, Any] = _without_none(content)
     own.absolute(plain, home.typed())
     own.named(plain)
+    if "hardware" in plain["prune"]:
+        plain["prune"] = asked(plain["prune"])
     return plain
 
 

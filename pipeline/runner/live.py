@@ -190,7 +190,8 @@ def _detail(result: Mapping[str, Any]) -> str:
     """What one looks for first: why it does not fit, why it failed, the memory it takes."""
     if result["status"] == "infeasible" and result.get("needed_bytes") is not None:
         needed, available = number(result["needed_bytes"]), number(result["available_bytes"])
-        return f"{result['resource']} needs {needed} B of {available} B"
+        unit = result.get("unit", "B")
+        return f"{result['resource']} needs {needed} {unit} of {available} {unit}"
     if result.get("error"):
         return str(result["error"])
     return f"peak {number(result['pmu_bytes'])} B" if "pmu_bytes" in result else ""

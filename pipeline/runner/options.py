@@ -50,7 +50,7 @@ def check(config: DictConfig) -> None:
                 f"{group}={config[group].name} needs {' and '.join(lacking)}: add {added}"
             )
     for group in CODE_GROUPS:
-        node = OmegaConf.to_container(config[group], resolve=False)
+        node = OmegaConf.to_container(config[group], resolve=True)
         assert isinstance(node, dict)
         checked(group, {str(key): value for key, value in node.items()})
     early.check(config)

@@ -27,8 +27,9 @@ BESIDES = (
 what ``strategy=auto`` chose, how long a plan takes by the models of its kernels."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
-BOUND = ("lower_bound_bytes", "lower_bound_at")
-"""Where activations don't fit: what every plan needs that computes nothing twice."""
+BOUND = ("lower_bound_bytes", "lower_bound_at", "unit")
+"""Where activations don't fit: what every plan needs that computes nothing twice. Where a limit of
+``prune`` is not kept: what it is counted in, if not bytes."""
 
 ROW = ("name", "metric", "paper", "layer", "of")
 

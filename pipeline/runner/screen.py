@@ -217,9 +217,10 @@ def replayed(replay: Mapping[str, Any]) -> Iterator[str]:
 
 
 def infeasible(result: Mapping[str, Any]) -> str:
+    unit = result.get("unit", "B")
     return (
-        f"does not fit: {result['resource']} needs {number(result['needed_bytes'])} B of "
-        f"{number(result['available_bytes'])} B ({result['where']}); "
+        f"does not fit: {result['resource']} needs {number(result['needed_bytes'])} {unit} of "
+        f"{number(result['available_bytes'])} {unit} ({result['where']}); "
         f"{result['advice']}"
     )
 

@@ -22,8 +22,13 @@ ASKED = {
 
 UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed", "measure": "measured"}
 
-CURVES = {"training": "training.csv", "pruning": "pruning.csv"}
-"""Metrics with a value for each epoch, or for each layer, and where they are from."""
+CURVES = {
+    "training": "training.csv",
+    "pruning": "pruning.csv",
+    "pruning_steps": "pruning_steps.csv",
+    "pruning_epochs": "pruning_epochs.csv",
+}
+"""Metrics with a value for each epoch, step or layer, and where they are from."""
 
 
 def known(result: Mapping[str, Any]) -> dict[str, float]:
@@ -57,7 +62,8 @@ def _early(result: Mapping[str, Any]) -> str:
     """Of a run that ended before its last stage, what ended it; "" of another."""
     if result["status"] == "infeasible":
         needed, available = result.get("needed_bytes"), result.get("available_bytes")
-        return f"does not fit: {result.get('resource')} needs {needed} B of {available} B"
+        unit = result.get("unit", "B")
+        return f"does not fit: {result.get('resource')} needs {needed} {unit} of {available} {unit}"
     if result["status"] == "failed" and "images_host" not in result:
         return f"the run failed: {result.get('error', 'no error was noted')}"
     return ""
@@ -100,7 +106,7 @@ def curves(folder: Path) -> Iterator[tuple[str, float, int]]:
         if (folder / name).is_file():
             with (folder / name).open(newline="") as stream:
                 for number, row in enumerate(csv.DictReader(stream), 1):
-                    step = int(row.pop("epoch", number))
+                    step = int(row.pop("epoch", row.pop("step", number)))
                     for column, text in row.items():
                         if (value := _number(text)) is not None:
                             yield f"{prefix}/{column}", value, step

@@ -32,7 +32,7 @@ class SgdPhase(Phase):
 
     @property
     def mend(self) -> str:
-        return "lower train.rate"
+        return "lower train.rate" if self.name == "float" else super().mend
 
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         weights = [p for p in parameters if p.ndim > 1]

@@ -24,6 +24,7 @@ WHERE_DIVERGED = {
     "quantized": "lower train.quantized_rate",
     "frozen": "lower train.frozen_rate",
     "teacher": "use train=quick",
+    "gates": "lower prune.rate",
     "tune": "lower prune.rate",
     "tune-frozen": "lower prune.rate",
 }

@@ -56,6 +56,8 @@ def test_files_are_those_of_the_contract_and_byte_stable(
         "training.csv",
         "pruned.npz",
         "pruning.csv",
+        "pruning_epochs.csv",
+        "pruning_steps.csv",
         "graph.json",
         "graph.npz",
         "float_labels.npz",

@@ -34,7 +34,17 @@ TFLITE, TORCH = ("model=tflite", "model.path=net.tflite"), ("model=torch", "mode
 
 
 @pytest.mark.parametrize(
-    "words", [(), TFLITE, NET, ("target=flash",), ("prune=magnitude",), (*NET, "train=float")]
+    "words",
+    [
+        (),
+        TFLITE,
+        NET,
+        ("target=flash",),
+        ("prune=magnitude",),
+        (*NET, "train=float"),
+        (*NET, "prune=magnitude"),
+        ("model=resnet8", "prune=pex", "prune.macs=9"),
+    ],
 )
 def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
     options.check(composed(*words))
@@ -56,8 +66,8 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=onnx", "model.path=no.onnx"), "model.path=no.onnx: there is no such file, looked"),
         (("data=npz", "data.path=no.npz"), "data.path=no.npz: there is no such file, looked"),
         ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
-        (("model=resnet8", "prune=magnitude"), "model=resnet8 goes to quantize=int8, and only"),
-        ((*NET, "prune=magnitude"), "model=torch goes to quantize=int8, and only chains"),
+        (("prune=pex", "quantize=int4"), "prune=pex: quantize=int4 takes chains of layers, which"),
+        (("model=resnet8", "prune=pex", "prune.macs=-1"), "prune.macs=-1: give the MACs that"),
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),

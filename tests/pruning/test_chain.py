@@ -1,18 +1,17 @@
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 
-from pipeline import config
 from pipeline.artifacts import Arrays
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.pruning.chain import Chain
 from pipeline.pruning.magnitude import Magnitude
 from pipeline.pruning.method import to_csv
+from pipeline.pruning.width import Width
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.parameters import from_arrays
 from pipeline.training.environment import Run
@@ -27,13 +26,12 @@ def trained() -> Arrays:
     return ThreePhases(3, 1, 1, batch=32).train(MODEL, DATA, Run(1)).weights
 
 
+def chain(ratio: float) -> Chain:
+    return Chain(ratio, 0, 0.0, 32)
+
+
 def cut(weights: Arrays, ratio: float) -> Arrays:
-    return Magnitude(ratio=ratio).cut(from_arrays(MODEL, weights), weights)[0]
-
-
-def test_the_yaml_names_it() -> None:
-    node = yaml.safe_load(Path("conf/prune/magnitude.yaml").read_text())
-    assert config.instantiate(node) == Magnitude()
+    return chain(ratio).cut(from_arrays(MODEL, weights), weights)[0]
 
 
 def test_channels_go_in_every_layer_that_touches_them() -> None:
@@ -47,10 +45,10 @@ def test_channels_go_in_every_layer_that_touches_them() -> None:
 
 def test_the_weakest_go_and_the_order_stays() -> None:
     weight = np.array([[3, -1], [0.5, 0.5], [-9, 0], [2, 2.5]], np.float32)
-    assert Magnitude(ratio=0.25).strongest(weight).tolist() == [True, False, True, True]
-    assert Magnitude(ratio=0.5).strongest(weight).tolist() == [False, False, True, True]
-    assert Magnitude(ratio=0.99).strongest(weight).tolist() == [False, False, True, False]
-    assert Magnitude(ratio=0.0).strongest(weight).all()
+    assert chain(0.25).strongest(weight).tolist() == [True, False, True, True]
+    assert chain(0.5).strongest(weight).tolist() == [False, False, True, True]
+    assert chain(0.99).strongest(weight).tolist() == [False, False, True, False]
+    assert chain(0.0).strongest(weight).all()
 
 
 def test_channels_that_do_nothing_go_without_a_trace() -> None:
@@ -68,7 +66,7 @@ def test_channels_that_do_nothing_go_without_a_trace() -> None:
 
 
 def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> None:
-    pruned = Magnitude(ratio=0.25, epochs=3, batch=32).prune(MODEL, trained(), DATA, Run(1))
+    pruned = Magnitude(ratio=0.25, epochs=6, batch=32).prune(MODEL, trained(), DATA, Run(1))
     whole, small = (Int4().graph("net", MODEL, w) for w in (trained(), pruned.weights))
     assert small.macs < 0.7 * whole.macs
     assert small.weight_bytes < 0.8 * whole.weight_bytes
@@ -98,3 +96,10 @@ def test_the_table_says_what_went() -> None:
 def test_an_impossible_ratio_is_one_line(ratio: float) -> None:
     with pytest.raises(ThimbleError, match=rf"prune\.ratio={ratio:g}"):
         Magnitude(ratio=ratio).prune(MODEL, trained(), DATA, Run(1))
+
+
+def test_limits_and_other_methods_are_not_for_chains_of_four_bits() -> None:
+    with pytest.raises(ThimbleError, match=r"prune\.macs: a chain for quantize=int4 is pruned by"):
+        Magnitude(macs=100).prune(MODEL, trained(), DATA, Run(1))
+    with pytest.raises(ThimbleError, match="only prune=magnitude makes smaller"):
+        Width(width=0.5).prune(MODEL, trained(), DATA, Run(1))

@@ -1,0 +1,71 @@
+"""What a network may need at most: the keys of ``prune`` that limit it, and whether a plan keeps to
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.errors import ThimbleError
+
+UNITS = {"pmu_bytes": "B", "weight_bytes": "B", "macs": "MACs", "latency_us": "us"}
+"""The limits and what they are counted in; 0 is none."""
+
+PLANNING = ("strategy", "hardware", "passes")
+"""Keys of ``prune`` that repeat the rest of the config: what the planner is asked with."""
+
+UNREAD = {
+    "part": "", "simulator": "", "flasher": "", "platformio": "", "baud": 1, "uart": {},
+    "toolchain": {"compiler": "", "package": ""},
+}  # fmt: skip
+"""Of a board, what no planner reads, with values in its place."""
+
+
+def limits(prune: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are set.
+
+    Raises:
+        ThimbleError: for a negative one.
+    """
+    found = {name: prune.get(name) or 0 for name in UNITS}
+    for name, value in found.items():
+        if value < 0:
+            raise ThimbleError(
+                f"prune.{name}={value:g}: give the {UNITS[name]} that the pruned network may need "
+                "at most, or 0 for no limit"
+            )
+    return {name: float(value) for name, value in found.items() if value}
+
+
+def asked(prune: Mapping[str, Any]) -> dict[str, Any]:
+    """``prune`` without what it does not read: nothing of the planner where there are no limits,
+    and of the board what plans depend on."""
+    if not limits(prune):
+        return {key: value for key, value in prune.items() if key not in PLANNING}
+    board = {k: v for k, v in prune["hardware"].items() if k not in UNREAD}
+    return {**prune, "hardware": board}
+
+
+def times_over(needs: Mapping[str, float], within: Mapping[str, float]) -> float:
+    """By what factor the worst of ``needs`` is above its limit; 1 and less keeps to all."""
+    return max((needs[name] / limit for name, limit in within.items()), default=0.0)
+
+
+def unmet(prune: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``report``, the verdict of a plan, says instead when a limit is not kept: which, how far
+    pruning got and what is there at the peak."""
+    needs = dict(report)
+    needs["latency_us"] = report.get("modelled_us", report["estimated_latency_us"])
+    within = limits(prune)
+    if times_over(needs, within) <= 1:
+        return {}
+    worst = max(within, key=lambda name: float(needs[name]) / within[name])
+    return {
+        "status": "infeasible",
+        "resource": f"prune.{worst}",
+        "needed_bytes": needs[worst],
+        "available_bytes": within[worst],
+        "unit": UNITS[worst],
+        "where": f"pruned as far as it goes; the peak is at {report['peak_at']}",
+        "advice": f"try prune.{worst}={-(-needs[worst] // 1):.0f}, another strategy or model",
+    }

@@ -1,0 +1,92 @@
+"""What a float network would need: asked of the planner that ``strategy=`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from typing import Any
+
+from pipeline import board, passes
+from pipeline.budget import UNREAD
+from pipeline.config import instantiate
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.kernels import modelled_cycles
+from pipeline.plan.cost import Moment, timeline
+from pipeline.plan.vocabulary import Plan
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.base import Strategy
+
+FRAMES = 2
+"""That ranges are observed on: plans depend on shapes alone."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a network needs, by its plan.
+
+    Attributes:
+        amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
+            (modelled where there is C for the board, else estimated).
+        at: the operator at the peak.
+        held: bytes that the tensors live at the peak take, by name.
+    """
+
+    amounts: Mapping[str, float]
+    at: str
+    held: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans as the stages after it will."""
+
+    strategy: Strategy
+    hardware: Hardware
+    passes: Sequence[str]
+
+    @classmethod
+    def of(
+        cls, strategy: Mapping[str, Any], hardware: Mapping[str, Any], names: Sequence[str]
+    ) -> Planner:
+        return cls(instantiate(strategy), board.hardware({**hardware, **UNREAD}), names)
+
+    def __call__(self, network: FloatGraph) -> Needs:
+        """
+        Raises:
+            ThimbleError: when the strategy has no plan for it.
+        """
+        made = Int8(images=FRAMES, observer="minmax", threads=1).from_float(network)
+        graph = passes.applied(made, self.passes)
+        plan = self.strategy.plan(graph, self.hardware)
+        moments = timeline(plan)
+        peak = max(moments, key=lambda each: (each.live_bytes, each.apart_bytes))
+        cycles = modelled_cycles(plan, graph, self.hardware)
+        if cycles == inf:  # as the schedule's report does
+            cycles = graph.macs * self.hardware.cycles_per_mac
+        amounts = {
+            "pmu_bytes": peak.live_bytes,
+            "weight_bytes": graph.weight_bytes,
+            "macs": graph.macs,
+            "latency_us": cycles / self.hardware.clock_hz * 1e6,
+        }
+        return Needs(amounts, peak.label, _held(plan, peak))
+
+    def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
+        """Raises ThimbleError for a limit that no pruning can keep."""
+        size = prod(network.shapes[network.input])
+        if limits.get("pmu_bytes", inf) < size and not self.hardware.streams_input:
+            raise ThimbleError(
+                f"prune.pmu_bytes={limits['pmu_bytes']:g}: the input alone takes {size:,} B, and "
+                "pruning does not make it smaller; allow more, or give the model a smaller input"
+            )
+
+
+def _held(plan: Plan, peak: Moment) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, size in peak.buffers:
+        tensor = plan.buffer[name].tensor
+        found[tensor] = found.get(tensor, 0.0) + size
+    return found

@@ -1,0 +1,82 @@
+"""Uniform scaling: every layer keeps the same share of its channels, its strongest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.pruning.channels import ChannelPruning
+from pipeline.pruning.couplings import Couplings, Mask, couplings
+from pipeline.pruning.cut import cut
+from pipeline.pruning.shares import Scores, completed, strength, strongest
+from pipeline.pruning.work import Work
+
+HALVINGS = 9
+"""Of the share that is searched: to a 512th."""
+
+Choice = Callable[[Couplings, Scores, float], Mask]
+"""The units to keep of a share (0…1) of all."""
+
+
+@dataclass(frozen=True)
+class Width(ChannelPruning):
+    """
+    Attributes:
+        width: the share of channels that each layer keeps; 0: the greatest that limits allow.
+    """
+
+    width: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.width <= 1:
+            raise ThimbleError(f"prune.width={self.width:g} must be more than 0 and at most 1")
+        if bool(self.width) == bool(self.limits):
+            raise ThimbleError(
+                "prune=width needs either prune.width, such as 0.5, or limits such as "
+                "prune.pmu_bytes, not both"
+            )
+
+    def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
+        if self.width:
+            found = couplings(network)
+            return cut(found, uniform(found, strength(found), self.width))
+        return widest(self, network, work, uniform)
+
+
+def uniform(found: Couplings, scores: Scores, share: float) -> Mask:
+    kept = ~found.everything()
+    for group in found.groups:
+        kept[strongest(scores, group.units, round(share * len(group.units)))] = True
+    return completed(found, kept, scores)
+
+
+def widest(method: ChannelPruning, network: FloatGraph, work: Work, choice: Choice) -> FloatGraph:
+    """The network with the greatest share that keeps to the limits, found by halving; the least
+    there is where none does."""
+    found = couplings(network)
+    scores = strength(found)
+
+    def needs(share: float) -> tuple[float, FloatGraph]:
+        smaller = cut(found, choice(found, scores, share))
+        needed = work.ask(smaller)
+        work.note(needed)
+        return method.over(needed), smaller
+
+    over, best = needs(1.0)
+    if over <= 1:
+        return best
+    low, high = 0.0, 1.0
+    over, best = needs(low)
+    if over > 1:
+        return best
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        over, smaller = needs(middle)
+        if over <= 1:
+            low, best = middle, smaller
+        else:
+            high = middle
+    return best

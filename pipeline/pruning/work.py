@@ -1,0 +1,118 @@
+"""What a pruning method works with: the data, the session of its trainings, and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.artifacts import Arrays
+from pipeline.errors import ThimbleError
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.models.network import Model
+from pipeline.pruning.couplings import Couplings, couplings
+from pipeline.pruning.planner import Needs
+from pipeline.pruning.tuned import Tuned
+from pipeline.training.checkpoint import fingerprint
+from pipeline.training.environment import Run
+from pipeline.training.examples import Examples, accuracy
+from pipeline.training.float_only import SgdPhase
+from pipeline.training.loop import Row
+from pipeline.training.session import Session, session
+
+if TYPE_CHECKING:
+    from pipeline.pruning.channels import ChannelPruning
+
+SETTLING_IMAGES = 256
+"""That the statistics of normalizations are taken from."""
+
+RATE = 0.05
+"""Half of what training from the beginning rises to."""
+
+
+@dataclass
+class Work:
+    """One pruning.
+
+    Attributes:
+        phases: of training, None where there are to be no epochs.
+        frames: the first training images, (n, c, h, w).
+        test: images that nothing is chosen by; None where there are to be no epochs.
+        steps: what the network needed, at first and after each step.
+    """
+
+    method: ChannelPruning
+    phases: Session | None
+    frames: Tensor
+    test: Examples | None = None
+    steps: list[Mapping[str, float]] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls, method: ChannelPruning, model: Model, data: Arrays, run: Run, network: FloatGraph
+    ) -> Iterator[Work]:
+        """
+        Raises:
+            ThimbleError: for data without labels, or of another size than the model's input.
+        """
+        if not method.epochs:
+            yield cls(method, None, torch.empty(0))
+            return
+        if not len(data.get("train_labels", ())):
+            raise ThimbleError(
+                f"prune: {network.name} is fine-tuned for prune.epochs={method.epochs} on labelled "
+                "images, and the data set has none; choose another data, or prune.epochs=0"
+            )
+        model.check(data)
+        train = Examples.of(data, "train", method.images or None)
+        held = Examples.of(data, "validation")
+        weights = [value for node in network.nodes for value in vars(node).values()]
+        key = fingerprint(method, model, run.seed, run.threads, *weights, *data.values())
+        with session(
+            nn.Identity(), train, held if len(held.labels) else train,
+            method.distortion, run, key, method.batch, method.epochs,
+        ) as phases:  # fmt: skip
+            test = Examples.of(data, "test")
+            yield cls(method, phases, train.pixels[:SETTLING_IMAGES], test)
+
+    @property
+    def epochs(self) -> list[Row]:
+        return self.phases.rows if self.phases else []
+
+    def ask(self, network: FloatGraph) -> Needs:
+        return self.method.planner(network)
+
+    def accuracy(self, network: FloatGraph) -> float | None:
+        """On the test images; None where nothing was trained."""
+        if self.test is None or not len(self.test.labels):
+            return None
+        tuned = Tuned(couplings(network), self.frames).eval()
+        return accuracy(tuned, self.test.pixels, self.test.labels)
+
+    def note(self, needs: Needs) -> None:
+        self.steps.append(needs.amounts)
+
+    def gated(self, found: Couplings, epochs: int, penalties: Mapping[int, float]) -> FloatGraph:
+        """The graph of ``found`` after ``epochs`` with gates, which are then in its weights."""
+        return self._trained("gates", Tuned(found, self.frames, penalties), epochs)
+
+    def tuned(self, network: FloatGraph) -> FloatGraph:
+        """``network`` after all epochs that are left."""
+        left = self.method.epochs - len(self.epochs)
+        if not left:
+            return network
+        return self._trained("tune", Tuned(couplings(network), self.frames), left)
+
+    def _trained(self, name: str, network: Tuned, epochs: int) -> FloatGraph:
+        assert self.phases is not None
+        method, before = self.method, len(self.epochs)
+        phase = SgdPhase(
+            name, before, epochs, method.rate or RATE, method.batch, method.momentum, method.decay
+        )
+        self.phases.train(phase, network)
+        return network.graph()

@@ -1,0 +1,181 @@
+"""All methods keep to limits, tune what is left, and say in a line what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from pipeline import budget, config
+from pipeline.datasets.nothing import Nothing
+from pipeline.errors import ThimbleError
+from pipeline.importers import float_nodes as nodes
+from pipeline.models.blocks import Blocks
+from pipeline.pruning import stored
+from pipeline.pruning.channels import ChannelPruning
+from pipeline.pruning.couplings import couplings
+from pipeline.pruning.magnitude import Magnitude
+from pipeline.pruning.method import Pruned, steps_to_csv
+from pipeline.pruning.pex import Pex
+from pipeline.pruning.planner import Planner
+from pipeline.pruning.width import Width
+from pipeline.quantize.int8 import Int8
+from pipeline.training.environment import Run
+from tests.pruning.networks import DATA, MODEL, PLANNER, weights
+from tests.tiers import quick
+
+NONE = Nothing().arrays()
+METHODS = {"magnitude": Magnitude, "width": Width, "pex": Pex}
+PLAN = Planner.of(**{"names" if k == "passes" else k: v for k, v in PLANNER.items()})
+
+
+def made(name: str, **keys: Any) -> ChannelPruning:
+    return METHODS[name](**PLANNER, **{"epochs": 0, "batch": 32, **keys})
+
+
+def pruned(method: ChannelPruning, data: Any = NONE, model: Any = MODEL) -> Pruned:
+    return method.prune(model, weights(), data, Run(1))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_yaml_names_it(name: str) -> None:
+    node = yaml.safe_load(Path(f"conf/prune/{name}.yaml").read_text())
+    plain = {k: v for k, v in node.items() if not str(v).startswith("${")}
+    extra = {"magnitude": {}, "width": {"width": 0.5}, "pex": {"pmu_bytes": 1000}}[name]
+    assert config.instantiate({**plain, **extra}) == METHODS[name](**extra)
+
+
+LIMITS = ({"pmu_bytes": 3000}, {"weight_bytes": 1100}, {"macs": 70_000})
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), quick(0, [*zip(METHODS, LIMITS, strict=True), ("pex", LIMITS[0])], ci=3)
+)
+def test_limits_are_kept_by_what_is_stored(name: str, limit: dict[str, int]) -> None:
+    found = pruned(made(name, **limit))
+    small = stored.from_arrays(found.weights)
+    (key, most), needs = next(iter(limit.items())), PLAN(small).amounts
+    assert 0.5 * most < needs[key] <= most < found.steps[0][key]
+    assert needs in found.steps
+    graph = Int8(images=4).from_float(small, DATA)
+    assert np.isin(
+        graph.outputs(DATA["test_images"].astype(np.int64) - 128), range(-128, 128)
+    ).all()
+    sizes = {row.layer: row.channels_after for row in found.rows}
+    assert sizes == {n.name: len(n.weights) for n in small.nodes if isinstance(n, nodes.Weighted)}
+
+
+@pytest.mark.ci
+def test_pex_leaves_alone_what_is_not_the_bottleneck() -> None:
+    """The peak is in the first blocks; the last one's channels cost the others their place."""
+    rows = {name: pruned(made(name, pmu_bytes=4000)).rows for name in METHODS}
+    left = {name: sum(row.weights_after for row in found) for name, found in rows.items()}
+    assert left["pex"] > 1.1 * max(left["magnitude"], left["width"])
+
+
+@pytest.mark.slow
+def test_latency_is_modelled_and_kept() -> None:
+    network = stored.from_arrays(pruned(Width(width=1.0, epochs=0)).weights)
+    most = 0.6 * PLAN(network).amounts["latency_us"]
+    found = pruned(made("pex", latency_us=most))
+    assert found.steps[-1]["latency_us"] <= most
+
+
+@pytest.mark.parametrize("name", quick(0, ["pex", "magnitude", "width"], ci=1))
+def test_fine_tuning_learns_and_is_repeatable(name: str) -> None:
+    method = made(name, epochs=4, **({"gate_epochs": 2} if name == "pex" else {}), pmu_bytes=4500)
+    first = pruned(method, DATA)
+    assert [row.epoch for row in first.epochs] == [1, 2, 3, 4]
+    gates = [row.phase for row in first.epochs].count("gates")
+    assert gates == (2 if name == "pex" else 0)
+    assert first.epochs[-1].loss < 0.7 * first.epochs[0].loss
+    assert PLAN(stored.from_arrays(first.weights)).amounts["pmu_bytes"] <= 4500
+    assert "random_weights" not in first.weights
+    if name == "pex":
+        again = pruned(method, DATA).weights
+        assert all((first.weights[key] == again[key]).all() for key in again)
+
+
+@pytest.mark.ci
+def test_steps_go_down_to_the_limit() -> None:
+    found = pruned(made("pex", epochs=3, gate_epochs=2, pmu_bytes=3000, images=64), DATA)
+    sizes = [step["pmu_bytes"] for step in found.steps]
+    assert len(sizes) == 3 and sizes[0] > sizes[1] > sizes[2] <= 3000
+    lines = steps_to_csv(found.steps).splitlines()
+    assert lines[0] == "step,pmu_bytes,weight_bytes,macs,latency_us" and len(lines) == 4
+    assert lines[1].startswith(f"0,{sizes[0]:g},")
+
+
+def test_without_limits_each_layer_loses_its_share() -> None:
+    for method in (Magnitude(ratio=0.5, epochs=0), Width(width=0.5, epochs=0)):
+        found = pruned(method)
+        assert {row.channels_after / row.channels_before for row in found.rows[:-1]} == {0.5}
+        assert "random_weights" in found.weights, "nothing has been learnt"
+
+
+@pytest.mark.parametrize("name", quick(0, ["width", "pex", "magnitude"], ci=1))
+def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
+    """Without an hour of tuning before: how far it got, and where the peak is."""
+    found = pruned(made(name, pmu_bytes=150, epochs=3, images=64), DATA)
+    assert not any(row.phase == "tune" for row in found.epochs)
+    needs = PLAN(stored.from_arrays(found.weights))
+    report = {**needs.amounts, "estimated_latency_us": 1.0, "peak_at": needs.at, "status": "ok"}
+    said = budget.unmet({"pmu_bytes": 150}, report)
+    assert said["status"] == "infeasible" and said["resource"] == "prune.pmu_bytes"
+    assert said["needed_bytes"] == needs.amounts["pmu_bytes"] > said["available_bytes"] == 150
+    assert needs.at in said["where"] and not budget.unmet({"pmu_bytes": 10_000}, report)
+
+
+FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: made("pex", pmu_bytes=-1), "prune.pmu_bytes=-1: give the B"),
+        (lambda: made("magnitude", macs=-5), "prune.macs=-5: give the MACs"),
+        (lambda: made("pex"), "prune=pex needs a limit"),
+        (lambda: made("width"), "either prune.width, such as 0.5, or limits"),
+        (lambda: made("width", width=0.5, macs=9), "or limits such as prune.pmu_bytes, not both"),
+        (lambda: made("width", width=1.5), "prune.width=1.5 must be"),
+        (lambda: made("pex", macs=9, penalty=-1), "prune.penalty=-1"),
+        (lambda: made("pex", macs=9, epochs=-1), "prune.epochs=-1"),
+        (lambda: pruned(made("pex", pmu_bytes=143)), "the input alone takes 144 B"),
+        (lambda: pruned(made("pex", pmu_bytes=3000, epochs=2)), "and the data set has none"),
+        (lambda: made("width", width=0.5).prune(FIXED, fixed(), NONE, Run(1)), "has no channels"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(make: Any, said: str) -> None:
+    with pytest.raises(ThimbleError) as caught:
+        make()
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def fixed() -> dict[str, Any]:
+    from pipeline.training.random_weights import RandomWeights
+
+    return RandomWeights().train(FIXED, DATA, Run(1)).weights
+
+
+def test_a_stored_network_is_the_same() -> None:
+    network = stored.from_arrays(pruned(Width(width=1.0, epochs=0)).weights)
+    again = stored.from_arrays(stored.to_arrays(network))
+    assert [type(node) for node in again.nodes] == [type(node) for node in network.nodes]
+    assert again.shapes == network.shapes and couplings(again).groups == couplings(network).groups
+    arrays = stored.to_arrays(again)
+    assert all((arrays[key] == value).all() for key, value in stored.to_arrays(network).items())
+
+
+def test_the_planner_is_asked_for_nothing_without_limits() -> None:
+    """Another strategy or board then prunes nothing anew; nor does a part of the board that no
+    planner reads, whatever the limits."""
+    prune = {"name": "width", "pmu_bytes": 0, "hardware": {"baud": 9600, "core": "avr"}}
+    assert budget.asked({**prune, "strategy": {}, "passes": []}) == {
+        "name": "width",
+        "pmu_bytes": 0,
+    }
+    kept = budget.asked({**prune, "pmu_bytes": 5, "strategy": {"name": "partial"}})
+    assert kept["hardware"] == {"core": "avr"} and kept["strategy"] == {"name": "partial"}
