@@ -47,6 +47,9 @@ static struct {
 storage_status_t block_device_open(void) {
     device.count = 0;
     device.file = semihosting_open("card.img", sizeof "card.img" - 1, SEMIHOSTING_TO_UPDATE);
+    if (device.file < 0) { /* it may only be read: what is written fails */
+        device.file = semihosting_open("card.img", sizeof "card.img" - 1, SEMIHOSTING_TO_READ);
+    }
     if (device.file < 0) {
         return STORAGE_FAILED;
     }

@@ -204,6 +204,7 @@ storage_status_t block_device_poll(void) {
     return STORAGE_BUSY;
 }
 
+#ifdef STORAGE_INTERRUPTS
 /* Both interrupts, of one priority, so that none comes in the other's handler. */
 void port_card_interrupt(void) { storage_interrupted(); }
 
@@ -212,4 +213,5 @@ void storage_interrupt(void) {
     PEND_SDMMC;
     __asm__ volatile("dsb\nisb" ::: "memory");
 }
+#endif
 #endif

@@ -132,6 +132,7 @@ def _source(
         coming=coming,
         sound=sound.source(_count(program)) if sound else "",
         card=card.source() if card else "",
+        taken=card is not None and card.taken,
         tape=tape.code(),
         resumes=bool(program.takes),
         statements=statements,
@@ -185,4 +186,5 @@ def _header(
         parameters=parameters.Image.of(program.windows),
         card=card.image if card else None,
         sound=sound,
+        taken=card is not None and card.taken,
     )

@@ -56,20 +56,30 @@ class Card:
         return Arrival(source, *WHOLE), computing.steps
 
     def end(self) -> int:
-        """The track runs to its end, and the output comes to the arena: the byte where it is."""
+        """The track runs to its end, and the output comes to the arena, if it fits: the byte where
+        it is."""
         program = self.program
-        output = program.plan.buffer[program.plan.output]
-        self._check(output)
-        size = (output.extent[1] - output.extent[0]) // 2
-        if size > arena_bytes(program.plan):
-            raise ThimbleError(
-                f"generated code brings the output {output.tensor} to the arena, which has "
-                f"{arena_bytes(program.plan)} B of the {size} B that it needs"
-            )
-        program.line(f"if (!nn_card_end({self.image.at[output.name]}, {size})) {{")
+        self._check(self._output)
+        brought = 0 if self.taken else self._output_bytes
+        program.line(f"if (!nn_card_end({self.image.at[self._output.name]}, {brought})) {{")
         program.line("    return nn_card.status;")
         program.line("}")
+        if self.taken:
+            program.line(f"nn_left = {self._output_bytes};")
         return 0
+
+    @property
+    def taken(self) -> bool:
+        """The output is larger than the arena: it stays on the card, and the caller takes it."""
+        return self._output_bytes > arena_bytes(self.program.plan)
+
+    @property
+    def _output(self) -> Buffer:
+        return self.program.plan.buffer[self.program.plan.output]
+
+    @property
+    def _output_bytes(self) -> int:
+        return (self._output.extent[1] - self._output.extent[0]) // 2
 
     def _room(self) -> int:
         """Bytes of the arena that pass together where nothing else is in it: whole blocks."""
@@ -110,6 +120,9 @@ class Card:
             block_bytes=self.image.block_bytes,
             room=self._room(),
             line_bytes=self._line_bytes(),
+            taken=self.taken,
+            output_at=self.image.at[self._output.name],
+            output_bytes=self._output_bytes,
             header_check=self.image.block_bytes - CHECK.size,
             weights_at=weights.first * self.image.block_bytes,
             weights_bytes=weights.blocks * self.image.block_bytes,
