@@ -48,6 +48,7 @@ CONF = {
     "data/mnist": {"name": "mnist", "_target_": UNUSED, "validation": 3},
     "train/quick": {"name": "quick", "_target_": UNUSED, "batch": 2},
     "prune/none": {"name": "none", "_target_": UNUSED},
+    "frontend/none": {"name": "none", "_target_": UNUSED},
     "quantize/int4": {"name": "int4", "_target_": UNUSED},
     "target/simulate": {"name": "simulate", "images": 7},
     "strategy/naive": {"name": "naive", "_target_": "pipeline.strategies.big.Big"},

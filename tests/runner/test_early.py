@@ -109,3 +109,14 @@ def test_a_name_does_not_depend_on_the_place() -> None:
     found = {"model": {"name": "onnx", "path": "/some/where/my.net.onnx"}}
     own.named(found)
     assert found["model"]["name"] == "my.net"
+
+
+def test_the_planner_is_part_of_pruning_only_for_limits() -> None:
+    """A strategy or a board is in what the stage depends on exactly where it is asked."""
+    words = ("model=resnet8", "hardware=nucleo_f446re", "strategy=partial", "prune=magnitude")
+    without, within = (resolved(composed(*words, *more)) for more in ((), ("prune.macs=9",)))
+    assert not {"strategy", "hardware", "passes"} & without["prune"].keys()
+    assert within["prune"]["strategy"] == within["strategy"]
+    board = within["prune"]["hardware"]
+    assert board["cpu"] == "cortex-m4" and not {"uart", "toolchain", "flasher"} & board.keys()
+    assert "hardware" not in resolved(composed())["prune"]

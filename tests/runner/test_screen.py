@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.runner.screen import MOST_LAYERS, Screen, summary
+from pipeline.runner.screen import MOST_LAYERS, Screen, infeasible, summary
 from pipeline.runner.table import cell, meant
 
 RESULT = {
@@ -92,3 +92,11 @@ def test_many_layers_are_not_named_one_by_one() -> None:
     layers = [{"layer": f"conv{n}", "cycles_per_mac": 1.0 + n} for n in range(MOST_LAYERS + 1)]
     said = dict(summary({"layers": layers}))["cycles/MAC"]
     assert said == f"1.0 to {MOST_LAYERS + 1:.1f} in {MOST_LAYERS + 1} layers"
+
+
+def test_a_limit_that_is_not_kept_is_in_its_own_unit() -> None:
+    said = {"resource": "prune.macs", "needed_bytes": 900, "available_bytes": 500, "unit": "MACs"}
+    line = infeasible({**said, "where": "as far as it goes", "advice": "try more"})
+    assert (
+        line == "does not fit: prune.macs needs 900 MACs of 500 MACs (as far as it goes); try more"
+    )
