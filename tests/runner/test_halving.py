@@ -216,6 +216,7 @@ def test_mistakes(changes: dict[str, Any], said: str) -> None:
         Architectures(**{**OPTIONS, **changes})
 
 
+@pytest.mark.ci
 def test_one_value_of_each_key(searched: Project) -> None:
     run = searched.run("sweep=architectures", "seed=1,2")
     assert run.code == 1 and "takes one value of each key" in run.err

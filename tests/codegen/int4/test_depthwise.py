@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.codegen.support import Native, agrees, write
 from tests.codegen.test_mixed import answers
 from tests.strategies.chains import STRATEGIES, Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.tiers import quick
 
 
 def separable(seed: int = 0, depth: int = 5) -> Graph:
@@ -26,8 +28,10 @@ def separable(seed: int = 0, depth: int = 5) -> Graph:
     return chain.maximum("m").dense("d", 3).graph()
 
 
-@pytest.mark.parametrize("weights_in", ["flash", "sram"])
-@pytest.mark.parametrize("kind", STRATEGIES)
+@pytest.mark.parametrize(
+    ("kind", "weights_in"),
+    quick([(Herringbone, "flash")], product(STRATEGIES, ["flash", "sram"]), ci=0),
+)
 def test_every_plan(kind: type[Strategy], weights_in: str, tmp_path: Path) -> None:
     graph, hardware = separable(), replace(board(True, weights_in), core="avr")
     plan = kind("slots").plan(graph, hardware)  # type: ignore[call-arg]
@@ -35,7 +39,7 @@ def test_every_plan(kind: type[Strategy], weights_in: str, tmp_path: Path) -> No
 
 
 @needs_avr
-@pytest.mark.ci
+@pytest.mark.slow
 def test_on_the_chip(tmp_path: Path) -> None:
     graph, hardware = separable(1, 4), load_hardware(weights_in="flash")
     plan = Herringbone("slots").plan(graph, hardware)
