@@ -1,4 +1,7 @@
-"""Files that stages exchange: byte-stable, and written whole or not at all."""
+"""Files that stages exchange: byte-stable, and written whole or not at all.
+
+NumPy, a tenth of a second, is imported by those who read or write arrays: run.py does not.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from pipeline.errors import ThimbleError
 
-Arrays = dict[str, npt.NDArray[Any]]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -71,6 +74,8 @@ def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 def _save(stream: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """What ``np.savez`` writes, which takes no arrays called ``file`` or ``allow_pickle``."""
+    import numpy as np
+
     with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
         for key in sorted(arrays):
             if "\0" in key:  # a zip file's name would end there
@@ -81,6 +86,8 @@ def _save(stream: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 def read_npz(path: Path) -> Arrays:
     """All arrays of an ``.npz``; a damaged file (each member has a CRC) is one clear line."""
+    import numpy as np
+
     with _opened(path) as stream, np.load(stream, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -59,14 +60,15 @@ def _modules(source: bytes, name: str) -> frozenset[str]:
     return frozenset(modules)
 
 
-def module_files(root: Path, module: str, packages: frozenset[str] = PACKAGES) -> list[str]:
+@cache
+def module_files(root: Path, module: str, packages: frozenset[str] = PACKAGES) -> tuple[str, ...]:
     """The files that importing ``module`` runs; empty when it is not in ``packages``."""
     parts = module.split(".")
     if parts[0] not in packages:
-        return []
+        return ()
     candidates = ["/".join(parts[: n + 1]) + "/__init__.py" for n in range(len(parts))]
     candidates.append("/".join(parts) + ".py")
-    return [name for name in candidates if (root / name).is_file()]
+    return tuple(name for name in candidates if os.path.isfile(f"{root}/{name}"))  # noqa: PTH113  fast
 
 
 def target_file(target: str) -> str:
@@ -74,11 +76,17 @@ def target_file(target: str) -> str:
     return target.rpartition(".")[0].replace(".", "/") + ".py"
 
 
-def _statements(tree: ast.AST) -> Iterable[ast.AST]:
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
     """The statements that may run, inner ones too; expressions import nothing."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)):
-            yield node
-            yield from _statements(node)
+    for name in BODIES:
+        for node in getattr(tree, name, ()):
+            if not (isinstance(node, ast.If) and _typing(node.test)):
+                yield node
+                yield from _statements(node)
+
+
+def _typing(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))

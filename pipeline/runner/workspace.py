@@ -43,7 +43,7 @@ def params_text(config: Mapping[str, Any]) -> str:
     nodes = {group: checked(group, config[group]) for group in CODE_GROUPS}
     code = {group: target_file(node["_target_"]) for group, node in nodes.items()}
     content = {**config, **nodes, "code": code, "files": own.hashes(config, home.typed())}
-    return yaml.safe_dump(content, sort_keys=True, default_flow_style=False)
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False)
 
 
 def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
@@ -128,7 +128,8 @@ def _clear(folder: Path) -> None:
     """Remove the outputs of an earlier run's stages; the cache has them."""
     if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
         return
-    stages = yaml.safe_load((home.ROOT / "dvc.yaml").read_text())["stages"].values()
+    content = yaml.load((home.ROOT / "dvc.yaml").read_text(), yaml.CSafeLoader)
+    stages = content["stages"].values()
     for out in [*(out for stage in stages for out in stage["outs"]), *REPORTS]:
         path = folder / out
         if path.is_dir():
@@ -162,11 +163,12 @@ def pipeline_text(folder: Path) -> str:
     for name, stage in content["stages"].items():
         listed = stage["deps"]
         targets = [code[group] for group in CODE_GROUPS if f"${{code.{group}}}" in listed]
-        for file in sorted(closure(folder, [f"stages/{name}.py", *targets])):
-            if file not in targets and not covered(file, listed):
+        reached = closure(folder, [f"stages/{name}.py", *targets])
+        for file in sorted(reached.difference(targets, listed)):
+            if not covered(file, listed):
                 listed.append(file)
                 grown = True
-    return yaml.safe_dump(content, sort_keys=False) if grown else text
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False) if grown else text
 
 
 def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> bool:
