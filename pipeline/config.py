@@ -25,7 +25,7 @@ RENAMED = {
 
 def load(path: Path = Path("params.yaml")) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.load(path.read_text(), yaml.CSafeLoader)
     except FileNotFoundError:
         raise ThimbleError(f"{path} is missing: run stages through run.py or dvc repro") from None
     except yaml.YAMLError as error:

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.home import STAGES
 from tests.runner.project import Project, clean_environment
-from tests.tracking.test_tracking import runs
+from tests.tracking.database import nothing_logged, runs
 
 
 def recorded(project: Project, *args: str) -> Path:
@@ -42,7 +42,6 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     )
 
 
-@pytest.mark.ci
 @pytest.mark.ci
 def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
     folder = recorded(project, "until=train")
@@ -174,7 +173,9 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     small = project.root / "pipeline/strategies/small.py"
     small.write_text(small.read_text().replace('"Small"', '"Edited"'))
     project.write("pipeline/strategies/new.py", "NEW = 1\n")
-    folder = recorded(project, "tracking=wait", "seed=1", "hydra.run.dir=mine/first")
+    with nothing_logged(project):
+        where = "hydra.run.dir=mine/first"
+        folder = recorded(project, "tracking=background", "seed=1", "until=schedule", where)
     project.run("-m", "tracking=wait", "until=fetch", "seed=2,3")
     for path in folder.rglob("*"):
         path.unlink() if not path.is_dir() else None

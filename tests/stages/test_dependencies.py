@@ -67,10 +67,9 @@ def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
 def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: str) -> None:
     result = small.run(f"strategy={strategy}", "package=cmake")
     folder = Path(result["run_dir"])
-    lock = yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
-    for stage in (*STAGES, PACKAGE):
+    lock = yaml.load((folder / "dvc.lock").read_text(), yaml.CSafeLoader)["stages"]
+    for stage, found in recorded(small, folder).items():
         listed = [dep["path"] for dep in lock[stage]["deps"]]
-        found = recorded(small, folder, stage)
         code = [f for f in found["imported"] if f.startswith(("pipeline/", "stages/"))]
         assert code and not [file for file in code if not covered(file, listed)], stage
         keys = [key for key in DVC[stage]["params"] if isinstance(key, str)]
@@ -80,20 +79,22 @@ def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: 
         assert not unlisted, f"{stage} reads {unlisted}, which dvc.yaml does not list"
 
 
-def recorded(small: Project, folder: Path, stage: str) -> dict[str, list[str]]:
-    """Run ``stage`` again in a copy of a finished workspace: files imported, config keys read."""
-    copy = small.folder / f"copy-{os.getpid()}-{stage}"
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".dvc", ".hydra"))
-    for out in DVC[stage]["outs"]:
-        path = copy / out
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.copytree(ROOT / "tests" / "stages", copy / "tests" / "stages")
-    env = {**small.env, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    recorder = [sys.executable, "-m", "tests.stages.recorder", stage]
-    done = subprocess.run(recorder, cwd=copy, env=env, capture_output=True, text=True, check=False)
+def recorded(small: Project, folder: Path) -> dict[str, dict[str, list[str]]]:
+    """Run each stage again in a copy of a finished workspace: files imported, config keys read."""
+    copies = {stage: small.folder / f"copy-{os.getpid()}-{stage}" for stage in (*STAGES, PACKAGE)}
+    for stage, copy in copies.items():
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".dvc", ".hydra"))
+        for out in DVC[stage]["outs"]:
+            path = copy / out
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    words = [f"{copy}={stage}" for stage, copy in copies.items()]
+    env = {**small.env, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    recorder = [sys.executable, str(ROOT / "tests" / "stages" / "recorder.py"), *words]
+    done = subprocess.run(recorder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    shutil.rmtree(copy)
-    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    found = {s: json.loads((copy / "recorded.json").read_text()) for s, copy in copies.items()}
+    for copy in copies.values():
+        shutil.rmtree(copy)
     return found
 
 

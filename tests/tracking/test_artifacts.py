@@ -15,7 +15,8 @@ from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.runner.project import Project
 from tests.stages.conftest import Project as RealProject
 from tests.stages.conftest import small  # noqa: F401  a fixture
-from tests.tracking.test_tracking import project, read_runs, runs  # noqa: F401  a fixture
+from tests.tracking.database import read_runs, runs
+from tests.tracking.test_tracking import project  # noqa: F401  a fixture
 
 TRAINING = """\
 from pathlib import Path

@@ -7,33 +7,19 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.runner.project import Project, clean_environment
-from tests.tracking.test_tracking import runs, spooled, trackers
+from tests.runner.project import Project
+from tests.tracking.database import runs, spooled, track, trackers, tracking
 from tests.waiting import until
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
-
-
-def tracking(project: Project) -> Path:
-    return project.root / ".thimble" / "tracking"
-
-
-def track(project: Project) -> subprocess.Popen[bytes]:
-    with (project.root / "tracked").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pipeline.tracking"],
-            cwd=project.root, env=clean_environment(), stdout=log, stderr=log,
-        )  # fmt: skip
 
 
 @pytest.mark.ci

@@ -12,7 +12,8 @@ import yaml
 
 from pipeline.runner.progress import KILLED
 from tests.runner.project import STRATEGY, Project
-from tests.tracking.test_tracking import project, runs  # noqa: F401  a fixture
+from tests.tracking.database import runs
+from tests.tracking.test_tracking import project  # noqa: F401  a fixture
 
 SWEEP = ("-m", "tracking=wait", "output=json", "hydra/launcher=local")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -14,62 +13,9 @@ from urllib.parse import urlparse
 import pytest
 import yaml
 
-from pipeline.home import ROOT
-from tests.runner.project import Project, clean_environment
+from tests.runner.project import STRATEGY, Project, clean_environment
+from tests.tracking.database import by_mlflow, nothing_logged, runs, spooled, track, trackers
 from tests.waiting import until
-
-READ = """
-import json, sys
-from pipeline.tracking.store import EXPERIMENT, uri
-from pathlib import Path
-from mlflow import MlflowClient
-
-folder = Path(sys.argv[1])
-client = MlflowClient(uri(folder))
-experiment = client.get_experiment_by_name(EXPERIMENT)
-print(json.dumps([
-    {
-        "id": run.info.run_id,
-        "status": run.info.status,
-        "params": run.data.params,
-        "metrics": run.data.metrics,
-        "tags": run.data.tags,
-        "history": {
-            key: [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, key)]
-            for key in run.data.metrics
-        },
-        "artifacts": [a.path for a in client.list_artifacts(run.info.run_id)],
-        "uri": run.info.artifact_uri,
-        "experiment": experiment.tags,
-    }
-    for run in client.search_runs([experiment.experiment_id])
-]))
-"""
-
-
-def runs(project: Project) -> list[dict[str, Any]]:
-    """What MLflow knows of the runs of ``project``."""
-    return read_runs(project.root / ".thimble" / "tracking")
-
-
-def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """What the database in ``folder`` holds, read in a process of its own: importing MLflow here
-    would be slow."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(folder)],
-        cwd=ROOT,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def spooled(project: Project) -> list[Path]:
-    return list((project.root / ".thimble" / "tracking" / "spool").glob("*.json"))
 
 
 @pytest.fixture
@@ -82,6 +28,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     result = project.run("output=json", "tracking=wait", "target.images=5").json
     (run,) = runs(project)
+    assert [run] == by_mlflow(project)
     assert run["status"] == "FINISHED" and run["tags"]["thimble.status"] == "ok"
     assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5
     assert run["params"]["target.images"] == "5"
@@ -90,22 +37,110 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
         run["artifacts"]
     )
     assert run["tags"]["thimble.run_dir"] == result["run_dir"]
+    assert "code_version" not in run["tags"], "no git checkout"
     assert run["uri"].startswith(f"file://{project.root}/.thimble/tracking/artifacts/")
     assert not spooled(project)
     assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
 
 
+STRATEGIES = ("naive", "herringbone")
+UNTIL = "until=schedule"
+SWEEP = ("-m", "output=json", "strategy=naive,herringbone", "target.images=1,2", UNTIL)
+MISTAKES = (
+    ("hardware=nonsense",),
+    ("target.images=-1",),
+    ("hydra.run.dir=.",),
+    ("cache.remote=nonsense://place",),
+)
+FIELDS = range(250)
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A project after the runs that the tests below look at: all that MLflow has, by name; the
+    sweep's result, the commit, an entry of the spool, and what was there when all were spooled."""
+
+    project: Project
+    found: dict[str, dict[str, Any]]
+    sweep: dict[str, Any]
+    commit: str
+    entry: tuple[Path, str]
+    database: bool
+    spooled: int
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
+    """One project for all: what takes most is MLflow's start, once for all runs here."""
+    project = Project(tmp_path_factory.mktemp("tracked") / "project")
+    wide(project)
+    git(project, "init", "-q")
+    git(project, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
+    git(project, "commit", "-q", "-m", "All")
+    with nothing_logged(project):
+        for mistake in MISTAKES:
+            failed = project.run("tracking=background", *mistake)
+            assert failed.code == 1 and failed.err.count("\n") == 1, failed.err
+        assert not spooled(project) and not list(project.root.glob(".thimble/tracking/begun/*"))
+        assert project.run("tracking=background", UNTIL, "hardware=big").code == 0
+        project.write("pipeline/strategies/another.py", "")
+        sweep = project.run(*SWEEP, "tracking=background")
+        assert sweep.code == 0, sweep.err
+        set_here = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")
+        assert (
+            project.run("tracking=background", "until=fetch", "strategy=wide", *set_here).code == 0
+        )
+        project.env["FAKE_ACT"] = "generate:fail"
+        assert project.run("tracking=background", "seed=5").code == 1
+        waiting = sorted(spooled(project))
+        entry, content = waiting[0], waiting[0].read_text()
+        made = (project.root / ".thimble/tracking/mlflow.db").exists()
+    project.env["FAKE_ACT"] = "fetch:fail"
+    assert project.run("tracking=wait", "seed=6").code == 1
+    found = {called(run): run for run in runs(project)}
+    assert len(found) == len(runs(project))
+    commit = git(project, "rev-parse", "HEAD")
+    kept = (entry, content)
+    return Tracked(project, found, sweep.json, commit, kept, made, len(waiting))
+
+
+def called(run: dict[str, Any]) -> str:
+    """The run's name, and its seed unless that is the default."""
+    seed = run["params"].get("seed", "1")
+    return str(run["tags"]["mlflow.runName"]) + ("" if seed == "1" else f" {seed}")
+
+
+def wide(project: Project) -> None:
+    """A strategy with many fields."""
+    fields = "".join(f"    field_{number:03}: int = 0\n" for number in FIELDS)
+    source = STRATEGY.format(title="Wide", pmu=400)
+    source = source.replace("    pmu_bytes", f"{fields}    pmu_bytes", 1)
+    project.write("pipeline/strategies/wide.py", source)
+    option: dict[str, Any] = {"name": "wide", "_target_": "pipeline.strategies.wide.Wide"}
+    option |= {f"field_{number:03}": number for number in FIELDS}
+    project.write("conf/strategy/wide.yaml", yaml.safe_dump(option))
+
+
+def git(project: Project, *words: str) -> str:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    command = ["git", *identity, *words]
+    return subprocess.run(
+        command, cwd=project.root, env=clean_environment(), capture_output=True, text=True,
+        check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+BIG = "mnist_2kb · big · herringbone"
+WIDE = "mnist_2kb · arduino · wide"
+SWEPT = "strategy=naive,herringbone · target.images=1,2 · 4 jobs"
+JOBS = [f"mnist_2kb · arduino · {s} · target.images={n}" for s in STRATEGIES for n in (1, 2)]
+
+
 @pytest.mark.ci
-def test_runs_are_called_by_what_was_chosen(project: Project) -> None:
+def test_runs_are_called_by_what_was_chosen(tracked: Tracked) -> None:
     """And say what they were told to do, where they are from, and what they lack."""
-    assert project.run("tracking=wait", "until=schedule", "hardware=big").code == 0
-    sweep = ("-m", "strategy=naive,herringbone", "target.images=1,2", "until=schedule")
-    assert project.run(*sweep, "tracking=wait").code == 0
-    found = {run["tags"]["mlflow.runName"]: run for run in runs(project)}
-    names = [f"mnist_2kb · arduino · {s} · target.images={n}" for s in STRATEGIES for n in (1, 2)]
-    swept = "strategy=naive,herringbone · target.images=1,2 · 4 jobs"
-    assert set(found) == {"mnist_2kb · big · herringbone", swept, *names}
-    one, parent = found["mnist_2kb · big · herringbone"], found[swept]
+    assert {BIG, SWEPT, *JOBS} <= set(tracked.found)
+    one, parent = tracked.found[BIG], tracked.found[SWEPT]
     reason = "nothing executed: until=schedule"
     assert one["tags"]["missing.energy_uj"] == one["tags"]["missing.accuracy_int"] == reason
     assert one["tags"]["missing.sram_bytes"] == "nothing built: until=schedule"
@@ -115,23 +150,18 @@ def test_runs_are_called_by_what_was_chosen(project: Project) -> None:
     assert f"- no energy_uj: {reason}" in lacks
     assert parent["tags"]["mlflow.note.content"].startswith("`python run.py -m strategy=naive,")
     assert not [key for key in parent["tags"] if key.startswith("missing.")], "its jobs say it"
-    assert {run["tags"]["mlflow.source.name"] for run in found.values()} == {"run.py"}
+    assert {run["tags"]["mlflow.source.name"] for run in tracked.found.values()} == {"run.py"}
     page = "#/experiments/1/runs?workflowType=machine_learning"
     assert page in one["experiment"]["mlflow.note.content"], "MLflow opens on another page"
-    naive = found["mnist_2kb · arduino · naive · target.images=1"]
+    naive = tracked.found[JOBS[0]]
     reason = "does not fit: SRAM needs 3000 B of 2048 B"
     assert naive["tags"]["missing.latency_us"] == reason
 
 
-STRATEGIES = ("naive", "herringbone")
-
-
 @pytest.mark.ci
-def test_a_boards_constants_are_an_artifact(project: Project) -> None:
+def test_a_boards_constants_are_an_artifact(tracked: Tracked) -> None:
     """Parameters are what was chosen of it, or set; the others would fill the screen."""
-    override = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")
-    assert project.run("tracking=wait", "until=fetch", *override).code == 0
-    (run,) = runs(project)
+    run = tracked.found[WIDE]
     board = {k: v for k, v in run["params"].items() if k.startswith("hardware.")}
     assert board == {
         "hardware.name": "arduino",
@@ -149,98 +179,78 @@ def test_a_boards_constants_are_an_artifact(project: Project) -> None:
 
 
 @pytest.mark.ci
-def test_a_mistake_before_the_first_stage_is_no_failed_run(project: Project) -> None:
-    """None in MLflow at all: a typo, a folder that cannot be, a cache that cannot be shared."""
-    mistakes = (
-        ("hardware=nonsense",),
-        ("target.images=-1",),
-        ("hydra.run.dir=.",),
-        ("cache.remote=nonsense://place",),
-    )
-    for mistake in mistakes:
-        failed = project.run("tracking=wait", *mistake)
-        assert failed.code == 1 and failed.err.count("\n") == 1, failed.err
-        assert not spooled(project) and not (project.root / ".thimble/tracking/mlflow.db").exists()
-    assert not list((project.root / ".thimble").glob("tracking/begun/*"))
-    project.env["FAKE_ACT"] = "fetch:fail"
-    assert project.run("tracking=wait").code == 1
-    (run,) = runs(project)
-    assert run["status"] == "FAILED" and run["tags"]["error"] == "the oven is cold: heat it"
-    reason = "the run failed: the oven is cold: heat it"
-    assert run["tags"]["missing.pmu_bytes"] == run["tags"]["missing.wear"] == reason
-
-
-@pytest.mark.ci
-def test_every_parameter_and_version_is_tracked(project: Project) -> None:
-    named = "".join(f"    field_{number:03}: int = 0\n" for number in range(250))
-    small = project.root / "pipeline/strategies/small.py"
-    small.write_text(small.read_text().replace("    pmu_bytes", f"{named}    pmu_bytes", 1))
-    option = project.root / "conf/strategy/herringbone.yaml"
-    given = "".join(f"field_{number:03}: {number}\n" for number in range(250))
-    option.write_text(option.read_text() + given)
-    assert project.run("tracking=wait", "until=fetch").code == 0
-    (run,) = runs(project)
-    expected = {f"strategy.field_{number:03}": str(number) for number in range(250)}
+def test_every_parameter_and_version_is_tracked(tracked: Tracked) -> None:
+    run = tracked.found[WIDE]
+    expected = {f"strategy.field_{number:03}": str(number) for number in FIELDS}
     assert expected.items() <= run["params"].items()
     assert run["params"]["target.images"] == "7", "the last group"
     folder = Path(run["tags"]["thimble.run_dir"])
     versions = yaml.safe_load((folder / "versions.yaml").read_text())
     assert versions["host"] and versions.keys() >= {"compiler", "simulator", "torch"}
-    tracked = {k: v for k, v in run["params"].items() if k.startswith("versions.")}
-    assert tracked == {f"versions.{name}": version for name, version in versions.items()}
-    assert "code_version" not in run["tags"], "no git checkout"
+    of_tools = {k: v for k, v in run["params"].items() if k.startswith("versions.")}
+    assert of_tools == {f"versions.{name}": version for name, version in versions.items()}
 
 
 @pytest.mark.ci
-def test_the_code_of_a_run_is_tracked(project: Project) -> None:
-    def git(*words: str) -> str:
-        identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-        command = ["git", *identity, *words]
-        return subprocess.run(
-            command, cwd=project.root, env=clean_environment(), capture_output=True, text=True,
-            check=True,
-        ).stdout.strip()  # fmt: skip
-
-    git("init", "-q")
-    git("add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
-    git("commit", "-q", "-m", "All")
-    project.run("tracking=wait", "until=fetch", "seed=1")
-    project.write("pipeline/strategies/another.py", "")
-    project.run("-m", "tracking=wait", "until=fetch", "seed=2,3")
-    found = runs(project)
-    assert {run["tags"]["code_version"] for run in found} == {git("rev-parse", "HEAD")}
-    dirty = {run["params"].get("seed", "sweep"): run["tags"]["code_dirty"] for run in found}
-    assert dirty == {"1": "false", "2": "true", "3": "true", "sweep": "true"}
-    patched = {run["params"].get("seed") for run in found if "code.patch" in run["artifacts"]}
-    assert patched == {"2", "3"}, "a sweep's own folder has no copy of the code to compare"
+def test_the_code_of_a_run_is_tracked(tracked: Tracked) -> None:
+    found = tracked.found
+    assert {run["tags"]["code_version"] for run in found.values()} == {tracked.commit}
+    clean = {name for name, run in found.items() if run["tags"]["code_dirty"] == "false"}
+    assert clean == {BIG}, "all others ran after an edit"
+    patched = {name for name, run in found.items() if "code.patch" in run["artifacts"]}
+    assert patched == set(found) - {BIG, SWEPT}, "a sweep's own folder has no copy of the code"
 
 
 @pytest.mark.ci
-def test_failures_and_results_that_do_not_fit_are_tracked(project: Project) -> None:
-    assert project.run("strategy=naive", "tracking=wait").code == 3
-    project.env["FAKE_ACT"] = "build:fail"
-    assert project.run("tracking=wait").code == 1
-    found = {run["tags"]["thimble.status"]: run for run in runs(project)}
-    assert found["infeasible"]["status"] == "FINISHED"
-    assert found["infeasible"]["metrics"]["pmu_bytes"] == 3000
-    assert found["failed"]["status"] == "FAILED"
+def test_failures_and_results_that_do_not_fit_are_tracked(tracked: Tracked) -> None:
+    """A mistake before the first stage is no failed run: a typo, a folder that cannot be, a cache
+    that cannot be shared."""
+    naive = tracked.found[JOBS[0]]
+    assert naive["status"] == "FINISHED" and naive["tags"]["thimble.status"] == "infeasible"
+    assert naive["metrics"]["pmu_bytes"] == 3000
+    cold = "the oven is cold: heat it"
+    failed = {
+        run["params"]["seed"]: run for run in tracked.found.values() if run["status"] == "FAILED"
+    }
+    assert failed.keys() == {"5", "6"}, "and none of the mistakes"
+    assert {run["tags"]["error"] for run in failed.values()} == {cold}
+    assert failed["5"]["metrics"]["pmu_bytes"] == 400, "it got as far as that"
+    tags, reason = failed["6"]["tags"], f"the run failed: {cold}"
+    assert tags["missing.pmu_bytes"] == tags["missing.wear"] == reason
 
 
 @pytest.mark.ci
-def test_jobs_are_nested_in_their_sweep(project: Project) -> None:
-    result = project.run("-m", "output=json", "strategy=naive,herringbone", "tracking=wait").json
-    found = runs(project)
-    (parent,) = [run for run in found if "mlflow.parentRunId" not in run["tags"]]
-    jobs = [run for run in found if run is not parent]
-    assert len(jobs) == 2
-    assert {run["tags"]["mlflow.parentRunId"] for run in jobs} == {parent["id"]}
-    assert parent["tags"]["thimble.run_dir"] == result["run_dir"]
+def test_jobs_are_nested_in_their_sweep(tracked: Tracked) -> None:
+    parent = tracked.found[SWEPT]
+    nested = {n for n, run in tracked.found.items() if "mlflow.parentRunId" in run["tags"]}
+    assert nested == set(JOBS)
+    assert {tracked.found[n]["tags"]["mlflow.parentRunId"] for n in JOBS} == {parent["id"]}
+    assert parent["tags"]["thimble.run_dir"] == tracked.sweep["run_dir"]
     assert "result.json" in parent["artifacts"]
 
 
 @pytest.mark.ci
+def test_runs_whose_tracking_was_killed_are_logged_by_the_next(tracked: Tracked) -> None:
+    assert tracked.spooled == 8 and not tracked.database, "nobody had logged them"
+    assert len(tracked.found) == 9 and not spooled(tracked.project)
+
+
+@pytest.mark.ci
+def test_logging_an_entry_twice_makes_one_run(tracked: Tracked) -> None:
+    """As a kill after its run was logged, and before its entry was removed."""
+    path, content = tracked.entry
+    path.write_text(content)
+    assert track(tracked.project).wait() == 0
+    assert not spooled(tracked.project)
+    again = runs(tracked.project)
+    assert sorted(run["id"] for run in again) == sorted(r["id"] for r in tracked.found.values())
+
+
+@pytest.mark.ci
 def test_three_processes_on_an_absent_database(project: Project) -> None:
-    processes = [project.start("tracking=wait", f"target.images={n}") for n in range(3)]
+    processes = [
+        project.start("tracking=wait", "until=fetch", f"target.images={n}") for n in range(3)
+    ]
     for process in processes:
         _, err = process.communicate()
         assert process.returncode == 0, err
@@ -272,43 +282,3 @@ def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
     assert sorted(run["params"]["target.images"] for run in jobs) == list("012345")
     assert {run["tags"]["mlflow.parentRunId"] for run in jobs} == {parent["id"]}
     assert {run["status"] for run in found} == {"FINISHED"} and not spooled(project)
-
-
-@pytest.mark.ci
-def test_a_run_whose_tracking_was_killed_is_logged_by_the_next(project: Project) -> None:
-    from filelock import FileLock
-
-    (project.root / ".thimble" / "locks").mkdir(parents=True)
-    with FileLock(str(project.root / ".thimble" / "locks" / "tracking.lock")):
-        assert project.run("tracking=background").code == 0
-        (entry,) = spooled(project)
-        for pid in trackers(project.root):
-            os.kill(pid, 9)
-    assert entry.exists()
-    project.run("tracking=wait")
-    assert len(runs(project)) == 2 and not spooled(project)
-
-
-def trackers(root: Path) -> list[int]:
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (place / "cmdline").read_bytes().split(b"\0")
-            if b"pipeline.tracking" in words and (place / "cwd").readlink() == root:
-                found.append(int(place.name))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.mark.ci
-def test_logging_an_entry_twice_makes_one_run(project: Project) -> None:
-    project.run("tracking=background")
-    spool = project.root / ".thimble" / "tracking" / "spool"
-    (path,) = spooled(project) or [None]
-    content = path.read_text() if path else ""
-    until(lambda: not spooled(project))
-    if path:
-        (spool / path.name).write_text(content)
-    project.run("tracking=wait", "until=fetch")
-    assert len(runs(project)) == 2

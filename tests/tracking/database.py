@@ -1,0 +1,154 @@
+"""What MLflow's database holds, read from its tables: importing MLflow takes three seconds.
+
+``by_mlflow`` asks MLflow itself; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from filelock import FileLock
+
+from pipeline.home import ROOT
+from tests.runner.project import Project, clean_environment
+
+ASK = """
+import json, sys
+from pipeline.tracking.store import EXPERIMENT, uri
+from pathlib import Path
+from mlflow import MlflowClient
+
+folder = Path(sys.argv[1])
+client = MlflowClient(uri(folder))
+experiment = client.get_experiment_by_name(EXPERIMENT)
+print(json.dumps([
+    {
+        "id": run.info.run_id,
+        "status": run.info.status,
+        "params": run.data.params,
+        "metrics": run.data.metrics,
+        "tags": run.data.tags,
+        "history": {
+            key: [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, key)]
+            for key in run.data.metrics
+        },
+        "artifacts": sorted(a.path for a in client.list_artifacts(run.info.run_id)),
+        "uri": run.info.artifact_uri,
+        "experiment": experiment.tags,
+    }
+    for run in client.search_runs([experiment.experiment_id])
+]))
+"""
+
+
+def tracking(project: Project) -> Path:
+    return project.root / ".thimble" / "tracking"
+
+
+def runs(project: Project) -> list[dict[str, Any]]:
+    """What MLflow knows of the runs of ``project``."""
+    return read_runs(tracking(project))
+
+
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """What the database in ``folder`` holds of the runs that are not deleted, sorted by id."""
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database:
+        (experiment,) = database.execute(
+            "SELECT experiment_id FROM experiments WHERE name = 'thimble'"
+        ).fetchone()
+        about = dict(database.execute("SELECT key, value FROM experiment_tags"))
+        of = {name: _of_runs(database, name) for name in ("params", "tags", "latest_metrics")}
+        history = _history(database)
+        listed = database.execute(
+            "SELECT run_uuid, status, artifact_uri FROM runs "
+            "WHERE experiment_id = ? AND lifecycle_stage = 'active' ORDER BY run_uuid",
+            (experiment,),
+        ).fetchall()
+    return [
+        {
+            "id": run,
+            "status": status,
+            "params": of["params"][run],
+            "metrics": of["latest_metrics"][run],
+            "tags": of["tags"][run],
+            "history": history[run],
+            "artifacts": sorted(path.name for path in Path(urlparse(uri).path).glob("*")),
+            "uri": uri,
+            "experiment": about,
+        }
+        for run, status, uri in listed
+    ]
+
+
+def _of_runs(database: sqlite3.Connection, table: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for run, key, value in database.execute(f"SELECT run_uuid, key, value FROM {table}"):
+        found[run][key] = value
+    return found
+
+
+def _history(database: sqlite3.Connection) -> dict[str, dict[str, list[list[float]]]]:
+    found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for run, key, step, value in database.execute(
+        "SELECT run_uuid, key, step, value FROM metrics ORDER BY timestamp, step"
+    ):
+        found[run][key].append([step, value])
+    return found
+
+
+def by_mlflow(project: Project) -> list[dict[str, Any]]:
+    """The same, as MLflow says it, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(tracking(project))],
+        cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return sorted(found, key=lambda run: str(run["id"]))
+
+
+def spooled(project: Project) -> list[Path]:
+    return list((tracking(project) / "spool").glob("*.json"))
+
+
+def track(project: Project) -> subprocess.Popen[bytes]:
+    """Log what is spooled."""
+    with (project.root / "tracked").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline.tracking"],
+            cwd=project.root, env=clean_environment(), stdout=log, stderr=log,
+        )  # fmt: skip
+
+
+@contextmanager
+def nothing_logged(project: Project) -> Iterator[None]:
+    """Runs with ``tracking=background`` meanwhile are spooled; their tracking waits, and is killed
+    at the end."""
+    locks = project.root / ".thimble" / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(str(locks / "tracking.lock")):
+        yield
+        for pid in trackers(project.root):
+            os.kill(pid, 9)
+
+
+def trackers(root: Path) -> list[int]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_bytes().split(b"\0")
+            if b"pipeline.tracking" in words and (place / "cwd").readlink() == root:
+                found.append(int(place.name))
+        except OSError:
+            continue
+    return found
