@@ -41,7 +41,7 @@ class Inputs:
         if dep.fs_path not in self._params:
             self._params[dep.fs_path] = load_yaml(dep.fs_path)
         try:
-            values = {key: _value(self._params[dep.fs_path], key) for key in dep.params}
+            values: Any = {key: _value(self._params[dep.fs_path], key) for key in dep.params}
         except (KeyError, TypeError):
             dep.save()  # DVC says which one is missing
         else:
