@@ -96,7 +96,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
         entry, content = waiting[0], waiting[0].read_text()
         made = (project.root / ".thimble/tracking/mlflow.db").exists()
     project.env["FAKE_ACT"] = "fetch:fail"
-    assert project.run("tracking=wait", "seed=6").code == 1
+    assert project.run("tracking=wait", "seed=6", "data.validation=4").code == 1
     found = {called(run): run for run in runs(project)}
     assert len(found) == len(runs(project))
     commit = git(project, "rev-parse", "HEAD")
