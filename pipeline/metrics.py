@@ -34,6 +34,8 @@ METRICS = (
     "latency_high_us",
     "latency_error_pct",
     "compute_us",
+    "sound_us",
+    "realtime_factor",
     "energy_uj",
     "io_us",
     "overhead_pct",

@@ -51,7 +51,7 @@ class SquareWave(Frontend):
     low_hz: float = 120.0
     high_hz: float = 4_000.0
     sample_shift: int = 7
-    floor: int = 224
+    floor: int = 176
 
     template: ClassVar[str] = "sound/square_wave.c.j2"
 

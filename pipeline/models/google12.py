@@ -27,11 +27,11 @@ class Google12(Model):
         pooled: whether a 2x2 maximum comes before the dense layer.
     """
 
-    input_shape: tuple[int, int, int] = (96, 24, 1)
+    input_shape: tuple[int, int, int] = (80, 20, 1)
     classes: int = 12
     joined: int = 4
-    channels: tuple[int, ...] = (4, 18, 24, 24, 40)
-    pooled: bool = True
+    channels: tuple[int, ...] = (6, 24, 24, 24, 40)
+    pooled: bool = False
 
     def build(self) -> nn.Sequential:
         height, width, depth = self.input_shape

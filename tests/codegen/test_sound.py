@@ -20,12 +20,15 @@ from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, simavr
+from pipeline.targets import builds, qemu, simavr
 from pipeline.targets.harness import harness_sources
 from tests.codegen.int8.support import host
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
 from tests.graphs import Net
+from tests.importers.test_tflite import MODELS
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import board_named, needs_arm
+from tests.targets.test_qemu_mlperf import network as network_of_mlperf
 from tests.tiers import quick
 
 WAVES = SquareWave(bins=6, frames=9, chunk=64, history=3, low_hz=150.0, high_hz=3_000.0)
@@ -120,6 +123,28 @@ def test_the_same_bits_on_the_chip(streams: bool, tmp_path: Path) -> None:
     runs = simavr.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
     wanted = expected(graph, WAVES, heard).reshape(4, -1)
     assert (runs.outputs.view(np.int8) == wanted).all()
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+
+
+@needs_arm
+@pytest.mark.ci
+@pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here")
+def test_mlperf_tiny_from_samples_on_a_cortex_m4(tmp_path: Path) -> None:
+    """Its keyword network behind the MFCC that it was trained with: from a second of sound to the
+    scores, on the simulated board, as the graph has them of the features in Python."""
+    ear, board = Mfcc(), board_named("nucleo_f446re")
+    graph = network_of_mlperf("kws_ref_model")
+    image = graph.tensors[graph.input]
+    assert ear.scale == pytest.approx(image.scale[0], rel=1e-6)
+    assert ear.zero_point == image.zero_point
+    files = generate(graph, Ordinary().plan(graph, board), board, {}, frontend=ear)
+    for name, content in {**files, **harness_sources(board)}.items():
+        artifacts.write_text(tmp_path / "generated" / name, content)
+    size = builds.build(tmp_path / "generated", tmp_path / "build", board)
+    assert size.ram_objects["nn_ear"] == ear.state_bytes
+    heard = sounds(ear, 4)
+    runs = qemu.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
+    assert (runs.outputs.view(np.int8) == expected(graph, ear, heard).reshape(4, -1)).all()
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 

@@ -22,6 +22,7 @@ MADE_UP = {
     "mnist": ("data=synthetic",),
     "fashion_mnist": ("data=synthetic",),
     "cifar10": ("data=synthetic", "data.shape=[32,32,3]"),
+    "spoken_keywords": ("data=tones",),
 }
 """What stands in for the images of a data set that has to be downloaded."""
 
