@@ -15,11 +15,11 @@ from pipeline.schedules.draft import Draft
 
 @dataclass(frozen=True)
 class Run:
-    """``op`` makes ``made`` in ``target`` from ``source``, pixels in ``order`` (relative to
+    """``op`` makes ``made`` in ``target`` from ``sources``, pixels in ``order`` (relative to
     ``made``; empty: row-major)."""
 
     op: Operator
-    source: Buffer
+    sources: tuple[Buffer, ...]
     target: Buffer
     made: Box
     order: Sequence[tuple[int, ...]] = ()
@@ -50,21 +50,23 @@ class Traversed:
         if isinstance(run, Turn):
             draft.home[run.target.tensor] = run.target.name
             return draft.move(run.source, run.target, run.box)
-        draft.home[run.source.tensor] = run.source.name
-        over = [run.source.tensor] if _overwrites(draft, run) else []
+        draft.home |= {source.tensor: source.name for source in run.sources}
+        over = [source.tensor for source in run.sources if _overwrites(draft, run, source)]
         step = draft.compute(run.op, run.target, run.made, over=over)
         draft.home[run.target.tensor] = run.target.name
+        if not run.order:
+            return step
         at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
-        return replace(step, order=() if at_once else tuple(run.order))
+        return step if at_once else replace(step, order=tuple(run.order))
 
 
-def _overwrites(draft: Draft, run: Run) -> bool:
-    """Whether it writes a cell that it reads."""
-    if not run.source.meets(run.target):
+def _overwrites(draft: Draft, run: Run, source: Buffer) -> bool:
+    """Whether it writes a cell of ``source`` that it reads."""
+    if not source.meets(run.target):
         return False
-    read = needs(run.op, draft.graph.tensors, run.made)[run.source.tensor]
+    read = needs(run.op, draft.graph.tensors, run.made)[source.tensor]
     taken, written = (
         buffer.cells(tuple(side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)))
-        for buffer, box in ((run.source, read), (run.target, run.made))
+        for buffer, box in ((source, read), (run.target, run.made))
     )
     return bool(np.isin(written, taken).any())

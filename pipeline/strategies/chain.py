@@ -1,11 +1,12 @@
-"""Strategies for chains: one operator after the other, each overwriting what it has used up. What
-follows the last layer, such as a softmax, lies beside."""
+"""Strategies in place: one operator after the other, each overwriting what it has used up, and
+blocks with branches together. What follows the last layer, such as a softmax, lies beside."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
@@ -16,16 +17,19 @@ from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.arriving_rows import ArrivingRows
-from pipeline.schedules.lower import Region, laid_at
+from pipeline.schedules.lower import Region, laid_at, needed, room
 from pipeline.schedules.traversed import Traversed
 from pipeline.schedules.whole import Whole
 from pipeline.search.chains import contiguous, slots
 from pipeline.search.chains.address_maps import at
 from pipeline.search.chains.arrangement import Arrangement, Traversal
+from pipeline.search.chains.choose import chosen
+from pipeline.search.chains.flow import Flow
 from pipeline.search.chains.free_cells import Cells
+from pipeline.search.chains.items import Item
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.traversals import Peels, ranks
+from pipeline.search.chains.traversals import Peels, ranks, rows
 from pipeline.search.chains.two_ends import needed_nibbles
 from pipeline.strategies.base import Strategy
 
@@ -34,7 +38,7 @@ LAYERS = "convolutions, pooling and dense layers"
 
 @dataclass(frozen=True)
 class ChainStrategy(Strategy):
-    """Plans a chain layer by layer; what differs is the order of a convolution's outputs.
+    """Plans a network layer by layer; what differs is the order of a convolution's outputs.
 
     Attributes:
         convolve_arriving: the first convolution is done while the image streams in, of which only a
@@ -52,15 +56,33 @@ class ChainStrategy(Strategy):
         ``mirrored``: a contiguous layout turns the layer's images by 180 degrees.
         """
 
+    def orders(self, flow: Flow, number: int, tight: bool) -> Iterator[Item]:
+        """Those that operator ``number`` may take in layout ``slots``, the fastest first; slow ones
+        where memory is ``tight`` only."""
+        layer = Layer(flow.operators[number], flow.tensors)
+        if layer.op.slides:
+            yield Item.of(flow, number, self.traversal(layer))
+        else:
+            yield Item.of(flow, number, rows(*layer.outputs[:2]))
+
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        chain = self._chain(graph)
-        after = graph.operators[len(chain) :]
+        if graph.output == graph.input or graph.output in graph.constants:
+            raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
         arriving = self._arriving(graph, hardware)
-        layers = [Layer(op, graph.tensors) for op in chain[len(arriving.operators) :]]
-        arrange = slots.arrange if self.layout == "slots" else contiguous.arrange
+        operators, after = self._parts(graph, arriving.operators)
         name, nibbles = arriving.beside
-        ways = (arrange(arriving.start, nibbles, way) for way in self.ways(layers))
-        best = min(ways, key=lambda found: found.nibbles)
+        if self.layout == "slots":
+            end = operators[-1].output if operators else arriving.start.name
+            flow = Flow(tuple(operators), graph.tensors, arriving.start.name, end)
+            best = slots.arrange(flow, nibbles, chosen(flow, partial(self.orders, tight=False)))
+            if best.nibbles > room(graph, hardware):
+                items = chosen(flow, partial(self.orders, tight=True))
+                ways = best, slots.arrange(flow, nibbles, items)
+                best = min(ways, key=lambda found: found.nibbles)
+        else:
+            layers = [Layer(op, graph.tensors) for op in operators]
+            found = (contiguous.arrange(arriving.start, nibbles, way) for way in self.ways(layers))
+            best = min(found, key=lambda each: each.nibbles)
         regions: list[Region] = [arriving, Traversed(best.buffers, best.runs), *map(Whole, after)]
         places, nibbles = _beside(best, after, graph)
         laid = laid_at(regions, graph, hardware, nibbles, {name: best.beside, **places})
@@ -95,35 +117,47 @@ class ChainStrategy(Strategy):
             return needed_nibbles(layer, peels, mirrored)
         return peak_nibbles(layer, ranks(*layer.outputs[:2], peels))
 
-    def _chain(self, graph: Graph) -> Sequence[Operator]:
-        """All operators but those behind the last layer, such as a softmax of a few values.
+    def _parts(
+        self, graph: Graph, arrived: Sequence[Operator]
+    ) -> tuple[Sequence[Operator], Sequence[Operator]]:
+        """What runs in place, and the operators behind the last layer, such as a softmax of a few
+        values, each of which reads what the one before it made.
 
         Raises:
-            ThimbleError: where one of them does not read what the one before it made.
+            ThimbleError: for a layout of chains where an operator does not read that.
         """
-        tensor, last = graph.input, 0
-        for number, op in enumerate(graph.operators, 1):
-            last = number if op.slides else last
-        for op in graph.operators[:last]:
-            if not op.slides:
+        operators = [op for op in needed(graph) if op not in arrived]
+        behind = len(operators)
+        while behind and not operators[behind - 1].slides:
+            op, before = operators[behind - 1], operators[behind - 2 : behind - 1]
+            if not before or set(op.inputs) != {before[0].output}:
+                break
+            behind -= 1
+        if self.layout == "contiguous":
+            self._chain(graph, operators[:behind])
+        self._images(graph, operators[:behind])
+        return operators[:behind], operators[behind:]
+
+    def _images(self, graph: Graph, operators: Sequence[Operator]) -> None:
+        for op in operators:
+            for name in (*op.inputs, op.output):
+                if len(graph.tensors[name].shape) not in (1, 3):
+                    raise ThimbleError(
+                        f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): it "
+                        f"plans vectors and images of pixels, and {name} is "
+                        f"{graph.tensors[name].shape}; try strategy=joint"
+                    )
+
+    def _chain(self, graph: Graph, operators: Sequence[Operator]) -> None:
+        tensor = operators[0].inputs[0] if operators else graph.input
+        for op in operators:
+            if not op.slides or set(op.inputs) != {tensor}:
                 raise ThimbleError(
-                    f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): "
-                    f"it plans chains of {LAYERS}"
-                )
-        for op in graph.operators:
-            if set(op.inputs) != {tensor}:
-                raise ThimbleError(
-                    f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}): it reads "
-                    f"{', '.join(op.inputs)} where a chain goes on with {tensor}, "
-                    f"and only chains of {LAYERS} are planned"
+                    f"strategy {self.name} cannot plan {op.name} ({type(op).__name__}) with "
+                    f"strategy.layout=contiguous, which is for chains of {LAYERS}: "
+                    "try strategy.layout=slots"
                 )
             tensor = op.output
-        if tensor != graph.output or not last:
-            raise ThimbleError(
-                f"strategy {self.name} plans chains that end in the output, "
-                f"but {graph.name} ends in {tensor} and its output is {graph.output}"
-            )
-        return graph.operators[:last]
 
 
 def _beside(

@@ -79,3 +79,53 @@ def single_transpose_debt(h: int, w: int, k: int, fin: int, fout: int) -> int:
         return peel_debt(min(h, w), k, fin, fout) + k * fin
     extra = min(min(h, w) * alpha, (k - 1) * fin) - r * alpha
     return printed_herringbone_debt(h, w, k, fin, fout) + extra
+
+
+# --- appendix C: kernels and strides by rows and columns, no padding
+
+
+def row_debt(x: int, kernel: tuple[int, int], stride: tuple[int, int], fin: int, fout: int) -> int:
+    """What a finished row of ``x`` outputs leaves: x (fout - rs cs fin) - rs (kw - cs) fin, where
+    kw >= cs; of a column with rows and columns exchanged.
+
+    Errors in the paper: eqs. 21 and 22 have + rs kw fin, as if the input that the window still
+    reaches over were debt, and none of it were made stale by the stride. With strides of 1 this is
+    D(x) of C.1, which is right.
+    """
+    (_, width), (down, right) = kernel, stride
+    return x * (fout - down * right * fin) - down * (width - right) * fin
+
+
+def printed_row_debt(
+    x: int, kernel: tuple[int, int], stride: tuple[int, int], fin: int, fout: int
+) -> int:
+    """Eq. 21 as printed."""
+    (_, width), (down, right) = kernel, stride
+    return x * (fout - down * right * fin) + down * width * fin
+
+
+def rows_first(
+    kernel: tuple[int, int], stride: tuple[int, int], fin: int, fout: int, printed: bool = False
+) -> float:
+    """x0 of eqs. 16 and 23: how much longer columns have to be than rows for both to leave the same
+    debt. Where an image has as many rows as columns so many *columns* are cheaper first.
+
+    Errors in the paper: it starts with so many rows; and in eq. 23 x0 has its sign from eqs. 21 and
+    22. ``printed``: eq. 23's.
+    """
+    (height, width), (down, right) = kernel, stride
+    growth = fout - down * right * fin
+    if printed and stride != (1, 1):
+        return (down * width - right * height) * fin / growth
+    return (right * (height - down) - down * (width - right)) * fin / growth
+
+
+def printed_single_transpose_debt(
+    h: int, w: int, kernel: tuple[int, int], fin: int, fout: int
+) -> int:
+    """Eq. 19, for kernels that are not square; right where r* is less than h."""
+    height, width = kernel
+    growth = fout - fin
+    r, alpha = (height - 1) * fin // growth, (height - 1) * fin % growth
+    first = (h - r) * (w * growth - (width - 1) * fin) + width * fin
+    return first + min(0, (height - 1) * fin - w * alpha)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.search.chains import contiguous
 from pipeline.search.chains.arrangement import Traversal
+from pipeline.search.chains.flow import Flow
+from pipeline.search.chains.items import Item
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.least import least
 from pipeline.search.chains.traversals import Peels, columns, herringbone, rows
@@ -26,37 +27,35 @@ class Herringbone(ChainStrategy):
 
     name: ClassVar[str] = "herringbone"
 
-    def ways(self, layers: Sequence[Layer]) -> list[list[Traversal]]:
-        """Row-major wherever that fits the arena that the others need at least: it is fastest.
+    def orders(self, flow: Flow, number: int, tight: bool) -> Iterator[Item]:
+        """Row-major wherever that fits the arena that others need at least: it is fastest. Channel
+        by channel, where each is made of one, only where memory is ``tight``: no fast kernel does
+        that."""
+        layer = Layer(flow.operators[number], flow.tensors)
+        size = layer.outputs[:2]
+        if layer.op.slides and layer.peelable:
+            yield Item.of(flow, number, herringbone(*size))
+            return
+        yield Item.of(flow, number, rows(*size))
+        if not layer.op.slides or len(layer.target.shape) != 3:
+            return
+        yield Item.of(flow, number, columns(*size))
+        yield Item.of(flow, number, least(layer))
+        if tight and layer.groups > 1:
+            for peels in (rows(*size), columns(*size), least(layer, layer.groups)):
+                yield Item.of(flow, number, peels, layer.groups)
 
-        Other orders have to make the whole chain's arena smaller: permuting takes time, and
-        elements of mixed widths may fit into each other's places worse."""
-        turned = contiguous.mirrored(len(layers))
-        found = [self._options(*each) for each in zip(layers, turned, strict=True)]
-        needed = max((min(peak for _, peak in options) for options in found), default=0)
-        chosen = [
-            (layer, next(peels for peels, peak in options if peak <= needed))
-            for layer, options in zip(layers, found, strict=True)
+    def ways(self, layers: Sequence[Layer]) -> list[list[Traversal]]:
+        """Columns have to make the whole chain's arena smaller: permuting takes time."""
+        (found,) = super().ways(layers)
+        by_rows = [
+            (layer, peels if layer.peelable else rows(*layer.outputs[:2])) for layer, peels in found
         ]
-        by_rows = [(layer, options[0][0]) for layer, options in zip(layers, found, strict=True)]
-        return [by_rows] if by_rows == chosen else [by_rows, chosen]
+        return [by_rows] if by_rows == found else [by_rows, found]
 
     def traversal(self, layer: Layer, mirrored: bool = False) -> Peels:
-        return min(self._options(layer, mirrored), key=lambda option: option[1])[0]
-
-    def _options(self, layer: Layer, mirrored: bool) -> list[tuple[Peels, int]]:
-        """Traversals and their peaks, the fastest first."""
-        size = layer.outputs[:2]
-        options = [herringbone(*size)] if layer.peelable else [rows(*size), columns(*size)]
-        found = [(peels, self.peak(layer, peels, mirrored)) for peels in options]
-        floor = max(layer.inputs.total, layer.outputs.total)
-        if (
-            self.layout == "slots"
-            and not layer.peelable
-            and len(layer.operands) == 1
-            and len(layer.target.shape) == 3
-            and min(peak for _, peak in found) > floor
-        ):
-            peels = least(layer)
-            found.append((peels, self.peak(layer, peels)))
-        return found
+        height, width = layer.outputs[:2]
+        if layer.peelable:
+            return herringbone(height, width)
+        options = rows(height, width), columns(height, width)
+        return min(options, key=lambda peels: self.peak(layer, peels, mirrored))

@@ -11,6 +11,9 @@ import pytest
 from pipeline import passes
 from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
+from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from tests.importers.test_tflite import MLPERF_TINY, MODELS
 from tests.importers.tflite_reference import frames, reference
@@ -85,3 +88,19 @@ def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_pa
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
     assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
     assert size.statics_bytes - size.ram_objects["nn_arena"] <= 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "most"), [("vww_96_int8", 36_864), ("pretrainedResnet_quant", 17_472)]
+)
+def test_pixel_by_pixel_in_place(model: str, most: int, tmp_path: Path) -> None:
+    """In what one layer's output takes; in a residual block's input and 2w + 4 pixels beside it."""
+    graph, hardware = network(model), board_named("nucleo_f446re", streams_input=False)
+    plan = Herringbone().plan(graph, hardware)
+    assert cost(roomy(plan), graph, hardware).pmu_bytes == most
+    size = built(tmp_path, graph, hardware, plan)
+    given = frames(graph, 3)
+    found = outputs(graph, simulated(tmp_path, graph, hardware, size, given)).reshape(3, -1)
+    assert np.array_equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
+    assert size.status == "ok"

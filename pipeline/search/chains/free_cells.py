@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +25,11 @@ class Cells:
         self.free = np.ones(self.size, dtype=bool)
         self.next = 0
 
-    def only(self, elements: IntArray, width: int) -> None:
-        """Take these elements and free all others."""
+    def only(self, taken: Iterable[tuple[IntArray, int]]) -> None:
+        """Take these elements, each so many nibbles wide, and free all others."""
         self.free[:] = True
-        self.claim(elements, width)
+        for elements, width in taken:
+            self.claim(elements, width)
 
     def block(self, pixels: Pixels) -> int | None:
         """Room for all the pixels in one aligned piece."""

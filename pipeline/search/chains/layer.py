@@ -75,6 +75,14 @@ class Layer:
         return Pixels.of(self.target)
 
     @property
+    def groups(self) -> int:
+        """Channels of the input that share no output: then channels may be made one by one."""
+        apart = self.op.depthwise(self.tensors) or (
+            not self.op.weighted and self.op.channel_wise(self.tensors)
+        )
+        return self.inputs.channels if apart else 1
+
+    @property
     def operands(self) -> tuple[Operand, ...]:
         """How the activation is read."""
         operands = (o for term in self.op.terms(self.tensors) for o in term.operands)
@@ -119,4 +127,4 @@ class Layer:
         image = len(self.target.shape) == 3
         out: Box = (*box, (0, self.outputs.channels)) if image else box[1:]
         places = tuple((y, x, 0) if image else (x,) for y, x in order)
-        return Run(self.op, source, target, ranges(out), places)
+        return Run(self.op, (source,), target, ranges(out), places)

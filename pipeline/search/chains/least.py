@@ -38,8 +38,10 @@ class Part:
         )
 
 
-def least(layer: Layer) -> Peels:
-    """Exact for the orders that it tries: parts that end with less than they began with come first,
+def least(layer: Layer, groups: int = 1) -> Peels:
+    """Of ``layer``'s pixels, or of those of one of ``groups`` of channels that share nothing.
+
+    Exact for the orders that it tries: parts that end with less than they began with come first,
     those with the lowest peaks before others; of those that end with more, the ones that leave
     most of their peak. That this is the best of all orders is not proved; ``python -m
     tests.search.in_place`` counts where it is not.
@@ -51,7 +53,7 @@ def least(layer: Layer) -> Peels:
         _reads(positions(window, ((0, shapes[0][0]), (0, shapes[0][1]))), *sizes)
         for window, sizes in zip(windows, zip(*shapes, strict=True), strict=True)
     ]
-    parts = _parts(layer, *reads)
+    parts = _parts(layer.inputs.each // groups, layer.outputs.each // groups, *reads)
     first = sorted((part for part in parts if part.kept <= 0), key=lambda part: part.peak)
     last = sorted((p for p in parts if p.kept > 0), key=lambda part: part.kept - part.peak)
     return tuple(peel for part in (*first, *last) for peel in part.peels())
@@ -66,10 +68,9 @@ def _reads(index: IntArray, outputs: int, inputs: int) -> IntArray:
     return found
 
 
-def _parts(layer: Layer, rows: IntArray, columns: IntArray) -> list[Part]:
+def _parts(fin: int, fout: int, rows: IntArray, columns: IntArray) -> list[Part]:
     known = dict[tuple[bytes, bytes], tuple[list[Cut], int, int]]()
     result = []
-    fin, fout = layer.inputs.each, layer.outputs.each
     for high, wide in product(_independent(rows), _independent(columns)):
         sides = Side(rows[np.array(high)]), Side(columns[np.array(wide)])
         key = sides[0].count.tobytes(), sides[1].count.tobytes()

@@ -54,7 +54,7 @@ MADE: dict[str, Callable[[], Graph]] = {
     "micronet_kws_l": nets.micronet_kws_l,
 }
 """With random weights; none is -128, as in networks that are quantized."""
-LARGE = ("mobilenet_v2_160",)
+LARGE = ("mobilenet_v2_160", "mobilenet_v2_w035_144")
 CORES = ("M4", "M7", "L4R5")
 
 
@@ -91,10 +91,10 @@ FORMS: dict[str, Strategy] = {
 PATCHED = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 """Networks that begin with images that 4 x 4 patches are worth a try for."""
 
-CHAINS = ("kws_ref_model", "vww_96_int8", "ad01_int8", "micronet_kws_l")
-"""Networks that are chains."""
+IN_PLACE = (*TFLITE, "micronet_kws_l", "mobilenet_v2_w035_144")
+"""Networks that pixels in place are planned for in seconds."""
 
-ONLY = {"patch": PATCHED, "in place": CHAINS}
+ONLY = {"patch": PATCHED, "in place": IN_PLACE}
 
 
 def cycles(graph: Graph, hardware: Hardware, plan: Plan) -> int:

@@ -100,7 +100,10 @@ def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
 def swapped(found: Arrangement, seed: int) -> Arrangement:
     """``found`` with torn pixels, in its runs, too."""
     places = dict(zip(found.buffers, torn(found.buffers, seed), strict=True))
-    runs = (replace(r, source=places[r.source], target=places[r.target]) for r in found.runs)
+    runs = (
+        replace(r, sources=tuple(places[each] for each in r.sources), target=places[r.target])
+        for r in found.runs
+    )
     return replace(found, buffers=tuple(places.values()), runs=tuple(runs))
 
 
