@@ -88,13 +88,18 @@ def test_what_follows_the_last_layer(kind: str, layout: Layout, tmp_path: Path) 
     assert np.array_equal(Native(tmp_path, graph, plan)(given), expected)
 
 
-def test_what_is_between_layers_is_refused() -> None:
+def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
+    """Not in one piece, which is for chains of layers."""
     net = Net((6, 6, 2), np.random.default_rng(2), name="between")
     net.conv(5, (3, 3))
     net.lookup()
     net.dense(6)
+    graph, given = net.graph(), frames(net.graph(), 3)
     with pytest.raises(ThimbleError, match=r"cannot plan lookup\d+ \(Lookup\).*chains of conv"):
-        Herringbone().plan(net.graph(), host())
+        Herringbone(layout="contiguous").plan(graph, host())
+    plan = Herringbone().plan(graph, host())
+    assert plan.buffer["conv0"].map == plan.buffer["lookup1"].map
+    assert np.array_equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
 
 
 def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
