@@ -50,8 +50,10 @@ class OneBlock(Model):
     def build(self) -> nn.Sequential:
         if self.block not in BLOCKS:
             raise ThimbleError(f"model.block={self.block}: choose {', '.join(BLOCKS)}")
-        depth, kernel, stride = self.input_shape[2], tuple(self.kernel), tuple(self.stride)
-        padding = tuple(side // 2 for side in kernel) if self.same else (0, 0)
+        depth = self.input_shape[2]
+        (height, width), (down, right) = self.kernel, self.stride
+        kernel, stride = (height, width), (down, right)
+        padding = (height // 2, width // 2) if self.same else (0, 0)
         network = nn.Sequential()
         if self.block == "residual":
             network.add_module("block", Residual(depth, kernel))

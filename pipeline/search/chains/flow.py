@@ -82,10 +82,10 @@ class Flow:
     def _goes_on(self, before: Span, span: Span) -> bool:
         """Whether a layer belongs to what is before it: a depthwise one to a 1 × 1, and that to a
         depthwise one."""
-        *_, last = self.of(before) or [None]
         op = self.operators[span.first]
-        if last is None or span.stop - span.first > 1:
+        if before.first == before.stop or span.stop - span.first > 1:
             return False
+        last = self.operators[before.stop - 1]
         layers = [each for each in self.of(before) if self._depthwise(each)]
         if self._depthwise(op):
             return before.stop - before.first == 1 and self._pointwise(last)
