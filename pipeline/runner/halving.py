@@ -67,6 +67,7 @@ class Architectures(Sweeps):
         self.space = Space(**{str(key): value for key, value in space.items()})
         self.params = dict(params or {})
         self.jobs: list[list[str]] = []
+        self.tries = 0
 
     def sweep(self, arguments: list[str]) -> None:
         assert self.config is not None
@@ -91,6 +92,7 @@ class Architectures(Sweeps):
             results = self._round([[*job, "until=train"] for job in jobs])
             for each, result in zip(alive, results, strict=True):
                 each["rungs"].append(validation(Path(result["run_dir"])))
+            self._keep(found)
         alive = _best(alive, ceil(len(alive) / self.halving))
         last = [
             [*typed, *each["overrides"], *self._words(each, name), *self.rungs[-1], *until]
@@ -99,13 +101,19 @@ class Architectures(Sweeps):
         ]
         for each in alive:
             each["survives"] = True
-        write_json(self.folder / SEARCH, {"networks": found, "strategies": list(self.strategies)})
+        self._keep(found)
         self._round(last)
 
+    def _keep(self, found: Sequence[Mapping[str, Any]]) -> None:
+        """So that a search that is interrupted has what it found so far."""
+        known = {"networks": list(found), "strategies": list(self.strategies)}
+        write_json(self.folder / SEARCH, known)
+
     def _plan(self, found: list[dict[str, Any]], typed: Sequence[str]) -> None:
-        """Note of each network how many bytes of activations each strategy that fits takes."""
+        """Note of each network how many bytes of activations each strategy that fits takes; one
+        that a stage refuses, such as for sums too large, is dropped like one that does not fit."""
         asked = [(each, name) for each in found for name in self.strategies]
-        words = ("train=random", "until=schedule")
+        words, self.tries = ("train=random", "until=schedule"), len(asked)
         results = self._round(
             [[*typed, *each["overrides"], *self._words(each, name), *words] for each, name in asked]
         )
@@ -129,11 +137,10 @@ class Architectures(Sweeps):
         for number, overrides in enumerate(jobs, first):
             options.check(launcher.compose(self.folder, number, overrides))
         self.jobs += [list(job) for job in jobs]
-        if first:
-            sweep.go_on(self.folder, self.jobs)
-        else:
+        if not first:
             sweep.begin(self.folder, self.config, self.jobs)
             OmegaConf.save(self.config, self.folder / "multirun.yaml")
+        sweep.go_on(self.folder, self.jobs, self.tries)
         if jobs:
             with View(self.folder, table.names(jobs), first=first):
                 launcher.launch(jobs, first)
@@ -141,6 +148,8 @@ class Architectures(Sweeps):
 
 
 def _best(networks: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Those with the greatest accuracy of their last rung, in the order they were drawn in."""
-    ranked = sorted(range(len(networks)), key=lambda n: -networks[n]["rungs"][-1])
+    """Those with the greatest accuracy of their last rung, in the order they were drawn in; none
+    whose training came to no end."""
+    ended = [n for n, each in enumerate(networks) if each["rungs"][-1] >= 0]
+    ranked = sorted(ended, key=lambda n: -networks[n]["rungs"][-1])
     return [networks[n] for n in sorted(ranked[:count])]

@@ -48,9 +48,11 @@ def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> No
     os.environ[FOLDER] = str(folder)
 
 
-def go_on(folder: Path, jobs: Sequence[Sequence[str]]) -> None:
-    """More ``jobs`` in the sweep in ``folder``, after those that it has; all are given."""
-    write_json(folder / ABOUT, read_json(folder / ABOUT) | {"jobs": [list(job) for job in jobs]})
+def go_on(folder: Path, jobs: Sequence[Sequence[str]], tries: int) -> None:
+    """More ``jobs`` in the sweep in ``folder``, after those that it has; all are given. That one of
+    the first ``tries`` is refused is a result, not a failure of the sweep."""
+    changes = {"jobs": [list(job) for job in jobs], "tries": tries}
+    write_json(folder / ABOUT, read_json(folder / ABOUT) | changes)
 
 
 def finish(folder: Path, error: str = "") -> dict[str, Any]:
@@ -63,7 +65,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     if full and not error:  # what jobs wanted to say is lost, too
         fail(error := full)
     jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
-    ended = {job["status"] for job in jobs} <= {"ok", "infeasible"}
+    ended = {job["status"] for job in jobs[about.get("tries", 0) :]} <= {"ok", "infeasible"}
     result: dict[str, Any] = {
         "status": "ok" if ended and not error else "failed",
         "run_dir": str(folder),

@@ -11,9 +11,11 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner.halving import Architectures
+from pipeline.runner import progress, sweep
+from pipeline.runner.halving import Architectures, _best
 from pipeline.runner.scores import SEARCH, validation
 from tests.runner.project import Project
 
@@ -167,6 +169,26 @@ def test_a_seed_decides_it_all(tmp_path: Path) -> None:
     )
     assert first[1] == second[1] and first[0].jobs == second[0].jobs
     assert first[1] != other[1]
+
+
+def test_a_training_without_an_end_survives_nothing() -> None:
+    networks = [{"rungs": [score]} for score in (-1.0, 0.4, 0.6, -1.0)]
+    assert _best(networks, 1) == [networks[2]]
+    assert _best(networks, 4) == [networks[1], networks[2]]
+
+
+def test_a_network_that_is_refused_fails_no_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"jobs": [], "output": "json", "overrides": [], "entry": None}
+    write_json(tmp_path / sweep.ABOUT, about)
+    progress.lost(tmp_path, 0, "quantize: its sums are too large")
+    progress.lost(tmp_path, 1, "")
+    write_json(tmp_path / "1" / "result.json", {"status": "ok", "run_dir": str(tmp_path / "1")})
+    for tries, status in ((1, "ok"), (0, "failed")):
+        sweep.go_on(tmp_path, [["seed=1"], ["seed=2"]], tries)
+        assert sweep.finish(tmp_path)["status"] == status
+    assert "its sums are too large" in capsys.readouterr().out
 
 
 @pytest.mark.slow
