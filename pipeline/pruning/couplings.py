@@ -94,9 +94,14 @@ class Couplings:
         """(units,) of which nothing is pruned."""
         return np.ones(self.units, bool)
 
+    @cached_property
+    def together(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of units of which one has to stay: those of each tensor, a slice's among them."""
+        return tuple(dict.fromkeys(tuple(map(int, c.numbers)) for c in self.channels.values()))
+
     def allows(self, kept: Mask) -> bool:
-        """Whether each layer keeps a channel."""
-        return all(kept[units].any() for units in self.layers.values())
+        """Whether each tensor keeps a channel."""
+        return all(kept[list(units)].any() for units in self.together)
 
 
 def couplings(graph: FloatGraph) -> Couplings:

@@ -32,10 +32,10 @@ def strongest(scores: Scores, units: Iterable[int], count: int) -> list[int]:
 
 
 def completed(found: Couplings, kept: Mask, scores: Scores) -> Mask:
-    """``kept`` with what is fixed, and the strongest unit of each layer that would have none."""
+    """``kept`` with what is fixed, and the strongest unit of each tensor that would have none."""
     kept = kept.copy()
     kept[FIXED] = True
-    for units in found.layers.values():
-        if not kept[units].any():
-            kept[strongest(scores, {int(unit) for unit in units}, 1)] = True
+    for units in found.together:
+        if not kept[list(units)].any():
+            kept[strongest(scores, set(units), 1)] = True
     return kept

@@ -15,8 +15,9 @@ from torch import nn
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.torch_export import exported
-from pipeline.pruning.couplings import FIXED, Couplings, Mask, couplings
+from pipeline.pruning.couplings import Couplings, Mask, couplings
 from pipeline.pruning.cut import cut, masked
+from pipeline.pruning.shares import completed, strength
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -33,12 +34,9 @@ def graph_of(module: nn.Module, shape: tuple[int, ...]) -> FloatGraph:
 
 
 def some(found: Couplings, seed: int, share: float = 0.5) -> Mask:
-    """Random units, and one of each layer that would have none."""
+    """Random units, and one of each tensor that would have none."""
     kept = np.random.default_rng(seed).random(found.units) < share
-    kept[FIXED] = True
-    for units in found.layers.values():
-        kept[units[0]] |= not kept[units].any()
-    return kept
+    return completed(found, kept, strength(found))
 
 
 def agrees(graph: FloatGraph, seed: int) -> FloatGraph:
@@ -165,6 +163,17 @@ def test_layers_that_share_a_channel_are_one_group() -> None:
     assert not found.allows(kept), "the first convolution would have no channels"
     kept[found.groups[0].units[0]] = True
     assert found.allows(kept)
+
+
+def test_a_slice_keeps_a_channel() -> None:
+    """Of eight channels the first two are in no slice: they alone would leave nothing to add."""
+    found = couplings(graph_of(CASES["some channels twice"][0](), SHAPE))
+    kept = ~found.everything()
+    kept[found.layers["conv"][:2]] = True
+    kept = completed(found, kept, strength(found)) & kept
+    assert not found.allows(kept)
+    kept[found.layers["conv"][2]] = True
+    assert cut(found, completed(found, kept, strength(found))).nodes
 
 
 @pytest.mark.ci
