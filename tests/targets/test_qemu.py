@@ -46,6 +46,13 @@ def test_outputs_counts_and_memory(on_core) -> None:
     assert "nn_invoke" in size.stack_path
 
 
+def test_more_instructions_than_a_word_counts_are_the_models() -> None:
+    few, many = np.array([7, 9]), np.array([7, qemu.MOST_COUNTED])
+    assert qemu.all_counted(few, {"instructions": 1 << 40}) is few
+    assert qemu.all_counted(many, {"instructions": 1 << 40}).tolist() == [1 << 40] * 2
+    assert qemu.all_counted(many, None).tolist() == []
+
+
 def test_the_firmware_says_the_same_of_its_stack(on_core) -> None:
     hardware, folder, size = on_core
     core = qemu.Core(folder / "build", hardware, vars(size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from pipeline.graph.graph import Graph
@@ -12,12 +12,16 @@ from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import Scheduled, frozen, schedule
-from pipeline.search.swap.search import Search, least_bytes, tail
+from pipeline.search.swap.search import Search, Share, least_bytes, tail
 from pipeline.search.swap.segments import GRAIN, Place, Segment
 
-SHARES = (1.0, 0.35, 0.1, 0.03)
-"""Of a segment's lead that its price counts: one search each."""
-
+SHARES = (
+    *(Share(lead) for lead in (1.0, 0.35, 0.1, 0.03)),
+    Share(1.0, 0.1, 0.0), Share(0.35, 0.25, 0.0), Share(0.35, 0.1, 1.0),
+)  # fmt: skip
+"""One search each."""
+TASKS = 60_000
+"""Of all schedules with other weight tiles that are tried."""
 
 Found = tuple[Scheduled, Builder]
 
@@ -66,23 +70,48 @@ def fastest(
     grain: int = GRAIN,
 ) -> Found | None:
     """The best schedule found in ``sram`` bytes; None where none was."""
-    found: tuple[float, Found] | None = None
-    search = Search(chain, sram, rates, grain)
-    shares = SHARES if frames == 1 else SHARES[::2]
-    for share, limit in product(shares, limits(chain, sram, frames)):
-        parts = phases(search, search.within(limit), frames, share)
-        if parts is None:
-            continue
+    search, found = Search(chain, sram, rates, grain), list[tuple[float, list[Phase]]]()
+
+    def built(parts: list[Phase]) -> tuple[float, Found]:
         builder = Builder(graph, sram, rates, grain)
         for part, room in parts:
             builder.run(part, range(frames), room)
-        for writes_first in (False, True):
-            tried = schedule(builder.queues, writes_first)
-            steps = len(builder.queues.tasks["compute"])
-            price = tried.makespan_us + search.step_us * steps
-            if found is None or price < found[0]:
-                found = price, (tried, builder)
-    return found[1] if found else None
+        tried = [schedule(builder.queues, first) for first in (False, True)]
+        chosen = min(tried, key=lambda each: each.makespan_us)
+        steps = len(builder.queues.tasks["compute"])
+        return chosen.makespan_us + search.step_us * steps, (chosen, builder)
+
+    shares = SHARES if frames == 1 else SHARES[:3:2]
+    for share, limit in product(shares, limits(chain, sram, frames)):
+        parts = phases(search, search.within(limit), frames, share)
+        if parts is not None:
+            found.append((built(parts)[0], parts))
+    if not found:
+        return None
+    _, parts = min(found, key=lambda each: each[0])
+    return retiled(search, parts, built)
+
+
+def retiled(
+    search: Search, parts: list[Phase], built: Callable[[list[Phase]], tuple[float, Found]]
+) -> Found:
+    """``parts`` with the weight tiles that make the fastest schedule: tried one segment after the
+    other, first those that the card takes longest for. How far reads run ahead of a segment depends
+    on the bytes that those before leave, which no price knows."""
+    price, best = built(parts)
+    left = TASKS
+    for place, (segments, room) in enumerate(parts):
+        waits_us = [each.cpu_us(search.rates) - each.io_us(search.rates) for each in segments]
+        for n in sorted(range(len(segments)), key=lambda n: waits_us[n]):
+            for other in search.within(room).retiled(segments[n]):
+                left -= sum(map(len, best[1].queues.tasks.values()))
+                if left < 0:
+                    return best
+                changed = [*segments[:n], other, *segments[n + 1 :]], room
+                tried = [*parts[:place], changed, *parts[place + 1 :]]
+                if (found := built(tried))[0] <= price:
+                    (price, best), parts, segments = found, tried, changed[0]
+    return best
 
 
 def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:
@@ -95,7 +124,7 @@ Phase = tuple[list[Segment], int]
 """Segments, and the bytes of SRAM that they may take."""
 
 
-def phases(search: Search, alone: Search, frames: int, share: float) -> list[Phase] | None:
+def phases(search: Search, alone: Search, frames: int, share: Share) -> list[Phase] | None:
     """What each frame runs through alone, then what all frames do together: the dense layers at
     the end, whose weights are read once for all of them where there is room for that. None where
     a frame has too little room."""

@@ -1,7 +1,8 @@
 """The cheapest way to cut a network into segments of consecutive layers, by dynamic programming.
 
-A segment's price is the larger of its computing and its transfers, and a share of what it has to
-read before it can begin and to write after its end. The prices are estimates: the plans of several
+A segment's price is the larger of its computing and its transfers, a share of what it has to read
+before it can begin and to write after its end, and a share of all transfers, since less of them
+leaves the card time for the segments around. The prices are estimates: the plans of several
 shares are simulated, and the fastest is taken.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import NamedTuple
 
 from pipeline.plan.rates import Rates
 from pipeline.search.swap.layers import Source, TiledLayer
@@ -17,10 +19,11 @@ from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, aligned
 
 LONGEST = 10
 """Layers of a segment."""
-CHUNKS = (1, 2, 4, 7, 8, 14, 16, 28)
+CHUNKS = (1, 2, 3, 4, 5, 7, 8, 14, 16, 28)
 TILES = (256, 64, 16, 8, 4)
 """Weight tiles are of these parts of SRAM, of 128 KiB at most."""
 COPIES = (2, 3, 8)
+MORE_COPIES = (2, 3, 4, 6, 12)
 STEP = 1e-7
 """What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
 else is."""
@@ -31,7 +34,17 @@ TOGETHER = 32768
 PLACES: tuple[Place, ...] = ("stored", "kept", "both")
 """Of what a segment makes."""
 
-Offer = tuple[float, float, float, Segment]
+
+class Share(NamedTuple):
+    """How much of a segment's lead counts, of its transfers, whether or not they are hidden, and,
+    once more, of waits for rows that have no place of their own."""
+
+    lead: float
+    io: float = 0.0
+    waits: float = 1e6
+
+
+Offer = tuple[float, float, float, float, Segment]
 
 
 @dataclass
@@ -60,9 +73,9 @@ class Search:
         last = {s.tensor: n for n, layer in enumerate(self.layers) for s in layer.sources}
         return [last.get(layer.target, len(self.layers)) for layer in self.layers]
 
-    def best(self, first: int, last: int, share: float) -> list[Segment]:
-        """For the layers ``first`` … ``last``, from the card to the card; ``share`` of a segment's
-        lead counts. Empty when some layer fits in no way."""
+    def best(self, first: int, last: int, share: Share) -> list[Segment]:
+        """For the layers ``first`` … ``last``, from the card to the card. Empty when some layer
+        fits in no way."""
 
         @cache
         def rest(start: int, place: Place) -> tuple[float, float, tuple[Segment, ...]]:
@@ -88,7 +101,7 @@ class Search:
         return list(rest(first, "stored")[2])
 
     def cheapest(
-        self, first: int, last: int, source: Place, target: Place, share: float
+        self, first: int, last: int, source: Place, target: Place, share: Share
     ) -> tuple[Segment, float] | None:
         key = first, last, source, target
         if key not in self.offers:
@@ -96,17 +109,21 @@ class Search:
         offers = self.offers[key]
         if not offers:
             return None
-        busy, lead, _, segment = min(offers, key=lambda each: (each[0] + share * each[1], each[2]))
-        return segment, busy + share * lead
+        prices = [
+            (busy + share.lead * lead + share.io * io + share.waits * waits, io, number)
+            for number, (busy, lead, io, waits, _) in enumerate(offers)
+        ]
+        price, _, number = min(prices)
+        return offers[number][-1], price
 
     def priced(self, first: int, last: int, source: Place, target: Place) -> Iterator[Offer]:
-        """(time of the busier engine, lead, transfers, segment)."""
+        """(time of the busier engine, lead, transfers, waits, segment)."""
         for segment in self.candidates(first, last, source, target):
-            cpu, io = segment.cpu_us(self.rates), segment.io_us(self.rates)
             yield (
-                max(cpu, io) + self.step_us * segment.steps,
+                segment.busy_us(self.rates) + self.step_us * segment.steps,
                 segment.lead_us(self.rates),
-                io,
+                segment.io_us(self.rates),
+                segment.waits_us(self.rates),
                 segment,
             )
 
@@ -123,13 +140,16 @@ class Search:
         for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
             rings = self.ring(first, last, chunk)
             plain = Segment(layers, rings, outside, source, target, grain=self.grain)
-            if (
-                layers[0].windows or not layers[0].weight
-            ) and plain.needed_bytes <= self.sram_bytes:
-                yield plain
-            for n, layer in enumerate(layers):
-                if layer.channelwise or not layer.weight:
-                    continue
+            for each in places_of_rows(plain):
+                yield from self.fitting(each)
+
+    def fitting(self, plain: Segment) -> Iterator[Segment]:
+        """With all weights in SRAM, or those of one layer in tiles."""
+        first, *_ = plain.layers
+        if (first.windows or not first.weight) and plain.needed_bytes <= self.sram_bytes:
+            yield plain
+        for n, layer in enumerate(plain.layers):
+            if layer.weight and not layer.channelwise:
                 yield from self.streamed(replace(plain, streamed=n), layer)
 
     def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
@@ -140,18 +160,28 @@ class Search:
         kept = [source for source in found if source.tensor == self.layers[first - 1].target]
         return (*kept, *(each for each in found if each not in kept)) if kept else ()
 
-    def streamed(self, segment: Segment, layer: TiledLayer) -> Iterator[Segment]:
-        """With weight tiles of several sizes, and as many at once as fit."""
+    def streamed(
+        self, segment: Segment, layer: TiledLayer, numbers: Sequence[int] = COPIES
+    ) -> Iterator[Segment]:
+        """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
-        sizes = (min(1 << 17, self.sram_bytes // part) for part in TILES)
+        if room < COPIES[0] * aligned(layer.row_bytes, self.grain):
+            return
+        sizes = [min(1 << 17, self.sram_bytes // part) for part in TILES]
+        sizes.append(min(1 << 14, room // COPIES[0]))
         tiles = sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes})
         if COPIES[0] * aligned(tiles[0] * layer.row_bytes, self.grain) > room:
             tiles = [1]
         for tile in tiles:
-            for copies in COPIES:
+            for copies in numbers:
                 if copies * aligned(tile * layer.row_bytes, self.grain) > room:
                     break
                 yield replace(segment, tile=tile, copies=copies)
+
+    def retiled(self, segment: Segment) -> Iterator[Segment]:
+        """The segment with other weight tiles."""
+        if segment.streamed >= 0:
+            yield from self.streamed(segment, segment.layers[segment.streamed], MORE_COPIES)
 
     def within(self, sram_bytes: int) -> Search:
         """A search in less memory; the same one for the same memory."""
@@ -179,6 +209,15 @@ class Search:
             free = min(free, max(quiet - one.needed_bytes, free // 2))
         copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
         return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
+
+
+def places_of_rows(segment: Segment) -> Iterator[Segment]:
+    """The segment with places for rows that arrive and rows that leave while others are computed,
+    for one of the two, for none: more room for weights, or for larger chunks."""
+    several = len(segment.rings.turns) > 1
+    for reads_ahead in (True, False) if several and segment.arrives else (True,):
+        for writes_behind in (True, False) if several and segment.target == "stored" else (True,):
+            yield replace(segment, reads_ahead=reads_ahead, writes_behind=writes_behind)
 
 
 def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN) -> int:

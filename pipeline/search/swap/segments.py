@@ -77,7 +77,7 @@ class Rings:
         arrivals: of each of these, by name, the rows that each turn needs and none before did.
         held: rows of each tensor that they read, by name.
         arriving: the same where the next turn's rows come in meanwhile.
-        target: rows of what the last one makes.
+        chunk, target: rows of what the last one makes, in a turn and in two.
     """
 
     turns: tuple[Turn, ...]
@@ -85,6 +85,7 @@ class Rings:
     arrivals: dict[str, tuple[Rows, ...]]
     held: dict[str, int]
     arriving: dict[str, int]
+    chunk: int
     target: int
 
     @classmethod
@@ -116,7 +117,7 @@ class Rings:
         rows = layers[-1].shape[0]
         twice = min(rows, 2 * chunk) if len(all_turns) > 1 else rows
         outside = tuple(source for name, source in sources.items() if name not in makers)
-        return cls(all_turns, outside, arrivals, held, arriving, twice)
+        return cls(all_turns, outside, arrivals, held, arriving, min(rows, chunk), twice)
 
 
 def _spans(uses: Sequence[Sequence[Rows]]) -> list[Rows]:
@@ -146,6 +147,9 @@ class Segment:
         copies: weight tiles that are held.
         batch: frames that share what is streamed; their sources and targets are whole, in SRAM.
         grain: bytes; everything takes a multiple of them.
+        reads_ahead: the rows that the next chunk needs have a place of their own, so that they
+            arrive while this one is computed.
+        writes_behind: so have the rows of the chunk before, which leave meanwhile.
     """
 
     layers: tuple[TiledLayer, ...]
@@ -158,16 +162,25 @@ class Segment:
     copies: int = 2
     batch: int = 1
     grain: int = GRAIN
+    reads_ahead: bool = True
+    writes_behind: bool = True
 
     @cached_property
     def source_rows(self) -> int:
         whole = self.source == "kept" or self.batch > 1
-        return self.outside[0].rows if whole else self.rings.arriving[self.outside[0].tensor]
+        return self.outside[0].rows if whole else self.arriving[self.outside[0].tensor]
+
+    @property
+    def arriving(self) -> dict[str, int]:
+        """Rows of each tensor from the card that have a place."""
+        return self.rings.arriving if self.reads_ahead else self.rings.held
 
     @cached_property
     def target_rows(self) -> int:
         whole = self.target != "stored" or self.batch > 1
-        return self.layers[-1].shape[0] if whole else self.rings.target
+        if whole:
+            return self.layers[-1].shape[0]
+        return self.rings.target if self.writes_behind else self.rings.chunk
 
     @property
     def source_bytes(self) -> int:
@@ -185,7 +198,7 @@ class Segment:
         """What else is read, and how many rows of it are held: what comes from the card besides
         the source, and what layers make for others."""
         inside = {layer.target for layer in self.layers}
-        found = [(source, self.rings.arriving[source.tensor]) for source in self.outside[1:]]
+        found = [(source, self.arriving[source.tensor]) for source in self.outside[1:]]
         reads = {s.tensor: s for layer in self.layers for s in layer.sources if s.tensor in inside}
         return (*found, *((source, self.rings.held[name]) for name, source in reads.items()))
 
@@ -229,12 +242,26 @@ class Segment:
                 total += number * rates.move_us(layer.weight_bytes, False, tiles)
             elif layer.weight:
                 total += rates.move_us(layer.weight_bytes, False)
-        for source in self.arrives:
-            size = source.rows * source.row_bytes
-            total += self.batch * rates.move_us(size, False, number)
-        if self.target != "kept":
-            total += self.batch * rates.move_us(self.layers[-1].target_bytes, True, number)
-        return total
+        return total + self.arrives_us(rates) + self.leaves_us(rates)
+
+    def arrives_us(self, rates: Rates) -> float:
+        """Reading of feature maps."""
+        sizes = [source.rows * source.row_bytes for source in self.arrives]
+        return self.batch * sum(rates.move_us(n, False, len(self.rings.turns)) for n in sizes)
+
+    def leaves_us(self, rates: Rates) -> float:
+        """Writing."""
+        size = 0 if self.target == "kept" else self.layers[-1].target_bytes
+        return self.batch * rates.move_us(size, True, len(self.rings.turns))
+
+    def waits_us(self, rates: Rates) -> float:
+        """How long computing waits for rows without a place of their own."""
+        arrives = 0.0 if self.reads_ahead else self.arrives_us(rates)
+        return arrives + (0.0 if self.writes_behind else self.leaves_us(rates))
+
+    def busy_us(self, rates: Rates) -> float:
+        """Of the engine that takes longer."""
+        return max(self.cpu_us(rates) + self.waits_us(rates), self.io_us(rates))
 
     @property
     def steps(self) -> int:

@@ -12,8 +12,9 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
+from pipeline.search.swap import best, search
 from pipeline.search.swap.layers import layers
-from pipeline.search.swap.segments import needed, turns
+from pipeline.search.swap.segments import Segment, needed, turns
 from tests.strategies.swap.nets import (
     SECONDS,
     Chain,
@@ -72,6 +73,60 @@ def computes_what_the_graph_computes(seed: int) -> bool:
     assert np.array_equal(result.output.reshape(frames, -1), outputs(graph, images))
     assert result.high_water_bytes["sram"] <= sram_bytes
     return True
+
+
+@pytest.mark.parametrize("seed", quick(3, range(24)))
+def test_rows_may_have_one_place_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that arrive, and those that leave, wait for computing and are waited for."""
+    forms = search.places_of_rows
+    monkeypatch.setattr(search, "places_of_rows", lambda each: (list(forms(each))[-1],))
+    assert computes_what_the_graph_computes(seed) or seed in (0, 1)
+
+
+def pointwise() -> tuple[Graph, Rates]:
+    """Weights as large as the memory, and rows a tenth of it."""
+    chain = Chain("net", (12, 12, 64))
+    chain.conv(96, 1)
+    return chain.graph(), Rates(0.01, Transfers(0.1, 50.0), Transfers(0.1, 50.0))
+
+
+def makespan_us(graph: Graph, rates: Rates) -> float:
+    return float(dict(best_plan(graph, 6400, 1, rates).notes)["makespan_us"])
+
+
+def test_one_place_for_rows_leaves_room_for_larger_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that weights are read less often."""
+    graph, rates = pointwise()
+    found_us, forms = makespan_us(graph, rates), search.places_of_rows
+    monkeypatch.setattr(search, "places_of_rows", lambda each: (next(iter(forms(each))),))
+    assert found_us < 0.9 * makespan_us(graph, rates)
+
+
+def test_places_are_those_that_a_segment_has_use_for() -> None:
+    parts, rates = layers(pointwise()[0]), pointwise()[1]
+    found = search.Search(parts, 6400, rates)
+    rings = found.ring(0, 0, 3)
+    stored = Segment(parts, rings, rings.outside, "stored", "stored")
+    sizes = [each.needed_bytes for each in search.places_of_rows(stored)]
+    source, target = 3 * 12 * 64, 3 * 12 * 96
+    assert [sizes[0] - size for size in sizes] == [0, target, source, source + target]
+    ways = [each.busy_us(rates) - stored.cpu_us(rates) for each in search.places_of_rows(stored)]
+    assert ways[3] >= stored.arrives_us(rates) + stored.leaves_us(rates) > 0
+    whole = found.ring(0, 0, 12)
+    at_once = Segment(parts, whole, whole.outside, "stored", "stored")
+    assert list(search.places_of_rows(at_once)) == [at_once]
+
+
+def test_other_weight_tiles_make_a_faster_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as have room while the convolution runs, before the dense layer that waits for it."""
+    chain = Chain("net", (16, 16, 8))
+    chain.conv(16, 3, 1, 1)
+    chain.average(16)
+    chain.dense(400)
+    graph, rates = chain.graph(), Rates(0.01, Transfers(0.5), Transfers(0.5))
+    found_us = dict(best_plan(graph, 12_000, 1, rates).notes)["makespan_us"]
+    monkeypatch.setattr(best, "TASKS", 0)
+    assert float(found_us) < float(dict(best_plan(graph, 12_000, 1, rates).notes)["makespan_us"])
 
 
 def test_random_networks() -> None:
