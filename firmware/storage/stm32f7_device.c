@@ -88,6 +88,7 @@ uint32_t block_device_blocks(void) { return card.blocks; }
 
 static void command(uint32_t number, uint32_t argument, uint8_t state) {
     card.state = state;
+    sdmmc_listen();
     sdmmc_command(number | SHORT_ANSWER, argument);
 }
 
@@ -171,8 +172,8 @@ storage_status_t block_device_poll(void) {
     if (card.state == IDLE) {
         return STORAGE_OK;
     }
+    sdmmc_listen();
     if (card.state == MOVING) {
-        DMA_CLEAR = DMA_STREAM_3_OVER;
         if (status & DATA_FAULTS || dma_failed()) {
             stop(1);
         } else if (status & DATA_OVER && !dma_busy()) {
@@ -206,7 +207,10 @@ storage_status_t block_device_poll(void) {
 
 #ifdef STORAGE_INTERRUPTS
 /* Both interrupts, of one priority, so that none comes in the other's handler. */
-void port_card_interrupt(void) { storage_interrupted(); }
+void port_card_interrupt(void) {
+    sdmmc_heard();
+    storage_interrupted();
+}
 
 /* The barriers have the handler run before the next instruction does (Armv7-M ARM, B3.2.4 and A3.7.3). */
 void storage_interrupt(void) {

@@ -88,7 +88,7 @@ enum {
 #define DMA_MEMORY DMA2(0x64)
 #define DMA_FIFO DMA2(0x6C)
 #define DMA_ON (1u << 0)
-#define DMA_INTERRUPTS (1u << 4 | 1u << 2)
+#define DMA_INTERRUPTS (1u << 4) /* at its end; the card's FIFO says what a fault of it leads to */
 #define DMA_DEVICE_ENDS_IT (1u << 5)
 #define DMA_TO_DEVICE (1u << 6)
 #define DMA_MEMORY_GOES_ON (1u << 10)
@@ -135,9 +135,16 @@ static inline void sdmmc_open(void) {
 
 static inline void sdmmc_fast(void) { SDMMC_CLOCK = CLOCK_8_MHZ | CLOCK_4_BITS | CLOCK_ON; }
 
+static inline void sdmmc_listen(void) { SDMMC_MASK = COMMAND_FAULTS | COMMAND_OVER | DATA_FAULTS | DATA_OVER; }
+
+/* What has been heard stays until it is asked for, and would interrupt again at once. */
+static inline void sdmmc_heard(void) {
+    SDMMC_MASK = 0;
+    DMA_CLEAR = DMA_STREAM_3_OVER;
+}
+
 static inline void sdmmc_interrupts(void) {
     SDMMC_CLEAR = CLEAR_ALL;
-    SDMMC_MASK = COMMAND_FAULTS | COMMAND_OVER | DATA_FAULTS | DATA_OVER;
     NVIC_ENABLE = 1u << (SDMMC1_LINE - 32u) | 1u << (DMA2_STREAM3_LINE - 32u);
 }
 

@@ -37,7 +37,9 @@ storage_status_t storage_poll(void);
 
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(STORAGE_POLLED)
 /* An interrupt comes when a transfer may be over, or now, with storage_interrupt(): it is taken before that returns.
- * Its handler calls storage_interrupted(), which the program has. */
+ * Its handler calls storage_interrupted(), which the program has. That asks what became of the transfer only while an
+ * inference runs, so that a handler whose cause stays until block_device_poll has seen it switches its interrupt off,
+ * and block_device_poll on again. */
 #define STORAGE_INTERRUPTS
 void storage_interrupt(void);
 void storage_interrupted(void);

@@ -5,8 +5,9 @@ function was entered; where paths meet, the larger one counts. A call costs what
 its return address is in a register. That bounds code without recursion, computed jumps and arrays
 of variable length; code with one of them is refused, as is any instruction that moves the stack
 pointer in a way not known here. One interrupt may come at the deepest point: what the core stacks
-then, and its handler's bound, are added. Mnemonics, frames: Armv7-M Architecture Reference Manual,
-A7 and B1.5.
+then, and its handler's bound, are added (a Cortex-M33 without TrustZone in use stacks no more than
+a Cortex-M4; tests/targets/test_interrupted_stack.py measures all of it). Mnemonics, frames: Armv7-M
+Architecture Reference Manual, A7 and B1.5.
 """
 
 from __future__ import annotations
