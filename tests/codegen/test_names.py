@@ -93,6 +93,8 @@ def test_whole_commands(tmp_path: Path, core: str) -> None:
     params = {
         **resolved,
         "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
+        "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
+        "prune": {"_target_": "pipeline.pruning.none.NoPruning", "name": "none"},
         "study": [],
         "codegen": {"prefix": "nn", "labels": []},
     }
