@@ -114,8 +114,9 @@ class Item:
 
     @cached_property
     def last(self) -> dict[str, IntArray]:
-        """When each pixel of what dies is read last, shape (h, w, groups); NEVER (-1) where it is
-        not read; the number of units where not before the end."""
+        """When each pixel of what dies is read last, shape (h, w, groups), or can be overwritten if
+        it is made and not read; NEVER (-1) where it was there before and is not read; the number
+        of units where not before the end."""
         found = dict[str, IntArray]()
         dying = self.flow.dying(self.span)
         for name in dying:
@@ -127,7 +128,9 @@ class Item:
                     self._read(op, operand, found[operand.tensor])
         for name in dying:
             if name in self.ranks:
-                found[name][self.ranks[name] == NEVER] = self.units
+                ranks, last = self.ranks[name], found[name]
+                last[ranks == NEVER] = self.units
+                last[:] = np.where(last == NEVER, ranks + 1, last)
         return found
 
     def _read(self, op: Operator, operand: Operand, last: IntArray) -> None:

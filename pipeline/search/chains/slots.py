@@ -110,8 +110,8 @@ def _follow(arena: Cells, item: Item, elements: Elements) -> Elements:
         cells = made[name] if name in made else elements[name]
         held[name] = cells.reshape(pixels.number * groups, -1)  # a view: filled as it is made
         order = np.argsort(last.reshape(-1), kind="stable")
-        bounds = np.searchsorted(np.sort(last.reshape(-1)), np.arange(item.units))
-        never, *dying[name] = np.split(order, bounds)
+        bounds = np.searchsorted(np.sort(last.reshape(-1)), np.arange(item.units + 1))
+        never, *dying[name], _ = np.split(order, bounds)
         arena.release(held[name][never], pixels.nibbles_per_element)
     time = 0
     for piece in item.pieces:
