@@ -83,12 +83,13 @@ def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int, wai
 
 @pytest.mark.ci
 def test_the_card_goes_on_while_a_step_computes(tmp_path: Path) -> None:
-    """In its interrupt: asked only when a step is done, it stands still meanwhile."""
+    """In its interrupt: asked only when a step is done, it begins no second transfer meanwhile,
+    which shows where the card takes longer than the core."""
     chain = Chain("net", (16, 16, 16))
     for channels in (32, 32, 16):
         chain.conv(channels, 3, 1, 1)
     graph = chain.graph(np.random.default_rng(0))
-    board = replace(board_named("stm32f746g_sd"), sram_bytes=24_576, stack_reserve_bytes=RESERVE)
+    board = replace(board_named("stm32f746g_sd"), sram_bytes=16_384, stack_reserve_bytes=RESERVE)
     polled = replace(board.toolchain, flags=(*board.toolchain.flags, "-DSTORAGE_POLLED"))
     plan, given, taken = Swap().plan(graph, board), frames(graph, 2), dict[str, int]()
     for name, tool in (("interrupts", board.toolchain), ("polled", polled)):
@@ -100,7 +101,7 @@ def test_the_card_goes_on_while_a_step_computes(tmp_path: Path) -> None:
         assert ("port_card_interrupt" in size.stack_path) == (name == "interrupts")
         assert runs.instructions is not None
         taken[name] = int(runs.instructions[0])
-    assert taken["interrupts"] < 0.995 * taken["polled"]
+    assert taken["interrupts"] < 0.95 * taken["polled"]
 
 
 @pytest.mark.parametrize(

@@ -58,21 +58,23 @@ def test_loss_over_ten_frames(network: Callable[[], Graph], most: float, sram_ki
 
 
 def computes_what_the_graph_computes(seed: int) -> bool:
+    """A random chain with random memory, times and frames, in more memory where that is too little:
+    whether it was enough."""
     graph, rng = random_chain(seed), np.random.default_rng(seed + 20_000)
     sram_bytes = int(rng.choice([400, 700, 1500, 3000, 8000]))
     frames = int(rng.choice([1, 1, 2, 3]))
     rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2, 3.0), Transfers(0.3, 5.0))
-    plan = best_plan(graph, sram_bytes, frames, rates)
-    if roomy(plan).memories != plan.memories:
-        return False
+    given = best_plan(graph, sram_bytes, frames, rates)
+    plan = roomy(given)
     notes = dict(plan.notes)
     assert float(notes["makespan_us"]) >= float(notes["bound_us"]) > 0
     assert not verify(plan, graph).recomputed
     images = rng.integers(-128, 128, (frames, *graph.tensors["input"].shape))
     result = interpret(plan, graph, images if frames > 1 else images[0])
     assert np.array_equal(result.output.reshape(frames, -1), outputs(graph, images))
-    assert result.high_water_bytes["sram"] <= sram_bytes
-    return True
+    fits = plan.memories == given.memories
+    assert (result.high_water_bytes["sram"] <= sram_bytes) == fits
+    return fits
 
 
 @pytest.mark.parametrize("seed", quick(3, range(24)))
@@ -80,7 +82,7 @@ def test_rows_may_have_one_place_alone(seed: int, monkeypatch: pytest.MonkeyPatc
     """Those that arrive, and those that leave, wait for computing and are waited for."""
     forms = search.places_of_rows
     monkeypatch.setattr(search, "places_of_rows", lambda each: (list(forms(each))[-1],))
-    assert computes_what_the_graph_computes(seed) or seed in (0, 1)
+    computes_what_the_graph_computes(seed)
 
 
 def pointwise() -> tuple[Graph, Rates]:
