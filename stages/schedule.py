@@ -23,9 +23,9 @@ def main() -> None:
     cfg = config.load()
     graph = Graph.load(Path())
     hardware = board.hardware(cfg["hardware"])
-    # beside the arena as long as sound comes in, like the stack
-    kept = hardware.stack_reserve_bytes + config.instantiate(cfg["frontend"]).state_bytes
-    hardware = replace(hardware, stack_reserve_bytes=kept)
+    if kept := config.instantiate(cfg["frontend"]).state_bytes:
+        # beside the arena as long as sound comes in, like the stack
+        hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))

@@ -38,6 +38,8 @@ WORDS = {
     "latency_high_us": ("latency, high end of the model", ""),
     "latency_error_pct": ("largest error of the model", "where it was compared with measurements"),
     "compute_us": ("time of the core", "feeding the input included"),
+    "sound_us": ("one sound", "how long it lasts"),
+    "realtime_factor": ("of a sound's time", "the CPU computes; below 1 it keeps up"),
     "energy_uj": ("energy of an inference", "modelled: time times documented power"),
     "io_us": ("time of the card", ""),
     "overhead_pct": ("over a memory without end", ""),

@@ -16,6 +16,7 @@ from pipeline.kernels import modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
+from pipeline.search.chains.flow import Flow
 from pipeline.search.joint.least import Found, least, within
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
@@ -90,7 +91,8 @@ class Joint(Strategy):
         found = least(graph, hardware, needed(graph), repeated)
         best = found.laid.plan(self.name, self._notes(found, graph))
         others: list[Strategy] = [Ordinary(), Partial(accumulator_bits=self.accumulator_bits)]
-        if max(graph.tensors[op.output].bytes for op in needed(graph)) < _peak_bytes(best):
+        flow = Flow(tuple(needed(graph)), graph.tensors, graph.input, graph.output)
+        if flow.least_nibbles < 2 * _peak_bytes(best):
             others.append(Herringbone())
         for other in others:
             try:

@@ -17,6 +17,7 @@ CHOICE = {
     "data": "synthetic",
     "model": "mnist_2kb",
     "train": "smoke",
+    "frontend": "none",
     "prune": "none",
     "quantize": "int4",
 }

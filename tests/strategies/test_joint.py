@@ -159,6 +159,12 @@ def test_never_more_than_ordinary(seed: int) -> None:
     assert found.pmu_bytes <= cost(ordinary, graph, BOARD).pmu_bytes
 
 
+def test_a_block_pixel_by_pixel_where_that_is_less_than_rows() -> None:
+    graph = nets.fig1_block()
+    plan, found = proved(graph, streamed=False)
+    assert dict(plan.notes)["form"] == "herringbone" and found.pmu_bytes < 8_400
+
+
 def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:
     """All ways to overwrite an input are used."""
     ways = set()

@@ -133,7 +133,8 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
     codegen = {"prefix": "nn", "labels": []}
     chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
-    params = {**content, **named, **chosen}
+    frontend = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
+    params = {**content, **named, **chosen, "frontend": frontend}
     folder.mkdir()
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     rng = np.random.default_rng(1)

@@ -79,6 +79,11 @@ class Flow:
                 found.append(Span(first, stop))
         return found
 
+    @property
+    def least_nibbles(self) -> int:
+        """Of what is live between parts: in place they need no less."""
+        return max((self.nibbles(end) for span in self.spans() for end in span), default=0)
+
     def _goes_on(self, before: Span, span: Span) -> bool:
         """Whether a layer belongs to what is before it: a depthwise one to a 1 × 1, and that to a
         depthwise one."""
