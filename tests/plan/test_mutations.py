@@ -62,7 +62,7 @@ def share(part: int, number: int) -> float:
     return number * len(list(subjects())[part::PARTS]) / len(subjects())
 
 
-@pytest.mark.parametrize("part", quick(8, range(PARTS)))
+@pytest.mark.parametrize("part", quick(5, range(PARTS)))
 def test_every_harmful_mutant_is_refused(part: int) -> None:
     """All parts are in ``make test``: 2,000 mutants are what it asks of the verifier at least."""
     tally = judged(part, 70, judge_refused=False)

@@ -139,7 +139,7 @@ def test_three_hundred_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     test_random_networks_run_exactly_in_blocks(seed, seed % 2 == 0, tmp_path)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
+@pytest.mark.parametrize("streamed", quick(1, [False, True]), ids=["held", "streamed"])
 def test_rows_lie_in_blocks_where_kernels_are_made_for_that(streamed: bool) -> None:
     """Not more memory for it, and no layer is left to portable kernels."""
     graph = nets.ds_cnn((64,) * 5)

@@ -59,7 +59,7 @@ def planned(strategy: ChainStrategy, chain: Chain) -> Plan:
     return strategy.plan(chain.graph(), board(streams=False))
 
 
-@pytest.mark.parametrize("examples", quick(1, [200, 1000], ci=0))
+@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
 def test_contiguous_peak_is_the_closed_form(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(shapes)
@@ -109,7 +109,7 @@ def test_the_papers_example() -> None:
     assert 720 + forms.printed_herringbone_debt(*shape) == 2 * 434
 
 
-@pytest.mark.parametrize("examples", quick(1, [200, 1000], ci=0))
+@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
 def test_slot_peak_is_the_exact_liveness(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(shapes)
@@ -147,7 +147,7 @@ def any_convolution(draw: st.DrawFn) -> Chain:
     return chain.conv("y", fout, kernel, groups=groups, **options)
 
 
-@pytest.mark.parametrize("examples", quick(1, [200, 1000], ci=0))
+@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
 def test_slot_peak_of_any_convolution_is_the_exact_liveness(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(any_convolution())

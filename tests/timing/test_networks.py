@@ -17,6 +17,7 @@ from pipeline.timing.states import states
 from pipeline.timing.summary import summary
 from pipeline.verdict import check
 from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
+from tests.tiers import quick
 from tests.timing.toys import slow
 
 SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3}
@@ -51,9 +52,9 @@ def paper_board(graph: Graph, sram_bytes: int) -> Hardware:
 @pytest.mark.parametrize(
     ("network", "sram_bytes", "frames"),
     [
-        (mobilenet, 524288, 1),
+        pytest.param(mobilenet, 524288, 1, marks=pytest.mark.ci),
         pytest.param(vgg16, 524288, 1, marks=pytest.mark.ci),
-        pytest.param(alexnet, 524288, 1, marks=pytest.mark.ci),
+        pytest.param(alexnet, 524288, 1, marks=pytest.mark.slow),
         pytest.param(vgg16, 8388608, 10, marks=pytest.mark.slow),
         pytest.param(alexnet, 8388608, 10, marks=pytest.mark.slow),
         pytest.param(mobilenet, 8388608, 10, marks=pytest.mark.slow),
@@ -88,7 +89,7 @@ def test_blocks_make_the_planner_and_the_simulator_differ_by_little() -> None:
     assert min(times) > 0.999 and max(times) < 1.3
 
 
-@pytest.mark.parametrize("scheduler", ["swapnn", "best"])
+@pytest.mark.parametrize("scheduler", quick(1, ["swapnn", "best"]))
 def test_never_faster_than_what_is_proved(scheduler: str) -> None:
     """Random networks, on a card of either setting: the makespan is at least every bound."""
     planned = 0

@@ -167,6 +167,7 @@ def test_all_work_comes_before_a_dense_layer() -> None:
         assert before(parts[: number + 1]) <= whole * (1 + 1e-12)
 
 
+@pytest.mark.ci
 def test_alexnet_is_at_its_floor() -> None:
     """58.6 MB of dense weights are read after the convolutions, but for what SRAM holds."""
     graph = alexnet()
