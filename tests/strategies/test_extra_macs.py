@@ -50,7 +50,7 @@ def narrow(depth: int = 2, side: int = 16) -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 24, (0.3, 1.0))])
+    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 24, (1.0, 2.0))])
 )
 def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> None:
     """The more of it may be repeated, the less is held; the plan says how much is."""
