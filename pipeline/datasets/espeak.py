@@ -121,7 +121,15 @@ class Espeak:
 
 
 def speak(utterance: Utterance) -> I16:
-    """At 16 kHz, a second at most."""
+    """At 16 kHz, a second at most: what espeak-ng said twice, since now and then, on a busy
+    machine, it says a little else."""
+    said: set[bytes] = set()
+    while (found := _once(utterance)).tobytes() not in said:
+        said.add(found.tobytes())
+    return found
+
+
+def _once(utterance: Utterance) -> I16:
     done = subprocess.run(utterance.command, capture_output=True, check=False)
     if done.returncode or not done.stdout:
         said = done.stderr.decode(errors="replace").strip() or f"ended with {done.returncode}"
