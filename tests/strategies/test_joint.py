@@ -25,6 +25,7 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.int8.support import Native, frames, host
 from tests.graphs import random_graph
 from tests.strategies import nets
@@ -163,6 +164,12 @@ def test_a_block_pixel_by_pixel_where_that_is_less_than_rows() -> None:
     graph = nets.fig1_block()
     plan, found = proved(graph, streamed=False)
     assert dict(plan.notes)["form"] == "herringbone" and found.pmu_bytes < 8_400
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_no_image(seed: int) -> None:
+    """A dense layer that reads a matrix, which no strategy in place takes, or an image."""
+    proved(KINDS["dense"](np.random.default_rng(seed)), streamed=False)
 
 
 def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.search.chains.layer import Pixels
 
 AT_END = 1 << 30
 
@@ -51,8 +50,9 @@ class Flow:
         return [name for name, made in self.made.items() if made < number <= self.read_last[name]]
 
     def nibbles(self, number: int) -> int:
-        """Of what is live."""
-        return sum(Pixels.of(self.tensors[name]).total for name in self.live(number))
+        """Of what is live, of any shape."""
+        live = [self.tensors[name] for name in self.live(number)]
+        return sum(tensor.size * max(1, tensor.dtype.bits // 4) for tensor in live)
 
     def dying(self, span: Span) -> list[str]:
         """Tensors that are there before ``span`` or made in it, and not needed after it."""
