@@ -6,6 +6,7 @@
 #include "block_device.h"
 
 #ifdef STORAGE_SD
+#include "sd_commands.h"
 #include "sd_crc.h"
 #include "spi.h"
 
@@ -13,27 +14,9 @@ enum { POLL_BYTES = 64 /* a part of a block */, TRIES = 4, READY_LOOPS = 4000 /*
 #define READ_PATIENCE (100ul * SPI_BYTES_A_MS) /* the specification's most, in bytes (4.6.2) */
 #define BUSY_PATIENCE (500ul * SPI_BYTES_A_MS)
 
-enum {
-    GO_IDLE = 0,
-    SEND_IF_COND = 8,
-    SEND_CSD = 9,
-    STOP_TRANSMISSION = 12,
-    SEND_STATUS = 13,
-    SET_BLOCKLEN = 16,
-    READ_SINGLE = 17,
-    READ_MULTIPLE = 18,
-    WRITE_SINGLE = 24,
-    WRITE_MULTIPLE = 25,
-    APPLICATION_OP_COND = 41,
-    APPLICATION = 55,
-    READ_OCR = 58,
-    CRC_ON_OFF = 59
-};
 enum { R1_IDLE = 0x01, R1_ILLEGAL = 0x04 };
 enum { START = 0xFE, START_OF_SEVERAL = 0xFC, STOP = 0xFD, NOTHING = 0xFF };
 enum { RESPONSE = 0x1F, ACCEPTED = 0x05 };
-#define VOLTAGE_AND_PATTERN 0x1AAul
-#define HIGH_CAPACITY (1ul << 30) /* of CMD41's argument and of the OCR */
 #define CSD_BYTES 16
 
 static struct {

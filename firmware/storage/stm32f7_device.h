@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "sd_commands.h"
+
 #define REGISTER(address) (*(volatile uint32_t *)(address))
 
 #define RCC_AHB1ENR REGISTER(0x40023830)
@@ -52,27 +54,7 @@
 #define CLEAR_ALL 0x5FFu
 #define DATA_PATIENCE (8000000u / 2) /* half a second of the line's clock */
 
-enum {
-    GO_IDLE = 0,
-    ALL_SEND_CID = 2,
-    SEND_ADDRESS = 3,
-    BUS_WIDTH = 6,
-    SELECT = 7,
-    SEND_IF_COND = 8,
-    SEND_CSD = 9,
-    STOP_TRANSMISSION = 12,
-    SEND_STATUS = 13,
-    SET_BLOCKLEN = 16,
-    READ_SINGLE = 17,
-    READ_MULTIPLE = 18,
-    WRITE_SINGLE = 24,
-    WRITE_MULTIPLE = 25,
-    APPLICATION_OP_COND = 41,
-    APPLICATION = 55
-};
-#define VOLTAGE_AND_PATTERN 0x1AAu
 #define VOLTAGES 0x00FF8000u
-#define HIGH_CAPACITY (1u << 30)
 #define READY (1u << 31)
 #define FOUR_BITS 2u
 #define ANSWER_FAULTS 0xFDFFE008u /* of the card's status (4.10.1) */

@@ -44,7 +44,7 @@ HEADERS = {
 
 STORAGE = (
     "storage.h", "storage.c", "storage_streamed.c", "block_device.h",
-    "data_cache.h", "data_cache.c", "sd_crc.h", "spi.h", "spi_avr.h",
+    "data_cache.h", "data_cache.c", "sd_commands.h", "sd_crc.h", "spi.h", "spi_avr.h",
 )  # fmt: skip
 """What a program with a card has besides; a device is the port's."""
 
