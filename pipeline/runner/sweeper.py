@@ -47,7 +47,8 @@ class Sweeps(Sweeper):
 class EveryCombination(Sweeps):
     """Every combination of the values given, on the command line or as ``params`` in a file.
 
-    ``jobs`` are lines of overrides for what is no combination; each is combined with the others.
+    ``jobs`` are lines of overrides for what is no combination; each is combined with the others,
+    and what it gives comes before ``params``.
     ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them.
     """
 
@@ -61,13 +62,17 @@ class EveryCombination(Sweeps):
         self.lines = [line.split() for line in jobs or [""]]
         self.params = dict(params or {})
 
+    def words(self, line: Sequence[str]) -> list[str]:
+        """The line, and the ``params`` that it does not give itself."""
+        own = {word.partition("=")[0] for word in line}
+        return [*line, *(f"{key}={value}" for key, value in self.params.items() if key not in own)]
+
     def sweep(self, arguments: list[str]) -> None:
         assert self.config is not None
-        given = [f"{key}={value}" for key, value in self.params.items()]
         batches = [
             batch
             for line in self.lines
-            for batch in self.combinations([*line, *given, *arguments], self.max_batch_size)
+            for batch in self.combinations([*self.words(line), *arguments], self.max_batch_size)
         ]
         jobs = [job for batch in batches for job in batch]
         folder = Path(self.config.hydra.sweep.dir).absolute()
