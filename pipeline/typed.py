@@ -29,7 +29,7 @@ def misfit(root: Any) -> str | None:
             return f"{where} is {_brief(value)}, not {name}"
         if chosen.of is tuple:
             kinds = chosen.arguments
-            if kinds[-1] is int and kinds[1:] == (...,) and all(map(_small, value)):
+            if kinds == (int, ...) and _all_small(value):
                 continue  # a table may have many cells
             each = (kinds[0],) * len(value) if kinds[1:] == (...,) else kinds
             if len(each) != len(value):
@@ -67,6 +67,10 @@ def _fits(value: Any, kind: _Kind) -> bool:
 
 def _small(value: Any) -> bool:
     return type(value) is int and -LARGEST <= value <= LARGEST
+
+
+def _all_small(values: tuple[Any, ...]) -> bool:
+    return set(map(type, values)) == {int} and -LARGEST <= min(values) <= max(values) <= LARGEST
 
 
 @cache
