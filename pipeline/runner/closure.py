@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+
+from pipeline import home
+from pipeline.artifacts import write_json
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
@@ -49,7 +55,41 @@ def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> froze
 @cache
 def _modules(source: bytes, name: str) -> frozenset[str]:
     """What ``source`` imports, and what may be modules in it. Jobs of a sweep share the answer: the
-    same code is in each one's folder."""
+    same code is in each one's folder; so do runs, once ``remember`` was called."""
+    digest = hashlib.md5(source, usedforsecurity=False).hexdigest()
+    if digest not in _seen:
+        known = _remembered()
+        _seen[digest] = known[digest] if digest in known else _imported(source, name)
+    return frozenset(_seen[digest])
+
+
+MEMORY = "imports.json"
+"""Where runs keep it: the MD5 of a file's content → what the file imports."""
+
+_seen: dict[str, list[str]] = {}
+"""Of this process."""
+
+
+@cache
+def _remembered() -> dict[str, list[str]]:
+    """What earlier runs left; what is none of it is left out."""
+    try:
+        found = json.loads((home.home() / MEMORY).read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    kept = found.items() if isinstance(found, dict) else ()
+    listed = {key: value for key, value in kept if isinstance(value, list)}
+    return {k: v for k, v in listed.items() if all(isinstance(name, str) for name in v)}
+
+
+def remember() -> None:
+    """Keep for the next run what this one's files import: to parse them takes half a second."""
+    if not _seen.keys() <= _remembered().keys():
+        with contextlib.suppress(OSError):  # a full disk: what needs the room says so
+            write_json(home.home() / MEMORY, _seen)
+
+
+def _imported(source: bytes, name: str) -> list[str]:
     modules: set[str] = set()
     for node in _statements(ast.parse(source, filename=name)):
         if isinstance(node, ast.Import):
@@ -57,7 +97,7 @@ def _modules(source: bytes, name: str) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules.add(node.module)
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(modules)
+    return sorted(modules)
 
 
 @cache

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError
-from pipeline.runner import cached, disk
+from pipeline.runner import bytecode, cached, disk
 from pipeline.runner.inputs import Inputs
 from pipeline.runner.remote import Remote
 from pipeline.runner.workspace import LOG
@@ -153,6 +153,8 @@ class Stages:
         from dvc.stage.run import cmd_run
 
         stage.remove_outs()
+        code = [dep.def_path for dep in stage.deps if dep.def_path.endswith(".py")]
+        bytecode.share(self.folder, code)
         unlocked_repo(cmd_run)(stage)
         stage.save(run_cache=False)
         cached.keep(stage)

@@ -21,7 +21,7 @@ from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
 from pipeline.runner import own, versions
-from pipeline.runner.closure import closure, target_file
+from pipeline.runner.closure import closure, remember, target_file
 from pipeline.runner.options import CODE_GROUPS, checked
 
 CODE = ("stages", "pipeline", "firmware")
@@ -168,6 +168,7 @@ def pipeline_text(folder: Path) -> str:
             if not covered(file, listed):
                 listed.append(file)
                 grown = True
+    remember()
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False) if grown else text
 
 
