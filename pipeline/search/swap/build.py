@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from math import prod
+from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
@@ -12,7 +16,7 @@ from pipeline.schedules.bounds import Box, Range, all_of
 from pipeline.schedules.swapped import Act, Window
 from pipeline.search.swap.layers import Source, TiledLayer, rows_of
 from pipeline.search.swap.queues import Queues, Span
-from pipeline.search.swap.segments import GRAIN, Rows, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Rows, Segment, aligned, ring_bytes
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Builder:
                 _Run(self, segment, place).frames(frames)
             return
         runs = [_Run(self, *each) for each in places]
+        for run, after in pairwise(runs):
+            run.after = after
         for frame in frames:
             for run in runs:
                 run.frames([frame])
@@ -78,11 +84,18 @@ class Builder:
 
 @dataclass(frozen=True)
 class Layout:
-    """Byte addresses of a segment's source and target, and of what it needs besides."""
+    """Byte addresses of a segment's source and target, and of what it needs besides.
+
+    Attributes:
+        first, free: of the places for weight tiles the one that the first tile takes, and how many
+            from there on the segment before has no use for.
+    """
 
     source: int
     target: int
     inner: int
+    first: int = 0
+    free: int = 0
 
 
 def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Layout]:
@@ -98,8 +111,30 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Lay
         bottom = segment.source_bytes if low else segment.target_bytes
         top = target if low else source
         inner = bottom if number % 2 else top - segment.inner_bytes
-        result.append(Layout(source, target, inner))
+        free = _free(segment, inner, segments[number - 1], result[-1]) if result else (0, 0)
+        result.append(Layout(source, target, inner, *free))
     return result
+
+
+def _free(segment: Segment, inner: int, before: Segment, place: Layout) -> tuple[int, int]:
+    """The longest run of places for weight tiles that have no byte of the segment before, while it
+    streams: the first of them, how many."""
+    if segment.streamed < 0 or segment.batch > 1:
+        return 0, 0
+    base = inner + segment.inner_bytes - sum(
+        segment.weight_bytes(n) for n in range(segment.streamed, len(segment.layers))
+    )  # fmt: skip
+    step = segment.weight_bytes(segment.streamed) // segment.copies
+    spans = [(place.target, before.target_bytes), (place.inner, before.inner_bytes)]
+    spans += [] if before.source_dies else [(place.source, before.source_bytes)]
+    longest = first = run = 0
+    for copy in range(segment.copies):
+        low = base + copy * step
+        free = all(low + step <= start or start + size <= low for start, size in spans)
+        run = run + 1 if free else 0
+        if run > longest:
+            longest, first = run, copy + 1 - run
+    return first, longest
 
 
 class _Run:
@@ -109,16 +144,18 @@ class _Run:
         self.builder, self.segment = builder, segment
         self.rates, self.queues = builder.rates, builder.queues
         self.tensors = builder.graph.tensors
-        self.tile = -1
+        self.place = place
+        self.tile = place.first - 1
+        self.after: _Run | None = None
         first, last = segment.outside[0], segment.layers[-1].target
         self.maps = {
             first.tensor: self.map(first.tensor, place.source, segment.source_rows),
             last: self.map(last, place.target, segment.target_rows),
         }
         base = place.inner
-        for source, rows in segment.between:
-            self.maps[source.tensor] = self.map(source.tensor, base, rows)
-            base += aligned(rows * source.row_bytes, segment.grain)
+        for source, rows, channels in segment.between:
+            self.maps[source.tensor] = self.map(source.tensor, base, rows, channels)
+            base += ring_bytes(source, rows, channels, segment.grain)
         self.weights: list[Held | None] = []
         for n, layer in enumerate(segment.layers):
             self.weights.append(self.held_weights(n, layer, base) if layer.weight else None)
@@ -133,10 +170,14 @@ class _Run:
         self.builder.windows[name] = window
         return window
 
-    def map(self, name: str, base: int, rows: int) -> Held:
+    def map(self, name: str, base: int, rows: int, channels: int = 0) -> Held:
+        """``channels``: so many of them; 0: all."""
         tensor, batch = self.tensors[name], self.segment.batch
-        each = tensor.size // rows_of(tensor.shape)
-        sizes = (rows, *tensor.shape[1:]) if len(tensor.shape) == 3 else tensor.shape
+        *image, depth = tensor.shape
+        sizes = (*image, channels or depth)
+        each = prod(sizes) // rows_of(tensor.shape)
+        if image:
+            sizes = (rows, *sizes[1:])
         step = aligned(rows * each, self.segment.grain)
         return Held(self.add(tensor, base, sizes, batch, step), rows, each)
 
@@ -154,7 +195,7 @@ class _Run:
     def frames(self, frames: Sequence[int]) -> None:
         segment = self.segment
         if segment.all_held:
-            self.tile = -1  # every tile has a place of its own: it may be there still
+            self.tile = self.place.first - 1  # every tile has its own place: it may be there still
         if segment.batch > 1:
             self.read_ahead(segment.layers[0])
         for place, turn in enumerate(segment.rings.turns):
@@ -168,7 +209,7 @@ class _Run:
                     continue
                 if n == segment.streamed:
                     self.stream(n, layer, rows, needed, frames)
-                else:
+                elif layer not in segment.by_tile:
                     if layer.weight:
                         self.read_weights(n, (0, layer.channels), 0)
                     for number, frame in enumerate(frames):
@@ -181,7 +222,7 @@ class _Run:
         if rows[0] >= rows[1]:
             return
         held = self.maps[source.tensor]
-        load = Act("load", held.window.name, copy, held.box(rows), frame)
+        load = partial(_moved, "load", held, copy, rows, frame)
         self.queues.read(
             self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, False), load,
             held.spans(rows, copy), (source.tensor, frame, *rows),
@@ -192,7 +233,7 @@ class _Run:
         held = self.maps[layer.target]
         if rows[0] >= rows[1]:
             return
-        store = Act("store", held.window.name, copy, held.box(rows), frame)
+        store = partial(_moved, "store", held, copy, rows, frame)
         self.queues.write(
             self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, True), store,
             held.spans(rows, copy), (layer.target, frame, *rows), layer.shape[0],
@@ -209,19 +250,42 @@ class _Run:
         assert held is not None
         size = min(channels[1], layer.channels) - channels[0]
         us = self.rates.move_us(size * layer.row_bytes, False)
-        load = Act("load", held.window.name, copy, held.box(channels))
-        spans = list(held.spans((0, held.rows), copy))
-        self.queues.read(us, load, spans, same=(layer.weight, channels[0]))
+        load = partial(_moved, "load", held, copy, channels, 0)
+        self.queues.read(
+            us, load, held.spans((0, held.rows), copy), same=(layer.weight, channels[0])
+        )
 
     def stream(
         self, n: int, layer: TiledLayer, rows: Rows, needed: Sequence[Rows], frames: Sequence[int]
     ) -> None:
-        tile = self.segment.tile
-        for low in range(0, layer.channels, tile):
+        segment = self.segment
+        tile, (turn, *later) = segment.tile, segment.rings.turns
+        by_tile = range(n + 1, n + 1 + len(segment.by_tile))
+        lows = range(0, layer.channels, tile)
+        for place, low in enumerate(lows):
             self.tile += 1
             self.read_weights(n, (low, low + tile), self.tile)
             for number, frame in enumerate(frames):
                 self.compute(n, rows, needed, (low, low + tile), self.tile, frame, number)
+            for m in by_tile:
+                if segment.layers[m].weight:
+                    self.read_weights(m, (0, layer.channels), 0)
+                made, reads = turn.computes[m], turn.reads[m]
+                self.compute(m, made, reads, (low, low + tile), 0, frames[0], 0)
+            if self.after is not None and not later:
+                self.after.begun(place, len(lows))
+
+    def begun(self, number: int, of: int) -> None:
+        """Read weight tiles into places that the segment before has no use for, while that makes
+        tile ``number`` of ``of``: evenly, so that its own tiles don't wait for all of these."""
+        segment, place = self.segment, self.place
+        start = place.first if segment.all_held else self.tile + 1
+        if not place.free or start % segment.copies != place.first:
+            return
+        layer, tile = segment.layers[segment.streamed], segment.tile
+        tiles = min(place.free, -(-layer.channels // tile))
+        for n in range(tiles * number // of, tiles * (number + 1) // of):
+            self.read_weights(segment.streamed, (n * tile, (n + 1) * tile), start + n)
 
     def compute(
         self, n: int, rows: Rows, needed: Sequence[Rows], channels: Rows, tile: int, frame: int,
@@ -229,19 +293,27 @@ class _Run:
     ) -> None:  # fmt: skip
         layer, weights = self.segment.layers[n], self.weights[n]
         target, depth = self.maps[layer.target], layer.channels
-        given, spans = list[tuple[str, int]](), list[Span]()
+        spans = list[Span]()
         for source, reads in zip(layer.sources, needed, strict=True):
-            held = self.maps[source.tensor]
-            given.append((held.window.name, copy))
             if reads[0] < reads[1]:
-                spans += held.spans(reads, copy)
+                spans += self.maps[source.tensor].spans(reads, copy)
         if weights is not None:
-            given.append((weights.window.name, tile))
             spans += weights.spans((0, weights.rows), tile)
-        box = target.box(rows, channels)
-        make = Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
         made = (rows[1] - rows[0]) / layer.shape[0]
         share = made * (min(channels[1], depth) - channels[0]) / depth
+        make = partial(self.made, n, rows, channels, tile, frame, copy)
         self.queues.compute(
             self.rates.compute_us(layer.work * share), make, spans, target.spans(rows, copy)
         )
+
+    def made(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> Act:
+        layer, weights = self.segment.layers[n], self.weights[n]
+        target = self.maps[layer.target]
+        given = [(self.maps[source.tensor].window.name, copy) for source in layer.sources]
+        given += [(weights.window.name, tile)] if weights is not None else []
+        box = target.box(rows, channels)
+        return Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
+
+
+def _moved(kind: Literal["load", "store"], held: Held, copy: int, rows: Rows, frame: int) -> Act:
+    return Act(kind, held.window.name, copy, held.box(rows), frame)

@@ -8,7 +8,7 @@ or the next write – is tried by list scheduling; the order that results is fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -31,11 +31,12 @@ class Needs(NamedTuple):
     write: int = 0
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(NamedTuple):
+    """``act`` says what is done: of most schedules that are tried nobody asks."""
+
     us: float
     needs: Needs
-    act: Act
+    act: Callable[[], Act]
 
 
 @dataclass
@@ -60,27 +61,28 @@ class Queues:
         self.contents: dict[tuple[str, int], int] = {}
         self.card: dict[tuple[str, int], IntArray] = {}
 
-    def read(self, us: float, act: Act, into: Sequence[Span] | Iterator[Span],
+    def read(self, us: float, act: Callable[[], Act], into: Iterable[Span],
              rows: tuple[str, int, int, int] | None = None,
              same: tuple[str, int] | None = None) -> None:  # fmt: skip
         """From the card; ``rows`` (tensor, frame, from, to) are of a feature map. Constants that
         are there still (``same``) are not read again."""
-        into = list(into)
+        parts = list(self._parts(into))
         content = self.contents.setdefault(same, len(self.contents) + 1) if same else 0
-        if content and all((self.holds[part] == content).all() for part in self._parts(into)):
+        if content and all((self.holds[part] == content).all() for part in parts):
             return
-        for part in self._parts(into):
-            self.holds[part] = content
         number, compute, write = len(self.tasks["read"]) + 1, 0, 0
         if rows and rows[:2] in self.card:
             write = int(self.card[rows[:2]][rows[2] : rows[3]].max(initial=0))
-        for part in self._parts(into):
+        for part in parts:
             compute = max(compute, int(self.used[part].max(initial=0)))
             write = max(write, int(self.saved[part].max(initial=0)))
             self.loaded[part] = number
+            self.holds[part] = content
         self.tasks["read"].append(Queued(us, Needs(0, compute, write), act))
 
-    def compute(self, us: float, act: Act, reads: Iterable[Span], writes: Iterable[Span]) -> None:
+    def compute(
+        self, us: float, act: Callable[[], Act], reads: Iterable[Span], writes: Iterable[Span]
+    ) -> None:
         number, read, write = len(self.tasks["compute"]) + 1, 0, 0
         for part in self._parts(reads):
             read = max(read, int(self.loaded[part].max(initial=0)))
@@ -92,7 +94,7 @@ class Queues:
             self.holds[part] = 0
         self.tasks["compute"].append(Queued(us, Needs(read, 0, write), act))
 
-    def write(self, us: float, act: Act, out: Iterable[Span],
+    def write(self, us: float, act: Callable[[], Act], out: Iterable[Span],
               rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
         """To rows of a feature map of ``extent`` rows."""
         number, compute, read = len(self.tasks["write"]) + 1, 0, 0
@@ -163,9 +165,9 @@ def frozen(program: Queues, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
         task = queues[name][at[name]]
         at[name] += 1
         place[name].append(number)
-        moving.append(Job(task.needs.compute, (task.act,)))
+        moving.append(Job(task.needs.compute, (task.act(),)))
     computing = [
-        Job(max(place["read"][task.needs.read], place["write"][task.needs.write]), (task.act,))
+        Job(max(place["read"][task.needs.read], place["write"][task.needs.write]), (task.act(),))
         for task in queues["compute"]
     ]
     return computing, moving

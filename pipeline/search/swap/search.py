@@ -169,14 +169,15 @@ class Search:
             return
         sizes = [min(1 << 17, self.sram_bytes // part) for part in TILES]
         sizes.append(min(1 << 14, room // COPIES[0]))
-        tiles = sorted({max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes})
-        if COPIES[0] * aligned(tiles[0] * layer.row_bytes, self.grain) > room:
-            tiles = [1]
-        for tile in tiles:
+        tiles = {max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}
+        if replace(segment, tile=min(tiles)).needed_bytes > self.sram_bytes:
+            tiles = {1}
+        for tile in sorted(tiles):
             for copies in numbers:
-                if copies * aligned(tile * layer.row_bytes, self.grain) > room:
+                each = replace(segment, tile=tile, copies=copies)
+                if each.needed_bytes > self.sram_bytes:
                     break
-                yield replace(segment, tile=tile, copies=copies)
+                yield each
 
     def retiled(self, segment: Segment) -> Iterator[Segment]:
         """The segment with other weight tiles."""

@@ -135,6 +135,11 @@ def _spans(uses: Sequence[Sequence[Rows]]) -> list[Rows]:
     return list(zip(lows, tops, strict=True))
 
 
+def ring_bytes(source: Source, rows: int, channels: int, grain: int) -> int:
+    """Of so many rows of a tensor, with some of its channels."""
+    return aligned(rows * (source.row_bytes * channels // source.shape[-1]), grain)
+
+
 @dataclass(frozen=True)
 class Segment:
     """
@@ -194,13 +199,39 @@ class Segment:
         return aligned(size, self.grain) * self.batch
 
     @cached_property
-    def between(self) -> tuple[tuple[Source, int], ...]:
-        """What else is read, and how many rows of it are held: what comes from the card besides
-        the source, and what layers make for others."""
+    def between(self) -> tuple[tuple[Source, int, int], ...]:
+        """What else is read, how many rows of it are held, and how many channels of them: what
+        comes from the card besides the source, and what layers make for others."""
         inside = {layer.target for layer in self.layers}
-        found = [(source, self.arriving[source.tensor]) for source in self.outside[1:]]
+        found = [
+            (source, self.arriving[source.tensor], source.shape[-1]) for source in self.outside[1:]
+        ]
+        narrow = {s.tensor for layer in self.by_tile for s in layer.sources}
         reads = {s.tensor: s for layer in self.layers for s in layer.sources if s.tensor in inside}
-        return (*found, *((source, self.rings.held[name]) for name, source in reads.items()))
+        for name, source in reads.items():
+            channels = min(self.tile, source.shape[-1]) if name in narrow else source.shape[-1]
+            found.append((source, self.rings.held[name], channels))
+        return tuple(found)
+
+    @cached_property
+    def by_tile(self) -> tuple[TiledLayer, ...]:
+        """The layers after the streamed one where they need no more than the channels that a tile
+        of its weights makes: in one turn, each channel of its own."""
+        after = self.layers[self.streamed + 1 :]
+        if self.streamed < 0 or self.batch > 1 or len(self.rings.turns) > 1:
+            return ()
+        for before, layer in zip(self.layers[self.streamed :], after, strict=False):
+            alone = len(layer.sources) == 1 and layer.source == before.target
+            if not (alone and layer.channelwise and layer.channels == before.channels):
+                return ()
+        return after
+
+    @cached_property
+    def source_dies(self) -> bool:
+        """Nothing reads the source any more once the streamed layer begins."""
+        late = {s.tensor for layer in self.layers[self.streamed :] for s in layer.sources}
+        once = self.streamed >= 0 and len(self.rings.turns) == 1
+        return once and self.outside[0].tensor not in late
 
     def weight_bytes(self, n: int) -> int:
         layer = self.layers[n]
@@ -213,8 +244,7 @@ class Segment:
     def inner_bytes(self) -> int:
         """Of SRAM, besides the source and the target."""
         weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
-        rings = (aligned(rows * source.row_bytes, self.grain) for source, rows in self.between)
-        return weights + sum(rings)
+        return weights + sum(ring_bytes(*each, self.grain) for each in self.between)
 
     @property
     def all_held(self) -> bool:
@@ -267,7 +297,8 @@ class Segment:
     def steps(self) -> int:
         """Computations."""
         tiles = -(-self.layers[self.streamed].channels // self.tile) if self.streamed >= 0 else 1
-        return len(self.rings.turns) * (len(self.layers) + tiles - 1)
+        by_tile = 1 + len(self.by_tile)
+        return len(self.rings.turns) * (len(self.layers) - by_tile + tiles * by_tile)
 
     def lead_us(self, rates: Rates) -> float:
         """Reading before the first computation, and writing after the last."""

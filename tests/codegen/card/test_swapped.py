@@ -20,6 +20,7 @@ from tests.codegen.card.support import planned, sources, swapped
 from tests.codegen.int8.support import DEVICE, Native, frames
 from tests.schedules.test_swapped import network, row_by_row
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
+from tests.strategies.swap.test_best import by_tile
 from tests.tiers import quick
 
 SEEDS = (0, 3, 4, 9, 11, 12, 15)
@@ -50,6 +51,12 @@ def test_computes_what_the_graph_does_in_square_tiles(tmp_path: Path, seed: int)
     total = elements(graph)
     plan = planned(graph, total, scheduler="swapnn", buffer_bytes=max(200, total // 20))
     assert same(swapped(tmp_path, graph, plan))
+
+
+@pytest.mark.ci
+def test_channels_of_a_tile_go_through_several_layers(tmp_path: Path) -> None:
+    graph = by_tile()
+    assert same(swapped(tmp_path, graph, planned(graph, 2400)))
 
 
 def in_parts() -> tuple[Graph, Plan]:

@@ -13,8 +13,9 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
 from pipeline.search.swap import best, search
+from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import layers
-from pipeline.search.swap.segments import Segment, needed, turns
+from pipeline.search.swap.segments import Rings, Segment, needed, turns
 from tests.strategies.swap.nets import (
     SECONDS,
     Chain,
@@ -129,6 +130,46 @@ def test_other_weight_tiles_make_a_faster_schedule(monkeypatch: pytest.MonkeyPat
     found_us = dict(best_plan(graph, 12_000, 1, rates).notes)["makespan_us"]
     monkeypatch.setattr(best, "TASKS", 0)
     assert float(found_us) < float(dict(best_plan(graph, 12_000, 1, rates).notes)["makespan_us"])
+
+
+def by_tile() -> Graph:
+    """Of the first layer's channels a tile at a time has room, with all that is made of it."""
+    chain = Chain("net", (6, 6, 32))
+    chain.conv(40, 1)
+    chain.conv(40, 3, 1, 1, depthwise=True)
+    chain.average(6)
+    chain.dense(300)
+    return chain.graph(np.random.default_rng(3))
+
+
+@pytest.mark.ci
+def test_channels_of_a_tile_go_through_all_layers_that_need_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(best, "TASKS", 0)
+    graph, rates = by_tile(), Rates(0.01, Transfers(0.5), Transfers(0.5))
+    plan = best_plan(graph, 2400, 1, rates)
+    around = {b.tensor for b in plan.buffers if b.memory == "sram" and b.wrap and b.wrap[-1]}
+    assert {op.output for op in graph.operators[:2]} <= around
+    assert not verify(plan, graph).recomputed
+    image = np.random.default_rng(4).integers(-128, 128, (6, 6, 32))
+    assert np.array_equal(interpret(plan, graph, image).output, outputs(graph, image[None])[0])
+
+
+def test_tiles_of_the_next_segment_arrive_among_those_of_the_one_before() -> None:
+    """Where it needs no more of the memory, though all of its own tiles are not there yet."""
+    graph, rates = by_tile(), Rates(0.01, Transfers(0.05), Transfers(0.05))
+    parts = layers(graph)
+    rings = Rings.of(parts[:3], 1), Rings.of(parts[3:], 1)
+    one = Segment(parts[:3], rings[0], rings[0].outside, "stored", "kept", 0, 4)
+    two = Segment(parts[3:], rings[1], rings[1].outside, "kept", "stored", 0, 20, 6)
+    builder = Builder(graph, 9000, rates)
+    builder.run([one, two], [0], 9000)
+    reads = [task.act() for task in builder.queues.tasks["read"]]
+    order = [builder.windows[act.window].tensor.name for act in reads]
+    first, last = parts[0].weight, parts[3].weight
+    assert order.index(last) < len(order) - 1 - order[::-1].index(first)
+    assert (order.count(first), order.count(last)) == (10, 15)
 
 
 @pytest.mark.ci
