@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m
@@ -30,9 +32,17 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
-    """All that compute ``form``, the fastest first."""
-    able = [kernel for kernel in kernels(form, hardware) if kernel.accepts(form)]
+    """All that compute ``form`` unasked, the fastest first."""
+    able = [each for each in kernels(form, hardware) if not each.asked and each.accepts(form)]
     return tuple(sorted(able, key=lambda kernel: cycles_of_step(kernel, form, hardware)))
+
+
+def quicker(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
+    """Those that have to be asked for, and are faster than all others."""
+    able = [each for each in kernels(form, hardware) if each.asked and each.accepts(form)]
+    usual = (cycles_of_step(each, form, hardware) for each in offers(form, hardware))
+    limit = min(usual, default=inf)
+    return tuple(each for each in able if cycles_of_step(each, form, hardware) < limit)
 
 
 def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:

@@ -14,9 +14,12 @@ class Kernel(ABC):
 
     Attributes:
         code_bytes: that a call reads of the program's memory, about; 0: not known.
+        asked: it buys speed with flash and scratch, which others may need more: no step has it that
+            does not ask for it by name.
     """
 
     code_bytes: int = 0
+    asked: bool = False
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware, Memory
-from pipeline.kernels import Form, Kernel, natural_unit, offers
+from pipeline.kernels import Form, Kernel, named, natural_unit, offers
 from pipeline.kernels.gap import Gap
 from pipeline.placement.constants import constants, stored
 from pipeline.plan.maps import Map
@@ -106,6 +106,7 @@ class Draft:
     Attributes:
         scratch: kernels may have scratch; without it slower ones are taken.
         most_scratch: bytes of it, by the outputs of operators that may not have more.
+        asked: kernels by name that steps have wherever they take them, by the outputs of operators.
         accumulator_bits: of sums that loops add to.
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
@@ -130,6 +131,7 @@ class Draft:
     apart: frozenset[tuple[Key, Key]] = frozenset()
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     most_scratch: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
@@ -296,7 +298,7 @@ class Draft:
         edges = getattr(form.op, "padding", ())  # of a tile its own
         key = form.op.name, edges, form.partial, form.overlaps, form.aside, *form.parts.items()
         if key not in self.chosen:
-            able = offers(form, self.hardware)
+            able = (*self._asked(form), *offers(form, self.hardware))
             most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0
             allowed = (k for k in able if k.scratch_bytes(form) <= most)
             kernel = next(allowed, None)
@@ -304,6 +306,11 @@ class Draft:
                 _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))
             )
         return self.chosen[key]
+
+    def _asked(self, form: Form) -> list[Kernel]:
+        name = self.asked.get(form.op.output, "")
+        kernels = [named(name, form, self.hardware)] if name else []
+        return [kernel for kernel in kernels if kernel.accepts(form)]
 
     def _named(self, step: Compute) -> set[str]:
         return {step.out.buffer, *(piece.buffer for piece in step.ins)}

@@ -142,6 +142,7 @@ def lay(
     effort: int = EFFORT,
     by_region: bool = False,
     most_scratch: Mapping[str, int] = MappingProxyType({}),
+    asked: Mapping[str, str] = MappingProxyType({}),
 ) -> Laid:
     """``regions`` one after the other.
 
@@ -153,9 +154,11 @@ def lay(
         scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
         by_region: regions are placed one after the other.
-        most_scratch: see ``Draft``.
+        most_scratch, asked: see ``Draft``.
     """
-    draft = Draft(graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch)
+    draft = Draft(
+        graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch, asked=asked
+    )
     parts = [region.steps(draft) for region in regions]
     ends = list(accumulate(map(numbers, parts)))
     body = tuple(step for part in parts for step in part)
@@ -181,6 +184,7 @@ def settled(
         before.graph, before.hardware, before.scratch, before.accumulator_bits,
         apart=before.apart | _apart(found),
         most_scratch=before.most_scratch if most_scratch is None else most_scratch,
+        asked=before.asked,
     )  # fmt: skip
     body = tuple(step for region in regions for step in region.steps(draft))
     blocks = needs(draft, body, keep_input, draft.graph.output)

@@ -113,7 +113,8 @@ class Joint(Strategy):
         if smallest is not None:
             times = self.arena_limit_times_least
             limit = min(limit, int(times * _arena_nibbles(smallest, hardware)))
-        whole = self._named(Ordinary().plan(graph, hardware), "ordinary")
+        ordinary = Ordinary(objective=self.objective)
+        whole = self._named(ordinary.within(graph, hardware, limit), "ordinary")
         fits = _arena_nibbles(whole, hardware) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if found := within(graph, hardware, needed(graph), limit, most):

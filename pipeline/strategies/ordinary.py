@@ -6,6 +6,7 @@ that need no more than that peak.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,8 +15,9 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import Region, lay, needed, with_room
+from pipeline.schedules.lower import Laid, Region, lay, needed, room, with_room
 from pipeline.schedules.whole import Whole
+from pipeline.search.quicker import quickest
 from pipeline.search.whole import EFFORT, in_order
 from pipeline.strategies.base import ANY, Strategy
 
@@ -23,6 +25,9 @@ from pipeline.strategies.base import ANY, Strategy
 @dataclass(frozen=True)
 class Ordinary(Strategy):
     """For any graph; ``layout`` is the chains' and means nothing here.
+
+    ``objective``: with ``memory`` kernels that trade flash and scratch for speed are left out; with
+    the others they run what they are faster at, as far as both suffice.
 
     Attributes:
         preserve_input: nothing is written over the input, so that it need not be given anew.
@@ -33,6 +38,10 @@ class Ordinary(Strategy):
     preserve_input: bool = False
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        return self.within(graph, hardware, room(graph, hardware))
+
+    def within(self, graph: Graph, hardware: Hardware, cells: int) -> Plan:
+        """As ``plan``, where only ``cells`` nibbles of the arena may go to speed."""
         if graph.output == graph.input or graph.output in graph.constants:
             raise ThimbleError(
                 f"{graph.name} has nothing to compute: its output {graph.output} is "
@@ -47,16 +56,21 @@ class Ordinary(Strategy):
         operators = [op for op in needed(graph) if op is not arriving.pool]
         found = in_order(graph, hardware, arriving, operators, self.preserve_input)
         regions: list[Region] = [arriving, *(Whole(op, over) for op, over in found.operators)]
-        laid = with_room(
-            lambda scratch: lay(
+
+        def laid(asked: Mapping[str, str], scratch: bool = True) -> Laid:
+            return lay(
                 regions,
                 graph,
                 hardware,
                 keep_input=self.preserve_input,
                 scratch=scratch,
                 effort=EFFORT,
+                asked=asked,
             )
-        )
+
+        best = with_room(lambda scratch: laid({}, scratch))
+        if self.objective != "memory" and best.draft.scratch:
+            best = quickest(graph, hardware, operators, laid, cells, best)
         proved = (("order_proved", found.order.proved), ("arena_proved", found.proved))
         kept = ((KEPT, True),) if self.preserve_input else ()
-        return laid.plan(self.name, (*proved, *kept))
+        return best.plan(self.name, (*proved, *kept))

@@ -98,6 +98,18 @@ LAYERS = [
         )
     ),
     *(
+        Layer(f"cortex_m.winograd{how}", shape, channels, window=(3, 3), twice=twice)
+        for how, shape, channels, twice in (
+            ("", (32, 32, 16), 16, False), ("", (16, 16, 32), 32, False),
+            ("", (8, 8, 64), 64, False), ("", (16, 16, 3), 16, False),
+            ("", (4, 4, 64), 32, False), ("", (13, 9, 7), 10, False), ("", (7, 7, 48), 32, True),
+            ("_live4", (8, 8, 64), 64, False), ("_live4", (3, 8, 96), 32, False),
+            ("_live8", (16, 16, 32), 32, False), ("_live8", (12, 3, 24), 48, True),
+            ("_live16", (16, 16, 32), 32, False), ("_live16", (14, 14, 128), 24, False),
+            ("_live32", (32, 32, 16), 16, False),
+        )
+    ),
+    *(
         Layer(kernel, shape, kind=kind, window=window, stride=stride, same=same)
         for kind, kernels in (
             ("mean", ("cortex_m.pool", "int8.average_pool2d")),

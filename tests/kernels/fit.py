@@ -39,7 +39,7 @@ def measured() -> dict[str, Measured]:
         form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
         kernel = named(layer.kernel, form, core())
         fast = isinstance(kernel, Fast)
-        owner, counts = (kernel.name, kernel.counts(form)) if fast else counted(form)
+        owner, counts = (f"{FAST}{kernel.word}", kernel.counts(form)) if fast else counted(form)
         found.setdefault(owner, []).append((counts, cycles))
     return found
 

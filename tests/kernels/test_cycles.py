@@ -85,11 +85,11 @@ def test_each_cost_counts() -> None:
     for layer, _ in ROWS:
         kernel, form = modelled(layer)
         fast = isinstance(kernel, cortex_m.Fast)
-        owner, counts = (kernel.name, kernel.counts(form)) if fast else counted(form)
+        owner, counts = (f"{FAST}{kernel.word}", kernel.counts(form)) if fast else counted(form)
         had.setdefault(owner, set()).update(word for word, number in counts.items() if number)
     for kernel in cortex_m.kernels("cortex-m4"):
         assert isinstance(kernel, cortex_m.Fast)
-        assert set(kernel.prices()) <= had[kernel.name]
+        assert set(kernel.prices()) <= had[f"{FAST}{kernel.word}"]
     assert {name: set(costs) for name, costs in COSTS.items()} == {
         name: words for name, words in had.items() if name in COSTS
     }

@@ -26,6 +26,13 @@ static inline uint32_t nn_load_word(const void *from) {
     return word;
 }
 
+/* The first of them; the others are 0. */
+static inline uint32_t nn_load_some(const void *from, uint32_t bytes) {
+    uint32_t word = 0;
+    memcpy(&word, from, bytes);
+    return word;
+}
+
 static inline int32_t nn_low(uint32_t word) { return (int16_t)(word & 0xFFFF); }
 static inline int32_t nn_high(uint32_t word) { return (int16_t)(word >> 16); }
 static inline int32_t nn_low_u16(uint32_t word) { return (int32_t)(word & 0xFFFF); }
@@ -62,6 +69,8 @@ NN_UNARY(nn_even_u8, "uxtb16 %0, %1")
 NN_UNARY(nn_odd_u8, "uxtb16 %0, %1, ror #8")
 NN_PACK(nn_lows, "pkhbt %0, %1, %2, lsl #16")
 NN_PACK(nn_highs, "pkhtb %0, %2, %1, asr #16")
+NN_PACK(nn_sums, "sadd16 %0, %1, %2")
+NN_PACK(nn_differences, "ssub16 %0, %1, %2")
 NN_PACK(nn_add_even_s8, "sxtab16 %0, %1, %2")
 NN_PACK(nn_add_odd_s8, "sxtab16 %0, %1, %2, ror #8")
 NN_PACK(nn_add_even_u8, "uxtab16 %0, %1, %2")
@@ -107,14 +116,19 @@ static inline uint32_t nn_odd_u8(uint32_t word) { return word >> 8 & 0xFF00FF; }
 static inline uint32_t nn_lows(uint32_t a, uint32_t b) { return (a & 0xFFFF) | b << 16; }
 static inline uint32_t nn_highs(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xFFFF0000); }
 
-/* Bytes 0 and 2 of b, or 1 and 3, widened and added to the halves of a. */
-static inline uint32_t nn_add_halves(uint32_t a, uint32_t b) {
+/* The halves of a, plus those of b and minus those of b. */
+static inline uint32_t nn_sums(uint32_t a, uint32_t b) {
     return ((a + b) & 0xFFFF) | ((a & 0xFFFF0000) + (b & 0xFFFF0000));
 }
-static inline uint32_t nn_add_even_s8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_even_s8(b)); }
-static inline uint32_t nn_add_odd_s8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_odd_s8(b)); }
-static inline uint32_t nn_add_even_u8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_even_u8(b)); }
-static inline uint32_t nn_add_odd_u8(uint32_t a, uint32_t b) { return nn_add_halves(a, nn_odd_u8(b)); }
+static inline uint32_t nn_differences(uint32_t a, uint32_t b) {
+    return ((a - b) & 0xFFFF) | ((a & 0xFFFF0000) - (b & 0xFFFF0000));
+}
+
+/* Bytes 0 and 2 of b, or 1 and 3, widened and added to the halves of a. */
+static inline uint32_t nn_add_even_s8(uint32_t a, uint32_t b) { return nn_sums(a, nn_even_s8(b)); }
+static inline uint32_t nn_add_odd_s8(uint32_t a, uint32_t b) { return nn_sums(a, nn_odd_s8(b)); }
+static inline uint32_t nn_add_even_u8(uint32_t a, uint32_t b) { return nn_sums(a, nn_even_u8(b)); }
+static inline uint32_t nn_add_odd_u8(uint32_t a, uint32_t b) { return nn_sums(a, nn_odd_u8(b)); }
 
 /* Byte by byte the greater, or the less. Signed ones are in order when their top bits are turned. */
 static inline uint32_t nn_max_u8(uint32_t a, uint32_t b) {

@@ -33,6 +33,7 @@ from pipeline.kernels.cortex_m.gathered import (
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Rows, Single, Strips
+from pipeline.kernels.cortex_m.winograd import SPANS, LiveWinograd, Winograd
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
@@ -58,7 +59,8 @@ def has_dsp(hardware: Hardware) -> bool:
 @cache
 def kernels(cpu: str) -> tuple[Fast, ...]:
     """Those that the core has."""
-    return tuple(kernel(cpu) for kernel in KERNELS)
+    live = (LiveWinograd(cpu, span) for span in SPANS)
+    return *(kernel(cpu) for kernel in KERNELS), Winograd(cpu), *live
 
 
 @cache

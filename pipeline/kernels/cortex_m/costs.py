@@ -217,4 +217,18 @@ COSTS = {
         "output": (17.7, 10.7, 17.2),
         "call": (59.5, 48.5, 63.5),
     },
+    "winograd": {
+        "step": (16.9, 13.8, 14.7),
+        "round": (2.52, 0.0, 4.98),
+        "large tile of two pairs": (876.0, 491.0, 835.0),
+        "small tile of two pairs": (281.0, 173.0, 284.0),
+        "the same, fewer than four channels": (436.0, 319.0, 327.0),
+        "tile": (168.0, 36.6, 368.0),
+        "large tile of an output": (487.0, 312.0, 436.0),
+        "small tile of an output": (169.0, 106.0, 153.0),
+        "four large pairs of weights": (572.0, 363.0, 552.0),
+        "four small pairs of weights": (272.0, 170.0, 266.0),
+        "clip": (2.55, 1.78, 2.68),
+        "shift": (0.0, 0.258, 0.0),
+    },
 }

@@ -15,7 +15,9 @@ def _net(rng: np.random.Generator, shape: tuple[int, ...]) -> Net:
     return Net(shape, rng, "uint8" if rng.random() < 0.25 else "int8", "layer")
 
 
-def _requant(rng: np.random.Generator, channels: int, atoms: int) -> FixedPoint | PowerOfTwo | None:
+def requantized(
+    rng: np.random.Generator, channels: int, atoms: int
+) -> FixedPoint | PowerOfTwo | None:
     """Mostly TFLite's, or rounded once; sometimes large scales, nothing, or a shift."""
     typical = 40 / (np.sqrt(atoms) * 74 * 74)
     kind = rng.random()
@@ -33,7 +35,7 @@ def _requant(rng: np.random.Generator, channels: int, atoms: int) -> FixedPoint 
     return PowerOfTwo(right_shift=int(rng.integers(6, 12)))
 
 
-def _relu(net: Net) -> None:
+def clipped_at_zero(net: Net) -> None:
     """Sometimes the clip is that of a fused ReLU."""
     if net.rng.random() < 0.5:
         op = net.operators[-1]
@@ -68,9 +70,9 @@ def convolution(rng: np.random.Generator) -> Graph:
     channels = int(rng.integers(2, 12))
     net.conv(
         channels, kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 4))),
-        padding=padding, requant=_requant(rng, channels, depth * kernel[0] * kernel[1]),
+        padding=padding, requant=requantized(rng, channels, depth * kernel[0] * kernel[1]),
     )  # fmt: skip
-    _relu(net)
+    clipped_at_zero(net)
     _extremes(net)
     return net.graph()
 
@@ -86,9 +88,9 @@ def dilated(rng: np.random.Generator) -> Graph:
         channels, tuple(kernel), stride=tuple(rng.integers(1, 3, 2).tolist()),
         dilation=tuple(apart),
         padding=(int(rng.integers(0, down + 1)), down, int(rng.integers(0, across + 1)), across),
-        requant=_requant(rng, channels, depth * kernel[0] * kernel[1]),
+        requant=requantized(rng, channels, depth * kernel[0] * kernel[1]),
     )  # fmt: skip
-    _relu(net)
+    clipped_at_zero(net)
     _extremes(net)
     return net.graph()
 
@@ -96,7 +98,7 @@ def dilated(rng: np.random.Generator) -> Graph:
 def pointwise(rng: np.random.Generator) -> Graph:
     net = _net(rng, (int(rng.integers(1, 8)), int(rng.integers(1, 8)), int(rng.integers(1, 70))))
     net.conv(int(rng.integers(2, 20)), (1, 1))
-    _relu(net)
+    clipped_at_zero(net)
     _extremes(net)
     return net.graph()
 
@@ -112,9 +114,9 @@ def depthwise(rng: np.random.Generator) -> Graph:
     padding = tuple(int(rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1]))
     net.depthwise(
         kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 3))), padding=padding,
-        requant=_requant(rng, int(channels), kernel[0] * kernel[1]),
+        requant=requantized(rng, int(channels), kernel[0] * kernel[1]),
     )  # fmt: skip
-    _relu(net)
+    clipped_at_zero(net)
     _extremes(net)
     return net.graph()
 
@@ -123,8 +125,8 @@ def dense(rng: np.random.Generator) -> Graph:
     shape = tuple(int(n) for n in rng.integers(1, 9, int(rng.integers(1, 4))))
     net = _net(rng, shape)
     outputs = int(rng.integers(2, 20 if rng.random() < 0.7 else 70))
-    net.dense(outputs, requant=_requant(rng, outputs, int(np.prod(shape))))
-    _relu(net)
+    net.dense(outputs, requant=requantized(rng, outputs, int(np.prod(shape))))
+    clipped_at_zero(net)
     _extremes(net)
     return net.graph()
 
@@ -138,7 +140,7 @@ def addition(rng: np.random.Generator) -> Graph:
         op = net.operators[-1]
         half = FixedPoint.of([0.5])
         object.__setattr__(op, "operand_requants", (half, FixedPoint.of([0.3])))
-    _relu(net)
+    clipped_at_zero(net)
     return net.graph()
 
 

@@ -20,8 +20,10 @@ from pipeline.codegen.cortex_m.operators import (
     ordered,
     pool,
     single,
+    winograd,
 )
 from pipeline.codegen.int8.job import Job
+from pipeline.kernels.cortex_m.winograd import SPANS
 
 WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.accumulate": accumulate.compute,
@@ -48,4 +50,6 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.single": single.by_taps,
     "cortex_m.strips": single.in_strips,
     "cortex_m.sum": add.compute,
+    "cortex_m.winograd": winograd.compute,
+    **{f"cortex_m.winograd_live{span}": winograd.compute_live for span in SPANS},
 }

@@ -1,0 +1,112 @@
+"""Flash and scratch for speed: which operators run by kernels that have to be asked for.
+
+Each such kernel saves cycles, by the model, waits included, and takes flash and scratch. Kernels
+are chosen by what they save for a byte of flash, most first, as long as the estimated program fits
+the board; what has no room for its scratch is given up, the largest scratch first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, cycles_of_step, offers, quicker
+from pipeline.schedules.lower import Laid
+
+FRAME_BYTES = 3500
+"""Of flash, about what start-up, protocol and the program's steps take at most."""
+
+WEIGHTED_BYTES, OTHER_BYTES = 1300, 700
+"""About what the code of an operator takes at most, by whether it has weights."""
+
+
+class Option(NamedTuple):
+    """A kernel for an operator, by its output; ``saved`` cycles and ``flash`` bytes more, both
+    beside the kernel that it would have unasked."""
+
+    output: str
+    kernel: str
+    saved: float
+    flash: float
+    scratch: int
+
+
+def quickest(
+    graph: Graph,
+    hardware: Hardware,
+    operators: Sequence[Operator],
+    laid: Callable[[Mapping[str, str]], Laid],
+    cells: int,
+    usual: Laid,
+) -> Laid:
+    """The regions of ``laid`` in ``cells`` nibbles, with the kernels to ask for.
+
+    Args:
+        laid: given the kernels that are asked for, by the outputs of operators; ``usual``: if none.
+    """
+    able = [each for each in _options(graph, hardware, operators) if 2 * each.scratch <= cells]
+    left = hardware.flash_bytes - estimated_bytes(graph, hardware, operators)
+    while usual.cells <= cells and able:
+        chosen = chosen_of(able, left)
+        if not chosen:
+            break
+        again = laid({each.output: each.kernel for each in chosen})
+        if again.cells <= cells:
+            return again
+        largest = max(chosen, key=lambda each: each.scratch)
+        able = [
+            each for each in able if each.output != largest.output or each.scratch < largest.scratch
+        ]
+    return usual
+
+
+def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
+    """One for each operator at most, which together take ``flash`` bytes at most."""
+    chosen: dict[str, Option] = {}
+    options = list(options)
+
+    def more(each: Option) -> tuple[float, float]:
+        """Cycles saved and flash taken beside what is chosen."""
+        known = chosen.get(each.output)
+        return (each.saved - known.saved, each.flash - known.flash) if known else each[2:4]
+
+    while True:
+        better = [(*more(each), each) for each in options]
+        fitting = [(s, b, each) for s, b, each in better if s > 0 and b <= flash]
+        if not fitting:
+            return list(chosen.values())
+        _, taken, best = max(fitting, key=lambda each: each[0] / max(each[1], 1.0))
+        chosen[best.output], flash = best, flash - taken
+
+
+def _options(graph: Graph, hardware: Hardware, operators: Iterable[Operator]) -> list[Option]:
+    found = []
+    for op in operators:
+        form = Form.whole(op, graph)
+        usual = next(iter(offers(form, hardware)), None)
+        if usual is None:
+            continue
+        takes, bytes_ = cycles_of_step(usual, form, hardware), usual.table_bytes(form)
+        for kernel in quicker(form, hardware):
+            tables = kernel.table_bytes(form) - bytes_
+            if hardware.weights_in != "flash" and tables > bytes_:
+                continue  # they would lie where the others do
+            saved = takes - cycles_of_step(kernel, form, hardware)
+            flash = tables + max(0, kernel.code_bytes - WEIGHTED_BYTES)
+            found.append(Option(op.output, kernel.name, saved, flash, kernel.scratch_bytes(form)))
+    return found
+
+
+def estimated_bytes(graph: Graph, hardware: Hardware, operators: Iterable[Operator]) -> float:
+    """Of flash that the program takes with kernels that need not be asked for, rather too much."""
+    total = float(FRAME_BYTES)
+    for op in operators:
+        form = Form.whole(op, graph)
+        usual = next(iter(offers(form, hardware)), None)
+        total += WEIGHTED_BYTES if op.weighted else OTHER_BYTES
+        if usual is not None and hardware.weights_in == "flash":
+            total += usual.table_bytes(form)
+    return total

@@ -1,0 +1,150 @@
+"""Kernels that are asked for by name: chosen within a budget of flash, given up where their scratch
+has no room, and only where speed is what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, modelled_cycles, named, quicker
+from pipeline.plan.cost import high_water_nibbles
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.search.quicker import Option, chosen_of, estimated_bytes
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.support import core
+from tests.graphs import Net
+
+
+def network() -> Graph:
+    """Two layers for Winograd, of which one needs more scratch than flash; one for others."""
+    net = Net((12, 12, 8), np.random.default_rng(0), name="net")
+    net.conv(8, (3, 3))
+    net.conv(32, (3, 3), stride=(2, 2))
+    net.conv(32, (3, 3))
+    return net.graph()
+
+
+def board(**changes: object) -> Hardware:
+    given: dict[str, object] = {"stack_reserve_bytes": 0, "weights_in": "flash", **changes}
+    return replace(core(), **given)  # type: ignore[arg-type]
+
+
+def kernels_of(plan: Plan) -> list[str]:
+    return [step.kernel for step in plan.tracks[0].steps if isinstance(step, Compute)]
+
+
+def arena_bytes(plan: Plan) -> float:
+    return high_water_nibbles(plan, "sram", constants=False) / 2
+
+
+FAST = Ordinary(objective="latency")
+
+
+def test_only_speed_asks() -> None:
+    graph, hardware = network(), board()
+    usual, fast = Ordinary().plan(graph, hardware), FAST.plan(graph, hardware)
+    verify(fast, graph)
+    assert kernels_of(usual) == ["cortex_m.conv2d"] * 3
+    assert kernels_of(fast) == ["cortex_m.winograd", "cortex_m.conv2d", "cortex_m.winograd"]
+    cycles = [modelled_cycles(plan, graph, hardware) for plan in (usual, fast)]
+    assert cycles[1] < 0.75 * cycles[0]
+    assert arena_bytes(fast) > arena_bytes(usual)
+    assert kernels_of(Joint(objective="latency").plan(graph, hardware)) == kernels_of(fast)
+
+
+def test_each_budget_of_flash_is_kept() -> None:
+    """From one that leaves nothing to one that suffices for all."""
+    graph, hardware = network(), board()
+    least = estimated_bytes(graph, hardware, graph.operators)
+    found = []
+    for more in range(0, 80_000, 15_000):
+        limited = replace(hardware, flash_bytes=int(least) + more)
+        plan = FAST.plan(graph, limited)
+        verify(plan, graph)
+        assert taken(plan, graph, hardware) <= more
+        found.append(modelled_cycles(plan, graph, hardware))
+    assert found == sorted(found, reverse=True)
+    assert found[0] == modelled_cycles(Ordinary().plan(graph, hardware), graph, hardware)
+    assert found[-1] == modelled_cycles(FAST.plan(graph, hardware), graph, hardware)
+    assert len(set(found)) > 2
+
+
+def taken(plan: Plan, graph: Graph, hardware: Hardware) -> float:
+    """Of tables, beside those of the usual kernels."""
+
+    def tables(each: Plan) -> float:
+        forms = [
+            (Form.of(s, each.buffer, graph), s.kernel)
+            for s in each.tracks[0].steps
+            if isinstance(s, Compute)
+        ]
+        return sum(named(kernel, form, hardware).table_bytes(form) for form, kernel in forms)
+
+    return tables(plan) - tables(Ordinary().plan(graph, hardware))
+
+
+def test_each_size_of_sram_is_kept() -> None:
+    """Where scratch has no room the layer has its usual kernel, whose scratch is less."""
+    graph = network()
+    usual, fast = (arena_bytes(each.plan(graph, board())) for each in (Ordinary(), FAST))
+    kept = set()
+    for size in np.linspace(usual, fast, 5).astype(int).tolist():
+        plan = FAST.plan(graph, board(sram_bytes=size))
+        verify(plan, graph)
+        assert arena_bytes(plan) <= size
+        kept.add(tuple(kernels_of(plan)))
+    assert ("cortex_m.conv2d",) * 3 in kept and len(kept) > 1
+    tight = board(sram_bytes=int(usual) - 1)
+    assert kernels_of(FAST.plan(graph, tight)) == kernels_of(Ordinary().plan(graph, tight))
+
+
+def test_joint_has_it_within_its_limit_only() -> None:
+    graph, hardware = network(), board()
+    usual = int(arena_bytes(Ordinary().plan(graph, hardware)))
+    plan = Joint(objective="latency", arena_limit_bytes=usual).plan(graph, hardware)
+    assert arena_bytes(plan) <= usual
+    assert not any("winograd" in kernel for kernel in kernels_of(plan))
+
+
+def test_weights_elsewhere_stay_as_they_are() -> None:
+    for where in ("flash", "sram"):
+        hardware = board(weights_in=where)
+        found = kernels_of(FAST.plan(network(), hardware))
+        assert ("cortex_m.winograd" in found) == (where == "flash")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_choices_fit_and_no_more_would(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    options = [Option(f"op{n % 3}", f"k{n}", *rng.uniform(1, 100, 2).tolist(), 0) for n in range(7)]
+    flash = float(rng.uniform(10, 200))
+    chosen = chosen_of(options, flash)
+    assert sum(each.flash for each in chosen) <= flash
+    assert len({each.output for each in chosen}) == len(chosen)
+    saved, spent = sum(each.saved for each in chosen), sum(each.flash for each in chosen)
+    known = {each.output: each for each in chosen}
+    for each in options:
+        before = known.get(each.output, Option(each.output, "", 0.0, 0.0, 0))
+        assert each.saved <= before.saved or spent + each.flash - before.flash > flash
+    groups = [[o for o in options if o.output == f"op{n}"] + [None] for n in range(3)]
+    best = max(
+        sum(o.saved for o in each if o)
+        for each in product(*groups)
+        if sum(o.flash for o in each if o) <= flash
+    )
+    assert saved >= 0.5 * best
+
+
+def test_who_is_asked_for_is_faster() -> None:
+    graph = network()
+    form = Form.whole(graph.operators[0], graph)
+    found = quicker(form, board())
+    assert {each.name for each in found} >= {"cortex_m.winograd", "cortex_m.winograd_live32"}
+    assert quicker(Form.whole(graph.operators[1], graph), board()) == ()
