@@ -213,16 +213,28 @@ class _Walk:
         self._refuse(f"sets SP to what is not known ({op.name} {op.operands})")
 
     def _constant(self, address: int, register: str) -> int | None:
-        """What a literal load just before, in straight code, has put into ``register``."""
+        """What straight code just before has put into ``register``: a literal, or, on ARMv6-M, a
+        small number that is shifted or negated."""
         before = sorted(a for a in self.listing.code if a < address)[-8:]
         for at in reversed(before):
             op = self.listing.code[at]
-            if op.operands.split(",")[0].strip() == register:
-                place = _NUMBER.search(op.operands)
-                if op.name != "ldr" or "[pc" not in op.operands or place is None:
-                    return None
-                word = self.listing.words.get(((at + 4) & ~3) + int(place[1]))
-                return None if word is None else word - (word >> 31 << 32)
+            words = [word.strip() for word in op.operands.split(",")]
+            if op.name in ("bl", "blx") or re.search(rf"{{.*\b{register}\b", op.operands):
+                return None
+            if words[0] == register:
+                return self._put(at, op, words)
+        return None
+
+    def _put(self, at: int, op: Instruction, words: list[str]) -> int | None:
+        number = _NUMBER.search(op.operands)
+        by = int(number[1]) if number else 0
+        if op.name == "ldr" and "[pc" in op.operands and number:
+            word = self.listing.words.get(((at + 4) & ~3) + by)
+            return None if word is None else word - (word >> 31 << 32)
+        if op.name == "movs" and number:
+            return by
+        if op.name in ("lsls", "negs") and (value := self._constant(at, words[1])) is not None:
+            return value << by if op.name == "lsls" else -value
         return None
 
     def _refuse(self, what: str) -> Never:
