@@ -19,6 +19,8 @@ from pipeline import passes
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware, MemoryRegion
 from pipeline.plan.cost import cost
+from pipeline.plan.maps import Table
+from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.joint import Joint
@@ -64,6 +66,17 @@ def graph_of(name: str) -> Graph:
     return passes.applied(graph, ["constants", "fold_reshape", "fold_pad"])
 
 
+def unsure(plan: Plan) -> int:
+    """Bytes above all tensors, of scratch that has room for windows of torn pixels only: no window
+    may be of so many. Of other kernels' scratch no more than the last word stays untouched."""
+    top = dict.fromkeys(("scratch", "activation"), 0)
+    for buffer in plan.buffers:
+        if buffer.role in top:
+            top[buffer.role] = max(top[buffer.role], buffer.extent[1])
+    torn = any(isinstance(buffer.map, Table) for buffer in plan.buffers)
+    return max(0, top["scratch"] - top["activation"]) // 2 if torn else 0
+
+
 @needs_arm
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", [Joint(), Ordinary()], ids=["joint", "ordinary"])
@@ -80,5 +93,5 @@ def test_the_zoo(row: Row, name: str, strategy: Strategy, tmp_path: Path) -> Non
     runs = simulated(tmp_path, graph, hardware, size, given)
     assert np.array_equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
     assert size.ram_objects["nn_arena"] == costs.arena_bytes
-    assert 0 <= costs.arena_bytes - (runs.arena_touched_bytes or 0) < 4  # the last word of scratch
+    assert 0 <= costs.arena_bytes - (runs.arena_touched_bytes or 0) < 4 + unsure(plan)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
