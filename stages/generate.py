@@ -13,6 +13,7 @@ from pipeline.codegen.options import Options
 from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
+from pipeline.sliding import Windows
 from pipeline.targets.harness import harness_sources
 from stages._main import run
 
@@ -35,7 +36,8 @@ def main() -> None:
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
     swaps = card_image.needed(plan)
     frontend = config.instantiate(cfg["frontend"])
-    listens = frontend if isinstance(frontend, Frontend) else None
+    longer = frontend.longer(Windows(**cfg["sliding"]).more)
+    listens = longer if isinstance(longer, Frontend) else None
     made = generate(graph, plan, hardware, provenance, options, listens)
     files = options.names.files({**made, **harness_sources(hardware, swaps)})
     shutil.rmtree(OUTPUT, ignore_errors=True)

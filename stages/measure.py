@@ -14,8 +14,10 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
 from pipeline.report import page
 from pipeline.report.images import answers
+from pipeline.schedules.sliding import kept_bytes
+from pipeline.sliding import Windows
 from pipeline.timing.retimed import compared
-from stages._frames import test_frames
+from stages._frames import of_windows, test_frames
 from stages._main import run
 
 WEIGHTS = Path("pruned.npz")
@@ -29,7 +31,7 @@ def main() -> None:
         name: artifacts.read_json(Path(f"{name}.json"))
         for name in ("schedule", "size", "device", "passes")
     }
-    data = artifacts.read_npz(Path("data/dataset.npz"))
+    data = of_windows(cfg, artifacts.read_npz(Path("data/dataset.npz")))
     outputs = artifacts.read_npz(Path("outputs.npz"))
     passes = reports.pop("passes")
     found = metrics(
@@ -39,6 +41,13 @@ def main() -> None:
     weights = artifacts.read_npz(WEIGHTS) if WEIGHTS.exists() else {}
     says = artifacts.read_npz(Path("float_labels.npz")).get("labels", data["test_labels"][:0])
     found |= realtime(found, data.get("test_sounds"))
+    windows, row_us = Windows(**cfg["sliding"]), config.instantiate(cfg["frontend"]).row_us
+    found |= windows.measured(
+        reports["device"], graph.macs, passes[-1]["macs"], row_us, hardware.clock_hz
+    )
+    if windows.windows > 1:
+        says = says[:0]
+        found["kept_bytes"] = kept_bytes(graph, windows.windows)
     found |= compared(plan, graph, hardware, reports["device"])
     found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
     if "accuracy_float" in weights:  # of networks that were trained here
@@ -49,7 +58,7 @@ def main() -> None:
     origin = provenance(cfg, graph, plan, reports["size"])
     said = outputs["host_outputs"].view(np.dtype(str(graph.tensors[graph.output].dtype)))
     answered = None
-    if "random_weights" not in found:
+    if "random_weights" not in found and windows.windows == 1:
         answered = answers(said, data["test_labels"], data["test_images"])
     page.write(
         Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin,

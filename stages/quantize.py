@@ -11,6 +11,7 @@ from pipeline.artifacts import Arrays, read_npz, write_json, write_npz
 from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
+from pipeline.sliding import Windows
 from stages._main import run
 
 Float = Any
@@ -37,7 +38,7 @@ def main() -> None:
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})
     check(graph, data)
-    graph.save(Path())
+    Windows(**cfg["sliding"]).graph(graph).save(Path())
     write_json(Path("passes.json"), sizes)
     images, found = data["test_images"], {}
     if before is not None and len(images) and "random_weights" not in weights:

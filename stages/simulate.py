@@ -5,14 +5,14 @@ from pathlib import Path
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
 from pipeline.targets import device
-from stages._frames import device_frames
+from stages._frames import device_frames, first_bytes, of_windows
 from stages._main import run
 
 
 def main() -> None:
     cfg = config.load()
     size = artifacts.read_json(Path("size.json"))
-    data = artifacts.read_npz(Path("data/dataset.npz"))
+    data = of_windows(cfg, artifacts.read_npz(Path("data/dataset.npz")))
     graph = Graph.load(Path())
     report, arrays = device.measure(
         cfg["target"],
@@ -21,6 +21,7 @@ def main() -> None:
         board.hardware(cfg["hardware"]),
         device_frames(graph, data, cfg["target"]),
         [op.name for op in graph.operators],
+        first_bytes(cfg, data),
     )
     artifacts.write_npz(Path("outputs.npz"), arrays)
     artifacts.write_json(Path("device.json"), report)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,14 @@ class Frontend(ABC):
     def features(self, samples: I16) -> U8:
         """(n, at least ``self.samples``) -> (n, *shape)."""
 
+    def longer(self, frames: int) -> Self:
+        """The same for sounds with ``frames`` more.
+
+        Raises:
+            ThimbleError: for sounds longer than the device counts the bytes of.
+        """
+        return replace(self, frames=self.shape[0] + frames)  # type: ignore[call-arg]
+
     @property
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
@@ -56,6 +64,11 @@ class Frontend(ABC):
     @abstractmethod
     def state_bytes(self) -> int:
         """On the device, statically: all that it remembers from sample to sample."""
+
+    @property
+    def row_us(self) -> float:
+        """From one frame to the next."""
+        return (self.longer(1).samples - self.samples) / RATE_HZ * 1e6
 
     @property
     def sound_us(self) -> float:
@@ -86,10 +99,11 @@ class Frontend(ABC):
                     f"the data set's sounds have {sounds.shape[1]:,} samples, the front end takes "
                     f"{self.samples:,}: choose fewer frames"
                 )
-        made = {f"{part}_images": self._all(data[f"{part}_images"]) for part in PARTS}
+        made = {f"{part}_images": self.spectrograms(data[f"{part}_images"]) for part in PARTS}
         kept = np.ascontiguousarray(data["test_images"][:, : self.samples])
         return {**data, **made, "test_sounds": kept}
 
-    def _all(self, sounds: I16) -> U8:
+    def spectrograms(self, sounds: I16) -> U8:
+        """As ``features``, of as many sounds as there are."""
         parts = [self.features(sounds[at : at + BATCH]) for at in range(0, len(sounds), BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, *self.shape), np.uint8)

@@ -14,6 +14,10 @@ from pipeline.errors import ThimbleError
 @dataclass(frozen=True)
 class NoFrontend:
     state_bytes: ClassVar[int] = 0
+    row_us: ClassVar[float] = 0.0
+
+    def longer(self, frames: int) -> NoFrontend:
+        return self
 
     def applied(self, data: Arrays) -> Arrays:
         """``data``; raises ThimbleError where it is sounds."""

@@ -32,6 +32,7 @@ STEPS_PER_OCTAVE = 16
 WINDOW_ONE = 16
 """What 1 of the window becomes."""
 WINDOW_SHIFT = 5
+MOST_BYTES = (1 << 16) - 1
 MOST_CHUNK = 255
 """Samples of 8 bits whose sum has 16."""
 
@@ -72,6 +73,12 @@ class SquareWave(Frontend):
             raise ThimbleError(
                 f"frontend.history={self.history}, frames={self.frames}: 1 to 8 chunks, and one "
                 "frame at least"
+            )
+        if 2 * self.samples > MOST_BYTES:
+            raise ThimbleError(
+                f"frontend.frames={self.frames} of {self.chunk} samples: the device counts "
+                f"{MOST_BYTES // 2:,} samples of a sound, 2 s: use fewer frames, or fewer "
+                "sliding.windows"
             )
         if not 0 <= self.sample_shift <= 8 or not 0 <= self.floor <= 511:
             raise ThimbleError(

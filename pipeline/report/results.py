@@ -26,6 +26,11 @@ GROUPS = {
         *("latency_us", "latency_max_us", "latency_low_us", "latency_high_us"),
         "latency_error_pct",
         *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
+        *("sound_us", "realtime_factor"),
+    ),
+    "Sliding windows": (
+        *("windows", "new_us", "kept_bytes", "macs_window", "macs_new"),
+        *("cycles_window", "cycles_new", "cycles_new_10ms", "realtime_factor_new"),
     ),
     CARD: (
         *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),

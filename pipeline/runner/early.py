@@ -33,6 +33,7 @@ def check(config: Mapping[str, Any]) -> None:
     _images(config["target"])
     Prefix(config["codegen"]["prefix"])
     _packages(config)
+    _windows(config["sliding"])
     for group, keys in PATHS.items():
         for key in keys:
             if path := config[group].get(key):
@@ -53,8 +54,21 @@ def _packages(config: Mapping[str, Any]) -> None:
             f"package={name}: it is made of a plan, and until={until} ends before there is one; "
             "until=schedule is the least"
         )
+    if (ear := config["frontend"]["name"]) != "none":
+        raise ThimbleError(
+            f"package={name}: its examples feed images, and none listens as frontend={ear} asks: "
+            "leave package out; until=generate has the C with nn_listen, docs/embedding.md says how "
+            "it is built in"
+        )
     if (wanted := config["package"]["weights_in"]) not in ("flash", "sram"):
         raise ThimbleError(f"package.weights_in={wanted}: use flash or sram")
+
+
+def _windows(sliding: Mapping[str, Any]) -> None:
+    if any(sliding[key] < 1 for key in ("windows", "rows")):
+        raise ThimbleError(
+            f"sliding.windows={sliding['windows']}, sliding.rows={sliding['rows']}: 1 at least"
+        )
 
 
 def _images(target: Mapping[str, Any]) -> None:

@@ -55,6 +55,14 @@ class Codegen:
 
 
 @dataclass
+class Sliding:
+    """How many neighbouring ``windows`` one run computes, each ``rows`` of the input further on."""
+
+    windows: int = 1
+    rows: int = 1
+
+
+@dataclass
 class Package:
     """``weights_in``: where the package has its weights, whatever the run's are; ``library``: what
     it is called, the network if empty; ``version``: of it."""
@@ -81,6 +89,7 @@ class Config:
     strategy: dict[str, Any] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
     codegen: Codegen = field(default_factory=Codegen)
+    sliding: Sliding = field(default_factory=Sliding)
     package: Package = field(default_factory=Package)
     seed: int = 1
     threads: int = 2

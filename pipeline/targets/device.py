@@ -31,6 +31,7 @@ def measure(
     hardware: Hardware,
     images: Images,
     layers: Sequence[str] = (),
+    first_bytes: int = 0,
 ) -> tuple[dict[str, Any], Arrays]:
     """The contents of ``device.json`` and ``outputs.npz``.
 
@@ -42,12 +43,13 @@ def measure(
         images: the whole test set, (n, h, w, c) uint8: the native program runs all of it, the
             device the first ``target.images``.
         layers: what the network's are called, in order.
+        first_bytes: of an image, when the first of several windows is whole.
     """
     asked = int(target["images"])
     if asked < 0:
         raise ThimbleError(f"target.images={asked}: give 0 or more")
     native = host.infer(build / "host", images)
-    runs, written = _run(target, build, size, hardware, images[:asked], native[:asked])
+    runs, written = _run(target, build, size, hardware, images[:asked], native[:asked], first_bytes)
     counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes
     report = {
         "target": target["name"],
@@ -58,6 +60,7 @@ def measure(
         "sram_bytes": counted,
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
+        "first_cycles": _spread(runs.first_cycles),
         "instructions": _spread(runs.instructions),
         "invoke_cycles": _spread(runs.invoke_cycles),
         "modelled_cycles": _modelled(runs),
@@ -83,6 +86,7 @@ def _run(
     hardware: Hardware,
     images: Images,
     native: npt.NDArray[Any],
+    first_bytes: int,
 ) -> tuple[Runs, flash.Written | None]:
     name = target["name"]
     if name == "host":
@@ -95,6 +99,8 @@ def _run(
             f"hardware {hardware.name}: no simulator {hardware.simulator!r}; have "
             f"{', '.join(SIMULATORS)}; try target=host"
         )
+    if hardware.simulator == "simavr":
+        return simavr.run(build, size, hardware, images, first_bytes), None
     return SIMULATORS[hardware.simulator](build, size, hardware, images), None
 
 

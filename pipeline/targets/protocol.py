@@ -113,13 +113,23 @@ def _crc16_fast(data: bytes) -> int:
 def frame(inside: bytes) -> bytes:
     """``inside`` with its check, escaped, between flags."""
     checked = inside + struct.pack("<H", _crc16_fast(inside) ^ 0xFFFF)
-    escaped = checked.replace(b"\x7d", b"\x7d\x5d").replace(b"\x7e", b"\x7d\x5e")
-    return bytes([FLAG]) + escaped + bytes([FLAG])
+    return bytes([FLAG]) + _escaped(checked) + bytes([FLAG])
+
+
+def _escaped(plain: bytes) -> bytes:
+    return plain.replace(b"\x7d", b"\x7d\x5d").replace(b"\x7e", b"\x7d\x5e")
 
 
 def encode(command: int, payload: bytes = b"") -> bytes:
     """A request as it goes over the line."""
     return frame(bytes([command]) + payload)
+
+
+def pieces(command: int, payload: bytes, first_bytes: int) -> tuple[bytes, bytes]:
+    """A request in two: up to where ``first_bytes`` of its payload have come, and the rest."""
+    whole = encode(command, payload)
+    at = 1 + len(_escaped(bytes([command]) + payload[:first_bytes]))
+    return whole[:at], whole[at:]
 
 
 def decode(inside: bytes) -> Reply:

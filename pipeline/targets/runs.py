@@ -26,6 +26,8 @@ class Runs:
         latency_cycles: (images,) last input byte read until the first answer byte is written,
             without waiting for the line; empty where nothing counts cycles.
         compute_cycles: (images,) in feeding and invoking; empty likewise.
+        first_cycles: (images,) of ``compute_cycles``, until the first of several windows is whole;
+            empty where there is one, or nothing counts them.
         layers: what ``layer_cycles`` is of, in the order it is computed; empty where nothing
             looks at single layers.
         layer_cycles: (images, layers), adding up to ``compute_cycles``.
@@ -51,6 +53,7 @@ class Runs:
     modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
     invoke_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    first_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     functions: tuple[str, ...] = ()
     function_cycles: npt.NDArray[np.int64] = field(
         default_factory=lambda: np.zeros((0, 0), np.int64)

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -163,9 +163,29 @@ class Chip:
         of_functions = struct.unpack(f"<{functions}I", records.read(4 * functions))
         return Exchange(reply, of_steps, of_functions, *values)
 
+    def infer(self, payload: bytes, first_bytes: int = 0) -> tuple[protocol.Reply, Exchange, int]:
+        """As ``ask``; also the cycles until ``first_bytes`` of the payload have come, and what they
+        make possible is done."""
+        if not first_bytes:
+            return *self.ask(Command.INFER, payload), 0
+        first, rest = protocol.pieces(Command.INFER, payload, first_bytes)
+        begun = self.exchange(first)
+        check(begun)
+        reply, done = self._answer(rest)
+        steps = zip(begun.function_cycles, done.function_cycles, strict=True)
+        both = replace(
+            done,
+            feed_cycles=begun.feed_cycles + done.feed_cycles,
+            function_cycles=tuple(map(sum, steps)),
+        )
+        return reply, both, begun.feed_cycles
+
     def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
         """One request and its reply. Raises ThimbleError also for what ``check`` finds."""
-        done = self.exchange(protocol.encode(command, payload))
+        return self._answer(protocol.encode(command, payload))
+
+    def _answer(self, stream: bytes) -> tuple[protocol.Reply, Exchange]:
+        done = self.exchange(stream)
         check(done)
         answers = protocol.replies(done.reply)
         if len(answers) != 1:
@@ -173,8 +193,18 @@ class Chip:
         return answers[0], done
 
 
-def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
+def run(
+    build: Path,
+    size: Mapping[str, Any],
+    hardware: Hardware,
+    images: Images,
+    first_bytes: int = 0,
+) -> Runs:
     """Inferences of ``images`` on simulated chips, one a core at a time; see Runs.
+
+    Args:
+        first_bytes: of an image, when the first of several windows is whole: the line then waits
+            for what is computed between two bytes.
 
     Raises:
         ThimbleError: simavr is missing, the firmware crashes, refuses an image, is late for the
@@ -189,9 +219,10 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
 
         def one_chip(part: slice) -> Runs:
             with Chip(
-                shim, elf, hardware, size["sections"], functions=[*code.values()], inserted=inserted
-            ) as chip:
-                return _infer(chip, build, layers, images[part], advance)
+                shim, elf, hardware, size["sections"], functions=[*code.values()],
+                inserted=inserted, line="instant" if first_bytes else "paced",
+            ) as chip:  # fmt: skip
+                return _infer(chip, build, layers, images[part], first_bytes, advance)
 
         with counted("simulated chip", len(images)) as advance:
             parts = in_parallel(one_chip, list(shares(len(images), IMAGES_A_CHIP)) or [slice(0, 0)])
@@ -203,12 +234,15 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         np.concatenate([p.layer_cycles for p in parts]),
         max(p.stack_bytes or 0 for p in parts),
         max(p.painted_stack_bytes or 0 for p in parts),
+        first_cycles=np.concatenate([p.first_cycles for p in parts]),
         functions=tuple(code),
         function_cycles=np.concatenate([p.function_cycles for p in parts]),
     )
 
 
-def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any) -> Runs:
+def _infer(
+    chip: Chip, build: Path, layers: Layers, images: Images, first_bytes: int, advance: Any
+) -> Runs:
     reply, _ = chip.ask(Command.IDENTIFY)
     who: Identity = protocol.identity(protocol.accept(reply, Command.IDENTIFY))
     check_images(images, who.input_bytes)
@@ -216,11 +250,11 @@ def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any
         reply, _ = chip.ask(Command.LOAD, loaded)
         protocol.accept(reply, Command.LOAD)
     outputs = np.zeros((len(images), who.outputs), who.dtype)
-    latency, compute = np.zeros((2, len(images)), np.int64)
+    latency, compute, first = np.zeros((3, len(images)), np.int64)
     by_layer = np.zeros((len(images), len(layers.names)), np.int64)
     by_function = []
     for index, image in enumerate(images):
-        reply, done = chip.ask(Command.INFER, image.tobytes())
+        reply, done, first[index] = chip.infer(image.tobytes(), first_bytes)
         outputs[index] = protocol.outputs(protocol.accept(reply, Command.INFER), who)
         latency[index] = done.latency_cycles
         compute[index] = done.feed_cycles + done.invoke_cycles
@@ -234,7 +268,14 @@ def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any
         len(images), len(by_function[0]) if by_function else 0
     )
     return Runs(
-        outputs, latency, compute, layers.names, by_layer, *stacks, function_cycles=counted_cycles
+        outputs,
+        latency,
+        compute,
+        layers.names,
+        by_layer,
+        *stacks,
+        function_cycles=counted_cycles,
+        first_cycles=first if first_bytes else first[:0],
     )
 
 

@@ -57,6 +57,11 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("package=arduino", "hardware=host"), "hardware=host is no Arduino with an AVR; try pack"),
+        (("sliding.windows=0",), "sliding.windows=0, sliding.rows=1: 1 at least"),
+        (
+            ("package=arduino", "frontend=square_wave"),
+            "none listens as frontend=square_wave asks: leave package out",
+        ),
         (("package=platformio", "hardware=host"), "hardware=host is not known to be one of its"),
         (("package=cmake", "until=quantize"), "until=quantize ends before there is one; until=sch"),
         (("package=cmake", "package.weights_in=card"), "package.weights_in=card: use flash or sr"),

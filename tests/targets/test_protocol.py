@@ -36,6 +36,16 @@ def test_what_is_framed_is_decoded(command: int, status: Status, payload: bytes)
     assert (reply.command, reply.status, reply.payload) == (command, status, payload)
 
 
+@given(st.binary(min_size=1, max_size=60), st.data())
+def test_a_request_in_two_pieces(payload: bytes, data: st.DataObject) -> None:
+    """The first has so many bytes of the payload, flags and escapes among them, and no more."""
+    count = data.draw(st.integers(0, len(payload)))
+    first, rest = protocol.pieces(Command.INFER, payload, count)
+    assert first + rest == protocol.encode(Command.INFER, payload)
+    plain = first[1:].replace(b"\x7d\x5e", b"\x7e").replace(b"\x7d\x5d", b"\x7d")
+    assert plain == bytes([Command.INFER]) + payload[:count]
+
+
 @given(st.binary(max_size=60), st.data())
 def test_flags_only_stand_between_frames(payload: bytes, data: st.DataObject) -> None:
     framed = protocol.encode(Command.INFER, payload)

@@ -70,6 +70,15 @@ class Windows:
         self.lines.extend(lines)
         return len(self.lines) - size
 
+    def add_cycles(self, cycles: list[int]) -> int:
+        """Where in ``nn_cycles`` they begin; equal stretches are stored once."""
+        size = len(cycles)
+        for at in range(len(self.cycles) - size + 1):
+            if self.cycles[at : at + size] == cycles:
+                return at
+        self.cycles.extend(cycles)
+        return len(self.cycles) - size
+
     @property
     def pixel_steps(self) -> str:
         """The C type of the steps in y and x of all lines."""

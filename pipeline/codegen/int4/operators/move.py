@@ -39,9 +39,7 @@ def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int
     cycles, chains = decompose(taken, given)
     if not cycles and not chains:
         return
-    at = len(windows.cycles)
-    for places in (*cycles, *chains):
-        windows.cycles.extend((len(places), *places))
+    at = windows.add_cycles([n for places in (*cycles, *chains) for n in (len(places), *places)])
     windows.units.add(unit)
     numbers = (Argument(PLACE, Value(n)) for n in (len(cycles), len(chains), base))
     call = Call(f"nn_permute_{unit}", (Argument(f"&nn_cycles[{PLACE}]", Value(at)), *numbers))

@@ -1,0 +1,157 @@
+"""Row by row through a window that slides along time: of every tensor the rows that are still read
+lie side by side, in one place, and move down as new ones come.
+
+So what is computed for a window of rows stays for the next one, and from row to row every step is
+at the same addresses: kernels need neither rings nor tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.concat import Concat
+from pipeline.plan.vocabulary import Buffer, Step
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.bounds import Box, Range, all_of
+from pipeline.schedules.draft import Draft
+from pipeline.schedules.lower import needed
+from pipeline.schedules.rows import read_by, rows_of
+
+
+class Made(NamedTuple):
+    """Row ``row`` of a tensor."""
+
+    tensor: str
+    row: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """
+    Attributes:
+        made: every row that is needed, once, each as late as the next row of the output allows.
+        read: of each the number of the row that is made of it last.
+        height: of each tensor the most rows from the first that is still read to a new one.
+    """
+
+    made: tuple[Made, ...]
+    read: dict[Made, int]
+    height: dict[str, int]
+
+    @classmethod
+    def of(cls, graph: Graph, operators: Sequence[Operator], start: str) -> Order:
+        """``start``: the tensor that comes in, every row in order."""
+        producers = {op.output: op for op in operators}
+        found, read = dict[Made, int](), dict[Made, int]()
+
+        def make(each: Made) -> None:
+            if each in found:
+                return
+            if each.tensor == start:
+                if each.row:
+                    make(Made(start, each.row - 1))
+                found[each] = read[each] = len(found)
+                return
+            rows = read_by(producers[each.tensor], graph, each.row)
+            given = [Made(name, row) for name, some in rows.items() for row in some]
+            for other in given:
+                make(other)
+            found[each] = len(found)
+            read.update(dict.fromkeys((*given, each), found[each]))
+
+        for row in range(rows_of(graph, graph.output)):
+            make(Made(graph.output, row))
+        order = cls(tuple(found), read, {})
+        for number, (name, row) in enumerate(order.made):
+            tall = row - order.first(name, row, number) + 1
+            order.height[name] = max(tall, order.height.get(name, 0))
+        return order
+
+    def kept(self, row: int, output: str) -> list[Made]:
+        """Rows that are there when row ``row`` of ``output`` is made, and are read later."""
+        end = self.made.index(Made(output, row))
+        return [each for each in self.made[:end] if self.read[each] > end and each[0] != output]
+
+    def first(self, tensor: str, row: int, number: int) -> int:
+        """The first row up to ``row`` that row ``number``, or one after it, is made of."""
+        below = (each for each in range(row) if self.read.get(Made(tensor, each), -1) >= number)
+        return next(below, row)
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """
+    Attributes:
+        given: how the input comes in; without sums on the way.
+        operators: all others.
+    """
+
+    given: Arriving
+    operators: tuple[Operator, ...]
+
+    def steps(self, draft: Draft) -> list[Step]:
+        graph, start = draft.graph, self.given.start.name
+        producers = {op.output: op for op in self.operators}
+        order = Order.of(graph, self.operators, start)
+        if self.given.streams:
+            self.given.opened(draft)
+        base, found = dict[str, int](), list[Step]()
+        for name in (start, *producers):
+            whole = name == graph.output or (name == start and not self.given.streams)
+            extent = rows_of(graph, name)
+            height = extent if whole else min(extent, order.height.get(name, 1))
+            order.height[name], base[name] = height, 0
+            self._hold(draft, name, 0, height)
+        for number, (name, row) in enumerate(order.made):
+            if name == start and not self.given.streams:
+                continue
+            if row >= base[name] + order.height[name]:
+                first = order.first(name, row, number)
+                base[name] = min(first, rows_of(graph, name) - order.height[name])
+                before = draft.buffer(draft.home[name])
+                after = self._hold(draft, name, base[name], order.height[name])
+                found += _kept(draft, before, after, range(first, row))
+            out, box = draft.buffer(draft.home[name]), _row(graph, name, row)
+            if name == start:
+                found.append(self.given.taken(draft, out, box))
+            else:
+                found.append(draft.compute(producers[name], out, box))
+        return found
+
+    def _hold(self, draft: Draft, name: str, low: int, height: int) -> Buffer:
+        """``height`` rows from row ``low`` on, where those before lay."""
+        if rows_of(draft.graph, name) == height:
+            return draft.hold(name)
+        before = draft.home.get(name, "") if low else ""
+        box = (Range(low, height), *all_of(draft.graph.tensors[name].shape[1:]))
+        return draft.hold_part(name, box, f"{name}.{low}", before)
+
+
+def _kept(draft: Draft, before: Buffer, after: Buffer, rows: range) -> list[Step]:
+    if not rows:
+        return []
+    box = (Range(rows.start, len(rows)), *all_of(before.shape[1:]))
+    return [draft.move(before, after, box)]
+
+
+def _row(graph: Graph, tensor: str, row: int) -> Box:
+    """Of an image; a vector is one row."""
+    shape = graph.tensors[tensor].shape
+    return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
+
+
+def kept_bytes(graph: Graph, windows: int) -> float:
+    """What stays from one of ``windows`` neighbouring windows to the next: the rows that both read,
+    when the first is done. Of windows with ends of their own all rows that the next one reads."""
+    order = Order.of(graph, needed(graph), graph.input)
+    last = graph.producer(graph.output)
+    if isinstance(last, Concat):
+        kept = order.kept(0, last.inputs[0])
+    else:
+        kept = order.kept(0, graph.output)
+    tensors = graph.tensors
+    return sum(tensors[each.tensor].bytes / rows_of(graph, each.tensor) for each in kept)

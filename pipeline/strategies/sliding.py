@@ -1,0 +1,48 @@
+"""Row by row, each as soon as it can be made, for windows that slide along time.
+
+Given the graph of neighbouring windows (``pipeline.sliding``), what one of them has computed is
+there for the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.lower import lay, needed, with_room
+from pipeline.schedules.sliding import Sliding as Region
+from pipeline.strategies.base import Strategy
+
+
+@dataclass(frozen=True)
+class Sliding(Strategy):
+    """For any graph; ``layout`` is the chains' and means nothing here. ``objective``: the same plan
+    for each."""
+
+    name: ClassVar[str] = "sliding"
+    glance_macs: ClassVar[int] = 50_000_000
+
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        """
+        Raises:
+            ThimbleError: for a graph without operators, and where the image is summed up as it
+                streams in.
+        """
+        if graph.output == graph.input or graph.output in graph.constants:
+            raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
+        arriving = Arriving.of(graph, hardware)
+        if arriving.sums:
+            raise ThimbleError(
+                f"strategy=sliding: {graph.name} sums up its image as it streams in, row over row: "
+                "set hardware.streams_input=false, or choose strategy=joint"
+            )
+        operators = tuple(op for op in needed(graph) if op is not arriving.pool)
+        regions = [Region(arriving, operators)]
+        return with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch)).plan(
+            self.name
+        )

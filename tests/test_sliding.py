@@ -1,0 +1,142 @@
+"""Neighbouring windows as one graph: the outputs of each, and nothing twice where that is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.sliding import Windows
+from tests.graphs import Net
+
+VALID = (0, 0, 1, 1)
+"""No padding along time."""
+
+
+def spotter(frames: int = 16, seed: int = 1) -> Graph:
+    """Convolutions without padding in time, one of them with a stride, and a dense end."""
+    net = Net((frames, 6, 1), np.random.default_rng(seed), name="spotter")
+    net.conv(4, (3, 3), padding=VALID, stride=(2, 1))
+    net.conv(5, (3, 3), padding=VALID)
+    net.dense(7)
+    net.dense(3)
+    net.softmax()
+    return net.graph()
+
+
+def padded(seed: int = 2) -> Graph:
+    """As ``spotter``, but its second convolution pads in time."""
+    net = Net((12, 6, 1), np.random.default_rng(seed), name="padded")
+    net.conv(4, (3, 3), padding=VALID)
+    net.conv(4, (3, 3))
+    net.dense(3)
+    return net.graph()
+
+
+def pooled(seed: int = 3) -> Graph:
+    """A global pool at its end, whose stride is that of one window alone; a sum before it."""
+    net = Net((9, 4, 2), np.random.default_rng(seed), name="pooled")
+    first = net.conv(4, (2, 3), padding=VALID)
+    net.plus(first, net.conv(4, (1, 1)))
+    net.mean((8, 4), stride=(8, 4))
+    net.conv(3, (1, 1))
+    return net.graph()
+
+
+def one_by_one(one: Graph, frames: np.ndarray, windows: Windows) -> np.ndarray:
+    """(n, windows, outputs) of windows that are each computed alone."""
+    rows = one.tensors[one.input].shape[0]
+    each = [
+        one.outputs(frames[:, at : at + rows])
+        for at in range(0, windows.windows * windows.rows, windows.rows)
+    ]
+    return np.stack([outputs.reshape(len(frames), -1) for outputs in each], axis=1)
+
+
+def noise(graph: Graph, count: int = 3) -> np.ndarray:
+    return np.random.default_rng(4).integers(-128, 128, (count, *graph.tensors[graph.input].shape))
+
+
+@pytest.mark.parametrize(
+    ("one", "windows"),
+    [
+        (spotter(), Windows(4, 2)),
+        (spotter(), Windows(3, 4)),
+        (spotter(), Windows(3, 3)),  # no multiple of the stride: nothing is shared
+        (padded(), Windows(3, 1)),
+        (pooled(), Windows(3, 2)),
+    ],
+    ids=lambda value: getattr(value, "name", None) or f"{value.windows}x{value.rows}",
+)
+def test_each_window_has_its_own_outputs(one: Graph, windows: Windows) -> None:
+    every = windows.graph(one)
+    frames = noise(every)
+    assert every.tensors[every.input].shape[0] == one.tensors[one.input].shape[0] + windows.more
+    wanted = one_by_one(one, frames, windows)
+    assert (every.outputs(frames).reshape(wanted.shape) == wanted).all()
+
+
+def test_without_padding_in_time_no_row_is_computed_twice() -> None:
+    one, windows = spotter(), Windows(4, 2)
+    every = windows.graph(one)
+    assert not any(isinstance(op, Rearrange) for op in every.operators)
+    assert [op.name for op in every.operators] == [op.name for op in one.operators]
+    first, more = (every.tensors[op.output].shape for op in every.operators[:2])
+    assert (first[0], more[0]) == (7 + 3, 5 + 3)
+    new = (every.macs - one.macs) / 3
+    dense = sum(op.macs(one.tensors) for op in one.operators[2:])
+    rows = sum(op.macs(one.tensors) / one.tensors[op.output].shape[0] for op in one.operators[:2])
+    assert new == rows + dense
+
+
+def test_a_dense_end_is_a_convolution_over_all_of_a_window() -> None:
+    every = Windows(4, 2).graph(spotter())
+    dense = every.operators[2]
+    assert isinstance(dense, Conv2d)
+    assert every.tensors[dense.parameters[0]].shape == (7, 5, 6, 5)
+    assert every.tensors[every.output].shape == (4, 1, 3)
+
+
+def test_what_pads_in_time_is_computed_again() -> None:
+    one, windows = padded(), Windows(3, 1)
+    every = windows.graph(one)
+    names = [op.name for op in every.operators]
+    assert names.count("conv0") == 1 and {"conv1.0", "conv1.1", "conv1.2"} <= set(names)
+    again = sum(op.macs(one.tensors) for op in one.operators[1:])
+    first = one.operators[0].macs(one.tensors)
+    assert every.macs == pytest.approx(3 * again + first * 12 / 10)
+    assert every.tensors[every.output].shape == (9,)
+
+
+def test_one_window_is_the_network_as_it_is() -> None:
+    one = spotter()
+    assert Windows().graph(one) is one
+    assert Windows().measured({}, one.macs, one.macs, 20_000, 16_000_000) == {}
+
+
+def test_what_a_new_window_costs() -> None:
+    device = {"first_cycles": {"median": 9_000}, "compute_cycles": {"median": 15_000}}
+    found = Windows(4, 2).measured(device, 700, 400, 12_500.0, 1_000_000)
+    assert found == {
+        "windows": 4, "macs_window": 400, "macs_new": 100, "new_us": 25_000.0,
+        "cycles_window": 9_000, "cycles_new": 2_000, "cycles_new_10ms": 800,
+        "realtime_factor_new": 0.08,
+    }  # fmt: skip
+    assert "cycles_new" not in Windows(4, 2).measured({}, 700, 400, 12_500.0, 1_000_000)
+    assert "new_us" not in Windows(4, 2).measured(device, 700, 400, 0.0, 1_000_000)
+
+
+@pytest.mark.parametrize(("windows", "rows"), [(0, 1), (2, 0), (-1, 3)])
+def test_numbers_that_mean_nothing(windows: int, rows: int) -> None:
+    with pytest.raises(ThimbleError, match=r"1 at least"):
+        Windows(windows, rows)
+
+
+def test_a_network_whose_input_has_no_rows() -> None:
+    net = Net((8,), np.random.default_rng(5))
+    net.dense(3)
+    with pytest.raises(ThimbleError, match=r"windows slide over rows of an image"):
+        Windows(2, 1).graph(net.graph())
