@@ -55,12 +55,11 @@ def built(graph: Graph, board: Hardware, ear: Frontend, folder: Path) -> tuple[P
 
 def each_window(one: Graph, ear: Frontend, heard: np.ndarray, windows: Windows) -> np.ndarray:
     """(n, windows * outputs) of windows over the features of all that was heard."""
-    features = stored(ear.features(heard), one.tensors[one.input]).astype(np.int64)
-    rows = one.tensors[one.input].shape[0]
-    outputs = [
-        one.outputs(features[:, at : at + rows]).reshape(len(heard), -1)
-        for at in range(0, windows.rows * windows.windows, windows.rows)
-    ]
+    features, image = ear.features(heard), one.tensors[one.input]
+    outputs = []
+    for at in range(0, windows.rows * windows.windows, windows.rows):
+        rows = stored(features[:, at : at + image.shape[0]], image).astype(np.int64)
+        outputs.append(one.outputs(rows).reshape(len(heard), -1))
     return np.concatenate(outputs, axis=1)
 
 
