@@ -33,10 +33,12 @@ def main() -> None:
         "plan": serialize.plan_hash(plan),
         "config": hashlib.sha256(settings).hexdigest()[:16],
     }
-    options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
+    windows = Windows(**cfg["sliding"])  # of several, outputs are no labels' own
+    labels = tuple(cfg["codegen"]["labels"]) if windows.windows == 1 else ()
+    options = Options(cfg["codegen"]["prefix"], labels)
     swaps = card_image.needed(plan)
     frontend = config.instantiate(cfg["frontend"])
-    longer = frontend.longer(Windows(**cfg["sliding"]).more)
+    longer = frontend.longer(windows.more)
     listens = longer if isinstance(longer, Frontend) else None
     made = generate(graph, plan, hardware, provenance, options, listens)
     files = options.names.files({**made, **harness_sources(hardware, swaps)})

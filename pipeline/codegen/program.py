@@ -31,7 +31,7 @@ from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
 
-NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.")
+NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.", "sum.")
 """What the templates that give names of their own begin with."""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import inf
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.operators.add import Add
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m
 from pipeline.kernels.form import Form
-from pipeline.kernels.int4 import Window
+from pipeline.kernels.int4 import Sum, Window
 from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
@@ -19,16 +20,20 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     cycles = hardware.cycles_per_mac
     if hardware.core == "avr":  # windows have assembly there
         assembly = avr.KERNELS if avr.has_assembly(hardware) else ()
-        return *assembly, Window(cycles), Portable(word(form.op), 4 * cycles)
+        return *assembly, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
     if not cortex_m.has_dsp(hardware):
-        return Portable(word(form.op), cycles), Window(4 * cycles)
+        return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
         *cortex_m.kernels(hardware.cpu),
         *cortex_m.ordered(hardware.cpu),
         Portable(word(form.op), portable),
-        Window(4 * portable),
+        _of_nibbles(form, 4 * portable),
     )
+
+
+def _of_nibbles(form: Form, work_cycles: float) -> Kernel:
+    return Sum(work_cycles) if isinstance(form.op, Add) else Window(work_cycles)
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

@@ -1,9 +1,12 @@
-"""C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere."""
+"""C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere; and
+sums of 4 bits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
@@ -59,3 +62,36 @@ class Window(Kernel):
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * products(form)
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """Two tensors of 4 bits, element by element: what a pair gives is looked up, however it is
+    requantized.
+
+    Attributes:
+        work_cycles: of an element.
+    """
+
+    work_cycles: float
+
+    @property
+    def name(self) -> str:
+        return "int4.sum"
+
+    def why_not(self, form: Form) -> str:
+        op, tensors = form.op, form.graph.tensors
+        if not isinstance(op, Add):
+            return f"no code for {type(op).__name__}; have Add"
+        if set(op.operands) != set(op.inputs) or set(op.same_sized(tensors)) != set(op.inputs):
+            return "generated code adds two activations of 4 bits and of one shape"
+        names = (op.output, *op.inputs)
+        if any(tensors[name].dtype.bits != 4 for name in names):
+            return "generated code adds up 4 bits to 4 bits, or 8 to 8"
+        rows = form.out.extents[0] == 1 and all(map(form.whole_rows, names))
+        if not rows and not all(form.covers(name) and form.in_one_piece(name) for name in names):
+            return "generated code adds what lies in one piece: all, or a row"
+        return ""
+
+    def cycles(self, form: Form) -> float:
+        return self.work_cycles * prod(form.out.extents)

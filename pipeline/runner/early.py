@@ -57,8 +57,8 @@ def _packages(config: Mapping[str, Any]) -> None:
     if (ear := config["frontend"]["name"]) != "none":
         raise ThimbleError(
             f"package={name}: its examples feed images, and none listens as frontend={ear} asks: "
-            "leave package out; until=generate has the C with nn_listen, docs/embedding.md says how "
-            "it is built in"
+            "leave package out; until=generate has the C with nn_listen, which docs/embedding.md "
+            "tells of"
         )
     if (wanted := config["package"]["weights_in"]) not in ("flash", "sram"):
         raise ThimbleError(f"package.weights_in={wanted}: use flash or sram")

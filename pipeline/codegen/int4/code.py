@@ -39,6 +39,8 @@ def parts(windows: Windows) -> Parts:
     known = windows.kernels.values()
     kernels = [code(kernel, windows) for kernel in known]
     kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]
+    if windows.sums:
+        kernels.insert(0, render("int4/sum.c.j2", sums=windows.sums))
     return Parts(
         pixels=windows.tables.pixels,
         scatter=windows.tables.scatter,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int4.operators import move, window
+from pipeline.codegen.int4.operators import move, sums, window
 from pipeline.codegen.int4.window import add_step
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
+from pipeline.graph.operators.add import Add
 from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
 
 
@@ -13,7 +14,11 @@ def write(program: Program, step: Compute | Clear | Finish | Move) -> None:
     """Adds the statement of a step; no loop is around it."""
     match step:
         case Compute():
-            add_step(program, window(program.graph, program.operators[step.op]), step)
+            op = program.operators[step.op]
+            if isinstance(op, Add):
+                sums.emit(program, op, step)
+            else:
+                add_step(program, window(program.graph, op), step)
         case Move():
             move.emit(program, step)
         case _:

@@ -44,6 +44,7 @@ class Windows:
         parameters: those of them that are sent over the line, in the order they are sent.
         kernels: by operator and kinds of view, in the order they are first called.
         cycles: permutations of all moves: ``nn_cycles``.
+        sums: tables of all sums: ``nn_sums``.
         units: how many nibbles wide the pieces are that they move.
         shared: C variables that several kernels need.
     """
@@ -58,6 +59,7 @@ class Windows:
     parameters: list[Array] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
     cycles: list[int] = field(default_factory=list)
+    sums: list[int] = field(default_factory=list)
     units: set[int] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
@@ -72,12 +74,11 @@ class Windows:
 
     def add_cycles(self, cycles: list[int]) -> int:
         """Where in ``nn_cycles`` they begin; equal stretches are stored once."""
-        size = len(cycles)
-        for at in range(len(self.cycles) - size + 1):
-            if self.cycles[at : at + size] == cycles:
-                return at
-        self.cycles.extend(cycles)
-        return len(self.cycles) - size
+        return _add(self.cycles, cycles)
+
+    def add_sums(self, table: list[int]) -> int:
+        """Where in ``nn_sums`` it begins; equal ones are stored once."""
+        return _add(self.sums, table)
 
     @property
     def pixel_steps(self) -> str:
@@ -112,6 +113,16 @@ class Windows:
     @property
     def has_assembly(self) -> bool:
         return self.hardware.core == "avr"
+
+
+def _add(known: list[int], more: list[int]) -> int:
+    """Where in ``known`` they are; put behind it if they are not."""
+    size = len(more)
+    for at in range(len(known) - size + 1):
+        if known[at : at + size] == more:
+            return at
+    known.extend(more)
+    return len(known) - size
 
 
 def c_bits(values: Iterable[int], signed: bool = False) -> int:

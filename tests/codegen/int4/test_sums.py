@@ -1,0 +1,97 @@
+"""Sums of 4 bits: what every pair gives, and residual units that run as the graph says."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.codegen import generate
+from pipeline.codegen.int4.operators.sums import table
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.add import Add
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import DType, Tensor
+from pipeline.kernels import Form, choose
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.sliding import Sliding
+from tests.codegen.int8.support import Native, frames, host
+from tests.codegen.support import uno
+from tests.strategies.chains import Chain
+
+ONCE = FixedPoint.of([2.0**-20])
+"""Of sums that are shifted left by 20."""
+
+
+def plus(chain: Chain, left: str, right: str, scales: tuple[float, float] = (0.5, 0.75)) -> Chain:
+    requants = (FixedPoint.of([scales[0]]), FixedPoint.of([scales[1]]))
+    name = f"sum{len(chain.operators)}"
+    op = Add(
+        name, tuple(dict.fromkeys((left, right))), name, operands=(left, right),
+        operand_requants=requants, requant=ONCE,
+    )  # fmt: skip
+    return chain.add(op, "uint4")
+
+
+def residual() -> Graph:
+    """A unit of two 3x3 convolutions that keep the image's size, its input added, and a dense end.
+
+    An odd number of channels: pixels begin in the middle of bytes.
+    """
+    chain = Chain((10, 7, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))
+    chain.conv("first", 5)
+    chain.conv("a", 5, padding=(1, 1, 1, 1)).conv("b", 5, padding=(1, 1, 1, 1))
+    return plus(chain, "first", "b").dense("logits", 3).graph()
+
+
+@pytest.mark.parametrize("dtype", ["uint4", "int4"])
+def test_the_table_has_every_pair(dtype: str) -> None:
+    kind = DType.parse(dtype)
+    tensors = {
+        "a": Tensor("a", (16, 16, 1), kind, (1.0,), 0),
+        "b": Tensor("b", (16, 16, 1), kind, (1.0,), 3),
+        "c": Tensor("c", (16, 16, 1), kind, (1.0,), -1),
+    }
+    scales = (FixedPoint.of([0.5]), FixedPoint.of([0.7]))
+    op = Add("c", ("a", "b"), "c", operands=("a", "b"), operand_requants=scales, requant=ONCE)
+    found = table(op, tensors)
+    nibbles = [found[n // 2] >> 4 * (n % 2) & 15 for n in range(256)]
+    for a, b in product(range(kind.minimum, kind.maximum + 1), repeat=2):
+        parts = [int(s.apply(np.array(x << 20))) for s, x in zip(scales, (a, b - 3), strict=True)]
+        wanted = int(ONCE.apply(np.array(sum(parts)))) - 1
+        wanted = min(max(wanted, kind.minimum), kind.maximum)
+        assert nibbles[(a & 15) * 16 + (b & 15)] == wanted & 15
+
+
+@pytest.mark.parametrize("strategy", [Ordinary(), Sliding(), Joint()], ids=lambda s: s.name)
+def test_a_residual_unit_natively(strategy: Strategy, tmp_path: Path) -> None:
+    graph, board = residual(), host()
+    plan = strategy.plan(graph, board)
+    verify(plan, graph)
+    given = frames(graph)
+    wanted = graph.outputs(given)
+    assert (interpret(plan, graph, given[2]).output == wanted[2]).all()
+    native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
+    assert (native(given) == wanted).all()
+
+
+def test_a_tensor_and_itself() -> None:
+    chain = Chain((4, 4, 3))
+    op = plus(chain.conv("a", 3, 1), "a", "a").operators[-1]
+    assert isinstance(op, Add) and op.inputs == ("a",)
+    found = table(op, chain.tensors)
+    assert [found[n // 2] >> 4 * (n % 2) & 15 for n in (0, 0x22, 0x44, 0xFF)] == [0, 3, 5, 15]
+
+
+def test_what_is_refused() -> None:
+    chain = Chain((4, 4, 3)).conv("a", 3, 1).conv("b", 3, 1, dtype="uint8")
+    graph = plus(chain, "a", "b").graph()
+    with pytest.raises(ThimbleError, match=r"two activations of 4 bits and of one shape"):
+        choose(Form.whole(graph.operators[-1], graph), uno("flash"))
