@@ -1,5 +1,5 @@
-"""From samples through a residual unit of 4 bits in 2 KB: Google-12 of Gural & Murmann 2019, table 2,
-with one unit, its channels as many as fit beside the spectrogram's state."""
+"""From samples through a residual unit of 4 bits in 2 KB: Google-12 of Gural & Murmann 2019, table
+2, with one unit, its channels as many as fit beside the state of the spectrogram."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAME = (1, 1, 1, 1)
 
 
 def google12() -> Graph:
-    """4 frames in 1, 3x3 with stride 2, 3x3, the unit, a 3x3 maximum, 12 classes; random weights."""
+    """4 frames in 1, 3x3 with stride 2, 3x3, the unit, a 3x3 maximum, 12 classes."""
     chain = Chain((80, 20, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))
     chain.conv("joined", 6, (4, 1), stride=(4, 1)).conv("second", CHANNELS, stride=(2, 2))
     chain.conv("third", CHANNELS)

@@ -64,8 +64,9 @@ def test_the_table_has_every_pair(dtype: str) -> None:
     found = table(op, tensors)
     nibbles = [found[n // 2] >> 4 * (n % 2) & 15 for n in range(256)]
     for a, b in product(range(kind.minimum, kind.maximum + 1), repeat=2):
-        parts = [int(s.apply(np.array(x << 20))) for s, x in zip(scales, (a, b - 3), strict=True)]
-        wanted = int(ONCE.apply(np.array(sum(parts)))) - 1
+        given = zip(scales, (a, b - 3), strict=True)
+        parts = [s.apply(np.array([x << 20])).item() for s, x in given]
+        wanted = ONCE.apply(np.array([sum(parts)])).item() - 1
         wanted = min(max(wanted, kind.minimum), kind.maximum)
         assert nibbles[(a & 15) * 16 + (b & 15)] == wanted & 15
 
