@@ -183,8 +183,9 @@ def check_simulated(graph: Graph, seed: int, board: str, folder: Path) -> None:
 @pytest.mark.parametrize("number", [0, 2])
 def test_extremes_on_a_cortex_m4(number: int, tmp_path: Path) -> None:
     """The second has a loop in its innermost loop, and steps behind it."""
-    weight, depth = ENDS[number]
-    check_simulated(extreme(weight, depth), number, "nucleo_f446re", tmp_path)
+    graph = extreme(*ENDS[number])
+    assert outputs_of_a_side(graph.operators[-1], graph) == 4
+    check_simulated(graph, number, "nucleo_f446re", tmp_path)
 
 
 @needs_arm

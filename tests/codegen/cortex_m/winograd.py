@@ -30,7 +30,7 @@ two channels with which these are in the range of F(4 x 4, 3 x 3)."""
 
 def extreme(weight: int, depth: int, kind: str = "int8") -> Graph:
     """Of weights at an end of what bytes hold, see ``ENDS``."""
-    net = Net((4, 6, depth), np.random.default_rng(depth), kind, "layer")
+    net = Net((6, 8, depth), np.random.default_rng(depth), kind, "layer")
     net.conv(2, (3, 3))
     op = net.operators[-1]
     assert isinstance(op, Conv2d)
