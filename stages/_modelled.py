@@ -7,8 +7,9 @@ from typing import Any
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled_cycles
+from pipeline.kernels import cycles_by_operator, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
+from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import swaps
 
@@ -24,3 +25,15 @@ def modelled(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     if cycles < inf:
         found["modelled_us"] = round(cycles / hardware.clock_hz * 1e6, 1)
     return found
+
+
+def formed(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
+    """How the plan runs each operator; its ``modelled_cycles`` where kernels' models are of the
+    core and no card is used."""
+    known = hardware.core == "cortex_m" and not swaps(plan)
+    cycles = cycles_by_operator(plan, graph, hardware) if known else {}
+    rows = []
+    for name, form in forms(plan).items():
+        found = cycles.get(name, inf)
+        rows.append(form.content() | ({"modelled_cycles": round(found)} if found < inf else {}))
+    return rows

@@ -15,7 +15,7 @@ from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
 from stages._lacking import lacking
 from stages._main import run
-from stages._modelled import modelled
+from stages._modelled import formed, modelled
 from stages._others import others
 
 
@@ -34,6 +34,7 @@ def main() -> None:
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
     if "modelled_us" in (times := modelled(plan, graph, hardware)):
         report["modelled_us"] = times["modelled_us"]
+    report["forms"] = formed(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)
     if report["status"] == "ok":
         report |= budget.unmet(cfg["prune"], report)

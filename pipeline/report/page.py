@@ -66,7 +66,7 @@ def write(
     clock = simulated(plan, timeline) if timeline else by_work(plan, graph)
     charts = bars(plan, timeline, names) if timeline else ()
     drawn = picture(plan, graph, hardware, cost, clock, charts, ran)
-    layers = network.layers(graph, plan, cost, clock, ran)
+    layers = network.layers(graph, plan, cost, schedule, ran)
     besides = schedule.get("others", ())
     four = ram.rows(ran)
     lines = pseudocode(plan).splitlines()

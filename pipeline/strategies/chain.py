@@ -6,7 +6,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
@@ -74,9 +73,9 @@ class ChainStrategy(Strategy):
         if self.layout == "slots":
             end = operators[-1].output if operators else arriving.start.name
             flow = Flow(tuple(operators), graph.tensors, arriving.start.name, end)
-            best = slots.arrange(flow, nibbles, chosen(flow, partial(self.orders, tight=False)))
+            best = slots.arrange(flow, nibbles, chosen(flow, self.orders))
             if best.nibbles > room(graph, hardware):
-                items = chosen(flow, partial(self.orders, tight=True))
+                items = chosen(flow, self.orders, tight=True)
                 ways = best, slots.arrange(flow, nibbles, items)
                 best = min(ways, key=lambda found: found.nibbles)
         else:

@@ -34,13 +34,16 @@ class Herringbone(ChainStrategy):
         layer = Layer(flow.operators[number], flow.tensors)
         size = layer.outputs[:2]
         if layer.op.slides and layer.peelable:
-            yield Item.of(flow, number, herringbone(*size))
-            return
-        yield Item.of(flow, number, rows(*size))
+            yield (first := Item.of(flow, number, herringbone(*size)))
+        else:
+            yield (first := Item.of(flow, number, rows(*size)))
         if not layer.op.slides or len(layer.target.shape) != 3:
             return
-        yield Item.of(flow, number, columns(*size))
-        yield Item.of(flow, number, least(layer))
+        if not layer.peelable:
+            yield Item.of(flow, number, columns(*size))
+            yield Item.of(flow, number, least(layer))
+        if first.by_byte:
+            yield from (Item.of(flow, number, least(layer, half=half)) for half in (0, 1))
         if tight and layer.groups > 1:
             for peels in (rows(*size), columns(*size), least(layer, layer.groups)):
                 yield Item.of(flow, number, peels, layer.groups)

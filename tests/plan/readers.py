@@ -18,6 +18,7 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost, moved_bytes
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import fits, roomy
+from pipeline.plan.forms import forms
 from pipeline.plan.interpret import interpret
 from pipeline.plan.profile import profile
 from pipeline.plan.proof import prove
@@ -62,6 +63,7 @@ READERS: dict[str, Reader] = {
     "fit": lambda plan, of: fits(plan, cost(of.plan, of.graph, of.hardware), of.hardware),
     "moved_bytes": lambda plan, of: moved_bytes(plan),
     "profile": lambda plan, of: profile(plan),
+    "forms": lambda plan, of: forms(plan),
     "interpret": shown,
     "calibrated": lambda plan, of: calibrated(plan, of.graph, of.inputs[0]),
     "pseudocode": lambda plan, of: pseudocode(plan),

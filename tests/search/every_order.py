@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.operator import Operator, Tensors
+from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.tensor import Tensor
 
 Cell = tuple[str, int, int, int]
 """Tensor, row, column, channel or group of channels."""
@@ -33,8 +35,12 @@ class Unit(NamedTuple):
 def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
     """By dynamic programming over the sets of units already computed. ``given``: nibbles of what is
     there at first; what no unit reads is held to the end if it was made, and gone if it was given,
-    but not before the first unit."""
-    number = len(units)
+    but not before the first unit. The channels of a pixel may be written together, once what all
+    of them read has been read."""
+    number, pixels = len(units), dict[tuple[str, int, int], int]()
+    for n, unit in enumerate(units):
+        pixels[unit.makes[:3]] = pixels.get(unit.makes[:3], 0) | 1 << n
+    moves = {1 << n for n in range(number)} | set(pixels.values())
     sets = np.arange(1 << number, dtype=np.int64)
     made_by = {unit.makes: n for n, unit in enumerate(units)}
     size = {**given, **{unit.makes: unit.nibbles for unit in units}}
@@ -53,9 +59,9 @@ def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
     counts = np.bitwise_count(sets)
     for count in range(1, number + 1):
         chosen = np.flatnonzero((counts == count) & valid)
-        for n in range(number):
-            has = chosen[(chosen >> n) & 1 == 1]
-            best[has] = np.minimum(best[has], best[has & ~(1 << n)])
+        for move in moves:
+            has = chosen[chosen & move == move]
+            best[has] = np.minimum(best[has], best[has & ~move])
         best[chosen] = np.maximum(best[chosen], live[chosen])
     return int(best[-1])
 
@@ -63,8 +69,14 @@ def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
 def units_of(op: Operator, tensors: Tensors) -> list[Unit]:
     """Pixel by pixel where each channel reads all of its window, else channel by channel: what
     reads the same dies together, so that nothing is gained by splitting it."""
-    assert isinstance(op, Conv2d | Pool2d)
     source, target = tensors[op.inputs[0]], tensors[op.output]
+    if isinstance(op, Add):
+        each = target.shape[2] * target.dtype.bits // 4
+        return [
+            Unit(frozenset((name, *pixel, 0) for name in op.inputs), (target.name, *pixel, 0), each)
+            for pixel in product(*map(range, target.shape[:2]))
+        ]
+    assert isinstance(op, Conv2d | Pool2d)
     height, width, channels = source.shape
     groups = op.groups if isinstance(op, Conv2d) else channels
     kernel = tensors[op.parameters[0]].shape[1:3] if isinstance(op, Conv2d) else op.kernel
@@ -102,3 +114,22 @@ def all_channels(units: Sequence[Unit], groups: int) -> list[Unit]:
         unit._replace(reads=frozenset((*cell[:3], n) for cell in unit.reads for n in range(groups)))
         for unit in units
     ]
+
+
+def by_byte(
+    units: Sequence[Unit], given: dict[Cell, int], source: Tensor
+) -> tuple[list[Unit], dict[Cell, int]]:
+    """The same where bytes are written over ``source``, elements of 4 bits row-major in one piece:
+    a byte of it is free once both halves are dead. Wherever a byte then lies, all free ones are
+    alike, so that the least of all orders is that of all addresses, too."""
+    groups = len({group for *_, group in given})
+    elements = np.arange(source.size).reshape(*source.shape[:2], groups, -1) // 2
+    cells = {cell: {(cell[0], int(n), 0, 0) for n in elements[*cell[1:]]} for cell in given}
+    reads = (
+        frozenset(part for cell in unit.reads for part in cells.get(cell, {cell})) for unit in units
+    )
+    sizes = np.bincount(elements.reshape(-1))
+    return (
+        [unit._replace(reads=read) for unit, read in zip(units, reads, strict=True)],
+        {(source.name, n, 0, 0): int(size) for n, size in enumerate(sizes)},
+    )

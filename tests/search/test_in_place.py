@@ -11,12 +11,15 @@ from pipeline.search.chains.least import least
 from pipeline.search.chains.liveness import peak_nibbles
 from pipeline.search.chains.rectangle import Rectangle, Side
 from pipeline.search.chains.traversals import columns, ranks, rows
-from tests.search import every_order
+from tests.search import every_order, in_place, staircases
 from tests.search.in_place import KINDS, drawn
 from tests.strategies.chains import Chain
 from tests.tiers import quick
 
-PIXELS = [kind for kind in KINDS if kind not in ("depthwise", "depthwise-separable", "pooling")]
+PIXELS = [
+    *("square", "non-square kernels", "unequal strides", "same padding"),
+    *("same padding, strides", "dilation", "1x1", "anything"),
+]
 
 
 def layer_of(chain: Chain) -> Layer:
@@ -29,6 +32,8 @@ def test_no_order_is_better(kind: str) -> None:
     for number in range(3 if kind in PIXELS[:2] else 100):
         chain, optimum = drawn(kind, number)
         layer = layer_of(chain)
+        if layer.outputs.nibbles_per_element > layer.inputs.nibbles_per_element:
+            continue  # both halves of a byte have to be dead
         order = ranks(*layer.outputs[:2], least(layer))
         assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
         found = peak_nibbles(layer, order)
@@ -72,3 +77,46 @@ def test_all_orders_of_three_units() -> None:
     ]
     given = {("a", 0, 0, 0): 5, ("b", 0, 0, 0): 1}
     assert every_order.least(units, given) == 8
+
+
+@pytest.mark.parametrize("kind", quick(2, KINDS, ci=0))
+def test_arenas_are_the_least_of_all_orders(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 and 8 bits and from one to the other, planned with ``herringbone``; never above rows."""
+    cases = "3" if kind in PIXELS[:2] else "100"
+    monkeypatch.setattr("sys.argv", ["in_place", kind, "--cases", cases])
+    with pytest.raises(SystemExit) as end:
+        in_place.main()
+    assert end.value.code == 0
+
+
+@pytest.mark.parametrize("kind", quick(1, staircases.KINDS, ci=0))
+def test_larger_layers_are_as_good_as_staircases(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = "3" if kind == staircases.KINDS[0] else "150"
+    monkeypatch.setattr("sys.argv", ["staircases", kind, "--cases", cases])
+    with pytest.raises(SystemExit) as end:
+        staircases.main()
+    assert end.value.code == 0
+
+
+def test_the_best_staircase_of_two_rows_by_hand() -> None:
+    """2 x 2 outputs of 1 x 1 kernels, one nibble each way: each frees what it takes."""
+    chain = Chain((2, 2, 1)).conv("y", 1, 1)
+    assert staircases.best_staircase(chain) == 4
+    assert staircases.best_staircase(Chain((2, 2, 1)).conv("y", 3, 1)) == 12
+    assert staircases.best_staircase(Chain((2, 4, 5)).conv("y", 5, padding=(1, 1, 1, 1))) == 55
+
+
+def test_a_byte_is_free_once_both_halves_are() -> None:
+    """Of three halves, each read by one unit that makes a byte, none is free before two are
+    dead."""
+    units = [
+        every_order.Unit(frozenset({("image", 0, x, 0)}), ("y", 0, x, 0), 2) for x in range(3)
+    ]
+    given = {("image", 0, x, 0): 1 for x in range(3)}
+    assert every_order.least(units, given) == 6
+    source = Chain((1, 3, 1)).tensors["image"]
+    assert every_order.least(*every_order.by_byte(units, given, source)) == 6
+    first = [units[0], units[1]._replace(reads=units[0].reads | units[1].reads)]
+    assert every_order.least(*every_order.by_byte(first, given, source)) == 4

@@ -8,10 +8,11 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.requant import PowerOfTwo
+from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Hardware, Power, Toolchain
 from pipeline.strategies.base import Strategy
@@ -72,6 +73,15 @@ class Chain:
         op = Conv2d(
             name, (self.last,), name, (weight, bias), groups=groups, requant=requant,
             **options,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return self.add(op, dtype)
+
+    def plus(self, name: str, other: str) -> Chain:
+        """``other`` and what is last added up."""
+        dtype, one = str(self.tensors[other].dtype), FixedPoint.of([0.5])
+        op = Add(
+            name, (other, self.last), name, operands=(other, self.last),
+            operand_requants=(one, one), requant=FixedPoint.of([1 / (1 << 20)]),
         )  # fmt: skip
         return self.add(op, dtype)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pipeline.search.chains.flow import Flow, Span
 from pipeline.search.chains.items import Item
-from pipeline.search.chains.woven import can_weave, woven
+from pipeline.search.chains.woven import PIXEL_BY_PIXEL, Way, can_weave, woven
 
-Orders = Callable[[Flow, int], Iterator[Item]]
-"""Of an operator, by its number, the fastest first."""
+Orders = Callable[[Flow, int, bool], Iterator[Item]]
+"""Of an operator, by its number, the fastest first; slow ones where memory is tight only."""
 
 AT_ONCE = (8, 4, 2)
 """Pixels of a block's output, besides a row."""
@@ -40,10 +40,10 @@ class Choice:
         return next(items for items, peak in self.found if peak <= nibbles)
 
 
-def chosen(flow: Flow, orders: Orders) -> list[Item]:
+def chosen(flow: Flow, orders: Orders, tight: bool = False) -> list[Item]:
     """Of the ways with the least peak of all those that go on with more than the row-major order
-    only where that is what needs most."""
-    choices = [Choice(_ways(flow, span, orders)) for span in flow.spans()]
+    only where that is what needs most; ``tight``: however slow."""
+    choices = [Choice(_ways(flow, span, orders, tight)) for span in flow.spans()]
     for choice in choices:
         choice.another()
     while True:
@@ -53,20 +53,23 @@ def chosen(flow: Flow, orders: Orders) -> list[Item]:
     return [item for choice in choices for item in choice.within(most)]
 
 
-def _ways(flow: Flow, span: Span, orders: Orders) -> Iterator[tuple[Item, ...]]:
-    """Layer by layer, each as fast as can be; as small as can be; woven."""
+def _ways(flow: Flow, span: Span, orders: Orders, tight: bool) -> Iterator[tuple[Item, ...]]:
+    """Layer by layer, each as fast as can be; as small as can be; woven, pixel by pixel, by
+    columns and from the last one only where memory is ``tight``."""
     numbers = range(span.first, span.stop)
     if len(numbers) == 1:
-        yield from ((item,) for item in orders(flow, span.first))
+        yield from ((item,) for item in orders(flow, span.first, tight))
         return
-    found = [list(orders(flow, number)) for number in numbers]
+    found = [list(orders(flow, number, tight)) for number in numbers]
     yield tuple(items[0] for items in found)
     if any(len(items) > 1 for items in found):
         yield tuple(_smallest(items) for items in found)
     if can_weave(flow, span):
         width = flow.tensors[flow.operators[span.stop - 1].output].shape[1]
         for pixels in (width, *(each for each in AT_ONCE if each < width)):
-            yield (woven(flow, span, pixels),)
+            yield (woven(flow, span, Way(pixels)),)
+        if tight:
+            yield from ((woven(flow, span, way),) for way in PIXEL_BY_PIXEL)
 
 
 def _smallest(items: Sequence[Item]) -> Item:

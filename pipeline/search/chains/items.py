@@ -83,17 +83,29 @@ class Item:
 
         A unit reads all its inputs before it writes, so the inputs that die with unit n are free
         already when its outputs are stored. The paper (section 3.2) frees them after the write; its
-        peak is up to k fin higher.
+        peak is up to k fin higher. Of halves of bytes that bytes are written over, both have to
+        be dead: counted of the first tensor, which lies row-major; the others lie as they may.
         """
         written = np.zeros(self.units + 1, dtype=np.int64)
         freed = np.zeros(self.units + 1, dtype=np.int64)
         for name, ranks in self.ranks.items():
             written[ranks[ranks != NEVER] + 1] = self.pixels(name).each // self.groups
         for name, last in self.last.items():
-            times = np.bincount(last.reshape(-1) + 1, minlength=self.units + 1)
-            freed += times[: self.units + 1] * (self.pixels(name).each // self.groups)
+            each, times = self.pixels(name).each // self.groups, last.reshape(-1)
+            if name == self.flow.start and self.by_byte:
+                halves = np.repeat(times, each)
+                each, times = 2, np.maximum(halves[: len(halves) // 2 * 2 : 2], halves[1::2])
+                freed[halves[-1] + 1 :][:1] += len(halves) % 2
+            freed += each * np.bincount(times + 1, minlength=self.units + 1)[: self.units + 1]
         grown = np.cumsum(written) - np.cumsum(freed)
         return self.flow.nibbles(self.span.first) + max(0, int(grown[1:].max()))
+
+    @property
+    def by_byte(self) -> bool:
+        """Whether it makes bytes, or more, of halves of bytes."""
+        operators, tensors = self.flow.of(self.span), self.flow.tensors
+        widths = [Pixels.of(tensors[op.output]).nibbles_per_element for op in operators]
+        return self.pixels(operators[0].inputs[0]).nibbles_per_element == 1 < min(widths)
 
     @cached_property
     def units(self) -> int:

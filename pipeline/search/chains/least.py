@@ -38,8 +38,10 @@ class Part:
         )
 
 
-def least(layer: Layer, groups: int = 1) -> Peels:
-    """Of ``layer``'s pixels, or of those of one of ``groups`` of channels that share nothing.
+def least(layer: Layer, groups: int = 1, half: int | None = None) -> Peels:
+    """Of ``layer``'s pixels, or of those of one of ``groups`` of channels that share nothing;
+    ``half``: as if each row of the input were bytes of two elements, the first begun with that
+    half (0 or 1), and a byte died with both.
 
     Exact for the orders that it tries: parts that end with less than they began with come first,
     those with the lowest peaks before others; of those that end with more, the ones that leave
@@ -53,7 +55,10 @@ def least(layer: Layer, groups: int = 1) -> Peels:
         _reads(positions(window, ((0, shapes[0][0]), (0, shapes[0][1]))), *sizes)
         for window, sizes in zip(windows, zip(*shapes, strict=True), strict=True)
     ]
-    parts = _parts(layer.inputs.each // groups, layer.outputs.each // groups, *reads)
+    fin = layer.inputs.each // groups
+    if half is not None:
+        fin, reads[1] = 2, _bytes(np.repeat(reads[1], fin, axis=1), half)
+    parts = _parts(fin, layer.outputs.each // groups, *reads)
     first = sorted((part for part in parts if part.kept <= 0), key=lambda part: part.peak)
     last = sorted((p for p in parts if p.kept > 0), key=lambda part: part.kept - part.peak)
     return tuple(peel for part in (*first, *last) for peel in part.peels())
@@ -66,6 +71,12 @@ def _reads(index: IntArray, outputs: int, inputs: int) -> IntArray:
         inside = index[output if len(index) > 1 else 0]
         found[output, inside[(inside >= 0) & (inside < inputs)]] = True
     return found
+
+
+def _bytes(reads: IntArray, half: int) -> IntArray:
+    """(outputs, bytes) of (outputs, halves)."""
+    padded = np.pad(reads, ((0, 0), (half, (reads.shape[1] + half) % 2)))
+    return np.asarray(padded.reshape(len(reads), -1, 2).any(axis=2))
 
 
 def _parts(fin: int, fout: int, rows: IntArray, columns: IntArray) -> list[Part]:

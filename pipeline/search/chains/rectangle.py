@@ -12,9 +12,9 @@ import numpy as np
 
 from pipeline.graph.tensor import IntArray
 
-MOST = 12_000_000
+MOST = 8_000_000
 """Rectangles within one that are tried; of larger ones only those at its lower right corner."""
-THICKEST = 3
+THICKEST = 5
 NEVER = 1 << 40
 
 

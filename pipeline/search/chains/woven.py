@@ -7,6 +7,9 @@ as are made at once, beside the block's input, over which the sum is written.
 
 from __future__ import annotations
 
+from itertools import product
+from typing import NamedTuple
+
 import numpy as np
 
 from pipeline.graph.access import clipped
@@ -28,21 +31,34 @@ def can_weave(flow: Flow, span: Span) -> bool:
     )
 
 
-def woven(flow: Flow, span: Span, pixels: int) -> Item:
-    """The last operator makes so many pixels of a row at once, row by row; what it needs for that
-    is made just before."""
-    weave = _Weave(flow, span)
+class Way(NamedTuple):
+    """How a block goes: ``pixels`` of a row at once, row by row; ``by_column``: of a column, column
+    by column; ``from_last``: from the last one of these on, ``backwards``: each from its end."""
+
+    pixels: int
+    by_column: bool = False
+    from_last: bool = False
+    backwards: bool = False
+
+
+PIXEL_BY_PIXEL = tuple(Way(1, *each) for each in product((False, True), repeat=3))
+
+
+def woven(flow: Flow, span: Span, way: Way) -> Item:
+    """The last operator makes some pixels at once; what it needs for that is made just before."""
     op = flow.operators[span.stop - 1]
-    height, width, _ = flow.tensors[op.output].shape
-    for row in range(height):
-        for first in range(0, width, pixels):
-            weave.make(op, ((row, row + 1), (first, min(first + pixels, width))))
+    weave, shape = _Weave(flow, span, way), flow.tensors[op.output].shape
+    along, across = way.by_column, not way.by_column
+    for line in weave.lines(0, shape[along]):
+        for first in range(0, shape[across], way.pixels)[:: weave.step]:
+            weave.make(op, weave.box(line, (first, min(first + way.pixels, shape[across]))))
     return Item(flow, span, tuple(weave.pieces))
 
 
 class _Weave:
-    def __init__(self, flow: Flow, span: Span) -> None:
-        self.flow, self.pieces = flow, list[Piece]()
+    def __init__(self, flow: Flow, span: Span, way: Way) -> None:
+        self.flow, self.way, self.pieces = flow, way, list[Piece]()
+        self.step = -1 if way.backwards else 1
         self.makers = {op.output: op for op in flow.of(span)}
         self.done = {
             name: np.zeros(flow.tensors[name].shape[:2], dtype=bool) for name in self.makers
@@ -59,10 +75,20 @@ class _Weave:
         self.done[op.output][slice(*made[0]), slice(*made[1])] = True
 
     def need(self, tensor: str, box: PixelBox) -> None:
-        """What is missing of it, row by row."""
-        for row in range(*box[0]):
-            missing = np.flatnonzero(~self.done[tensor][row, slice(*box[1])]) + box[1][0]
-            for part in np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1):
+        """What is missing of it, line by line."""
+        done = self.done[tensor].T if self.way.by_column else self.done[tensor]
+        lines, across = box[:: -1 if self.way.by_column else 1]
+        for line in self.lines(*lines):
+            missing = np.flatnonzero(~done[line, slice(*across)]) + across[0]
+            gap = 0 if self.way.pixels == 1 else 1  # one by one, or neighbours together
+            parts = np.split(missing, np.flatnonzero(np.diff(missing) > gap) + 1)
+            for part in parts[:: self.step]:
                 if len(part):
-                    columns = int(part[0]), int(part[-1]) + 1
-                    self.make(self.makers[tensor], ((row, row + 1), columns))
+                    some = self.box(line, (int(part[0]), int(part[-1]) + 1))
+                    self.make(self.makers[tensor], some)
+
+    def lines(self, first: int, stop: int) -> range:
+        return range(first, stop)[:: -1 if self.way.from_last else 1]
+
+    def box(self, line: int, across: tuple[int, int]) -> PixelBox:
+        return (across, (line, line + 1)) if self.way.by_column else ((line, line + 1), across)

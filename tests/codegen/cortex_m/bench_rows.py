@@ -1,8 +1,8 @@
 """``python -m tests.codegen.cortex_m.bench_rows``: what the joint schedule takes at its least
 memory, in twice the arena of that and at its fastest, what patches take, and what pixels in place
 do, on simulated cores, as a ratio to whole tensors one after the other; "model": what kernels say,
-as a ratio to what is simulated. Of all networks and cores, or of those that are named. Ends with 1
-where a ratio is more than 3 % worse than the one in ``ratios.json``, the arena is too large for its
+as a ratio to what is simulated. Of all networks, cores and forms, or of those that are named, and
+whole tensors. Ends with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``, the arena is too large for its
 tensors, or kernels say something else than what is simulated; ``--record`` writes ratios.
 """
 
@@ -113,14 +113,16 @@ def alike(plan: Plan, other: Plan) -> bool:
     return replace(plan, strategy=other.strategy, notes=other.notes) == other
 
 
-def rows(name: str, cores: Sequence[str]) -> tuple[dict[str, float], list[str]]:
-    """The ratio of each form on each board, of ``cores`` or of all; and of which of them kernels
-    say too much or too little."""
+def rows(
+    name: str, cores: Sequence[str], forms: Sequence[str]
+) -> tuple[dict[str, float], list[str]]:
+    """The ratio of each form on each board, of ``cores`` and ``forms`` or of all; and of which of
+    them kernels say too much or too little."""
     graph, found, off = network(name), dict[str, float](), list[str]()
     for board, hardware in boards(name).items():
         whole, known = 0, list[tuple[Plan, int]]()
         for form, strategy in FORMS.items() if not cores or board in cores else ():
-            if name not in ONLY.get(form, (name,)):
+            if name not in ONLY.get(form, (name,)) or form not in (*forms, "ordinary"):
                 continue
             plan = strategy.plan(graph, hardware)
             same = (taken for other, taken in known if alike(plan, other))
@@ -140,7 +142,8 @@ def rows(name: str, cores: Sequence[str]) -> tuple[dict[str, float], list[str]]:
 
 def main(arguments: list[str]) -> int:
     cores = [name for name in arguments if name in CORES]
-    names = [name for name in arguments if name not in (*cores, "--record")]
+    forms = [name for name in arguments if name in FORMS]
+    names = [name for name in arguments if name not in (*cores, *forms, "--record")]
     names = names or [*TFLITE, *MADE, *LARGE]
     if not MODELS.is_dir():
         print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
@@ -150,7 +153,7 @@ def main(arguments: list[str]) -> int:
           f"{'model':>7} {'pmu B':>9} {'arena B':>9}")  # fmt: skip
     worse, off = [], []
     for name in names:
-        found, differ = rows(name, cores)
+        found, differ = rows(name, cores, forms or list(FORMS))
         off += differ
         worse += [key for key, ratio in found.items() if ratio > WORSE * recorded.get(key, ratio)]
         recorded |= found

@@ -13,9 +13,11 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.plan.calibrate import calibrated
+from pipeline.plan.forms import forms
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import LAYOUTS, Layout
+from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -24,7 +26,9 @@ from tests.codegen.cortex_m.support import coarser
 from tests.codegen.int8.support import frames
 from tests.codegen.int8.test_in_place import chain
 from tests.graphs import Net, random_graph
+from tests.strategies.chains import IN_PLACE
 from tests.strategies.nets import entrance, fig1_block, residual
+from tests.strategies.test_branches import mobile
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -108,6 +112,19 @@ def test_in_place(layout: Layout, tmp_path: Path) -> None:
     """Tables, peels and permutations on the core that they are for."""
     graph, hardware = chain(3), board_named("nucleo_f446re")
     plan = Herringbone(layout=layout).plan(graph, hardware)
+    size = built(tmp_path, graph, hardware, plan)
+    given = frames(graph, 3)
+    runs = simulated(tmp_path, graph, hardware, size, given)
+    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
+def test_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> None:
+    """Inverted blocks, two of them with branches."""
+    graph, hardware = mobile(), board_named("nucleo_f446re")
+    plan = strategy().plan(graph, hardware)
+    assert max(form.steps for form in forms(plan).values()) > 1
     size = built(tmp_path, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)

@@ -12,7 +12,9 @@ from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.kernels.int8 import word
+from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Compute, Plan, Track
+from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, simavr
@@ -21,7 +23,11 @@ from tests.codegen.int8.scattered import Kind, scattered
 from tests.codegen.int8.support import Native, apart, frames
 from tests.codegen.int8.test_in_place import chain
 from tests.graphs import Net
+from tests.strategies.chains import IN_PLACE
+from tests.strategies.peaks import pmu_nibbles
+from tests.strategies.test_branches import residual
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.tiers import quick
 
 pytestmark = needs_avr
 UNO = load_hardware(weights_in="flash", streams_input=False)
@@ -74,6 +80,17 @@ def test_ordinary_execution(tmp_path: Path) -> None:
 def test_in_place(layout: str, tmp_path: Path) -> None:
     graph = chain(3)
     check(graph, Herringbone(layout=layout).plan(graph, UNO), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
+def test_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> None:
+    """A residual block pixel by pixel, beside whose input 2w + 4 pixels are held."""
+    graph = residual(6, 5, 3)
+    plan = strategy().plan(graph, UNO)
+    assert pmu_nibbles(plan) <= 2 * 3 * (30 + 2 * 5 + 4)
+    assert all(form.steps > 1 for form in forms(plan).values())
+    check(graph, plan, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["rows", "torn"])
