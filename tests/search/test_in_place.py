@@ -111,9 +111,7 @@ def test_the_best_staircase_of_two_rows_by_hand() -> None:
 def test_a_byte_is_free_once_both_halves_are() -> None:
     """Of three halves, each read by one unit that makes a byte, none is free before two are
     dead."""
-    units = [
-        every_order.Unit(frozenset({("image", 0, x, 0)}), ("y", 0, x, 0), 2) for x in range(3)
-    ]
+    units = [every_order.Unit(frozenset({("image", 0, x, 0)}), ("y", 0, x, 0), 2) for x in range(3)]
     given = {("image", 0, x, 0): 1 for x in range(3)}
     assert every_order.least(units, given) == 6
     source = Chain((1, 3, 1)).tensors["image"]

@@ -2,8 +2,9 @@
 memory, in twice the arena of that and at its fastest, what patches take, and what pixels in place
 do, on simulated cores, as a ratio to whole tensors one after the other; "model": what kernels say,
 as a ratio to what is simulated. Of all networks, cores and forms, or of those that are named, and
-whole tensors. Ends with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``, the arena is too large for its
-tensors, or kernels say something else than what is simulated; ``--record`` writes ratios.
+whole tensors. Ends with 1 where a ratio is more than 3 % worse than the one in ``ratios.json``, the
+arena is too large for its tensors, or kernels say something else than what is simulated;
+``--record`` writes ratios.
 """
 
 from __future__ import annotations
