@@ -24,7 +24,6 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
-from pipeline.strategies.swap import Swap
 
 
 class Candidate(NamedTuple):
@@ -38,7 +37,7 @@ class Candidate(NamedTuple):
 @dataclass(frozen=True)
 class Auto(Strategy):
     """Whole tensors where they fit, else rows among them (``joint``); of chains of few bits, the
-    order of pixels in place that fits; with a card, tiles that are swapped.
+    order of pixels in place that fits; with a card, what does not fit is swapped.
 
     ``objective``: ``memory`` takes whatever needs least; the others the fastest that fits.
     """
@@ -81,10 +80,12 @@ class Auto(Strategy):
             except ThimbleError:
                 continue
             whole = dict(plan.notes).get("form") == "ordinary"
+            swaps = dict(plan.notes).get("form") == "swapped"
             called = "ordinary" if whole else strategy.name
             needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-            swaps = isinstance(strategy, Swap)
-            if runs and (not swaps or graph.tensors[graph.output].bytes <= needed <= available):
+            if runs and (
+                not swaps(plan) or graph.tensors[graph.output].bytes <= needed <= available
+            ):
                 yield Candidate(called, replace(plan, strategy=called) if whole else plan, needed)
 
     def _strategies(self, graph: Graph, hardware: Hardware) -> Iterator[Strategy]:
@@ -97,8 +98,6 @@ class Auto(Strategy):
             if hardware.streams_input:
                 yield from (chain(convolve_arriving=True) for chain in chains)
         yield Joint(objective=self.objective)
-        if hardware.storage is not None and self.objective != "memory":
-            yield Swap(objective=self.objective)
 
     def _why(
         self, chosen: Candidate, fits: bool, available: float, graph: Graph, hardware: Hardware

@@ -18,14 +18,20 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.chains.flow import Flow
 from pipeline.search.joint.least import Found, least, within
+from pipeline.search.swap.best import Aim
+from pipeline.search.swap.resident import CODE_BYTES
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
+from pipeline.strategies.swap import card_share, searched
 
 SURE = 0.98
 """Kernels are right to about 2 % of most networks (``bench_rows``): where whole tensors fit, rows
 have to save more."""
+
+FEWEST = 1e3
+"""What a microsecond of the card counts where transfers are to be few: more than any wait."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Joint(Strategy):
     """For any graph; ``layout`` is the chains' and means nothing here.
 
     ``objective``: ``memory``: as little of it as possible; the others: the fewest modelled cycles
-    in the memory that there is.
+    in the memory that there is. What does not fit a board with a card is swapped: with as few
+    transfers as are found, or as fast, or, ``energy``, with little of both.
 
     Attributes:
         extra_macs: multiply–accumulates that may be repeated for less memory, as a share of the
@@ -80,9 +87,30 @@ class Joint(Strategy):
         """
         if graph.output == graph.input or graph.output in graph.constants:
             raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
+        whole = graph.weight_bytes <= _weights_room(hardware)
+        if hardware.storage is None or whole:
+            plan = self._in_memory(graph, hardware)
+            fits = _arena_nibbles(plan, hardware) <= room(graph, hardware)
+            if hardware.storage is None or fits:
+                return plan
+        try:
+            return self._swapped(graph, hardware)
+        except ThimbleError:  # cannot be cut into tiles
+            return self._in_memory(graph, hardware)
+
+    def _in_memory(self, graph: Graph, hardware: Hardware) -> Plan:
         if self.objective == "memory":
             return self._least(graph, hardware)
         return self._fastest(graph, hardware)
+
+    def _swapped(self, graph: Graph, hardware: Hardware) -> Plan:
+        """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
+        possible, or as fast, or at as little energy."""
+        shares = {"memory": FEWEST, "energy": card_share(hardware)}
+        flash = max(0, _weights_room(hardware) - CODE_BYTES)
+        aim = Aim(shares.get(self.objective, 0.0), flash if hardware.weights_in == "flash" else 0)
+        plan = searched(self.name, graph, hardware, 1, aim)
+        return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
     def _least(self, graph: Graph, hardware: Hardware) -> Plan:
         """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
@@ -133,6 +161,12 @@ class Joint(Strategy):
 
     def _named(self, plan: Plan, form: str) -> Plan:
         return replace(plan, strategy=self.name, notes=(("form", form),))
+
+
+def _weights_room(hardware: Hardware) -> int:
+    """Bytes of the memory that weights are read from."""
+    memories = {memory.name: memory.bytes for memory in hardware.memories}
+    return memories[hardware.weight_memory]
 
 
 def _peak_bytes(plan: Plan) -> float:

@@ -24,7 +24,8 @@ class Swap(Strategy):
     Attributes:
         scheduler: ``best`` searches; ``swapnn`` is the published one (Miao and Lin 2021).
         objective: what ``best`` makes small: the time of one frame, or, ``throughput``, that of
-            ``frames``. Less memory than there is is never the aim: ``hardware.sram_bytes`` says it.
+            ``frames``, or the ``energy`` of core and card. Less memory than there is is never the
+            aim: ``hardware.sram_bytes`` says it.
         frames: in flight together; 0: 1 for latency, 10 for throughput.
         buffer_bytes: ``swapnn``'s; all its buffers are of this size.
         pools: ``swapnn``'s shares of the buffers for input, weight and output tiles.
@@ -46,13 +47,11 @@ class Swap(Strategy):
         self.check(hardware)
         rates = Rates.of(hardware)
         frames = self.frames or (10 if self.objective == "throughput" else 1)
-        available = room(graph, hardware, graph.constants) // 2 - hardware.card.driver_bytes
         if self.scheduler == "best":
-            line_bytes = hardware.card.line_bytes
-            found = best.search(graph, layers(graph), available, frames, rates, line_bytes)
-        else:
-            pools = swapnn.pools(available, self.buffer_bytes, self.pools)
-            found = swapnn.schedule(graph, chain(graph), pools, frames, rates)
+            aim = best.Aim(card_share(hardware) if self.objective == "energy" else 0.0)
+            return searched(self.name, graph, hardware, frames, aim)
+        pools = swapnn.pools(left(graph, hardware), self.buffer_bytes, self.pools)
+        found = swapnn.schedule(graph, chain(graph), pools, frames, rates)
         laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
         return laid.plan(self.name, found.notes)
 
@@ -83,3 +82,33 @@ class Swap(Strategy):
                 f"strategy.buffer_bytes={self.buffer_bytes}: {hardware.name} needs a multiple of "
                 f"{line_bytes}, the bytes of a line of its data cache, which no two buffers share"
             )
+
+
+def left(graph: Graph, hardware: Hardware) -> int:
+    """Bytes of SRAM for tiles."""
+    return room(graph, hardware, graph.constants) // 2 - hardware.card.driver_bytes
+
+
+def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim) -> Plan:
+    """The plan that ``best`` finds for a board with a card, as strategy ``name``'s.
+
+    Raises:
+        ThimbleError: for a network that cannot be cut into tiles.
+    """
+    available, rates, line_bytes = (
+        left(graph, hardware),
+        Rates.of(hardware),
+        hardware.card.line_bytes,
+    )
+    found = best.search(graph, layers(graph), available, frames, rates, line_bytes, aim)
+    laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
+    besides = hardware.sram_bytes - available
+    stays = [(key, int(dict(found.notes)[key]) + besides) for key in best.STAYS]
+    return laid.plan(name, tuple({**dict(found.notes), **dict(stays)}.items()))
+
+
+def card_share(hardware: Hardware) -> float:
+    """Energy: how many microseconds of waiting a microsecond of the card's work costs; 0 where the
+    board's currents are not known."""
+    power, card = hardware.power, hardware.card
+    return max(0.0, card.read_ma - card.idle_ma) / (power.idle_ma + card.idle_ma or 1.0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
@@ -11,19 +14,68 @@ from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.queues import Scheduled, frozen, schedule
+from pipeline.search.swap.queues import QUEUES, Scheduled, frozen, schedule
+from pipeline.search.swap.resident import (
+    choices,
+    maps_stay_bytes,
+    staying,
+    weights_stay_bytes,
+)
 from pipeline.search.swap.search import Search, Share, least_bytes, tail
 from pipeline.search.swap.segments import GRAIN, Place, Segment
 
 SHARES = (
     *(Share(lead) for lead in (1.0, 0.35, 0.1, 0.03)),
     Share(1.0, 0.1, 0.0), Share(0.35, 0.25, 0.0), Share(0.35, 0.1, 1.0),
+    Share(0.35, 0.1, 1.0, sparing=True),
 )  # fmt: skip
 """One search each."""
 TASKS = 60_000
 """Of all schedules with other weight tiles that are tried."""
 
-Found = tuple[Scheduled, Builder]
+STAYS = ("maps_stay_bytes", "weights_stay_bytes")
+"""Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
+SPARED = 0.005
+"""Of the price, that a plan may cost more that writes less to the card."""
+
+
+Phase = tuple[list[Segment], int]
+"""Segments, and the bytes of SRAM that they may take."""
+
+
+class Found(NamedTuple):
+    """``price``: what is made small, in microseconds; ``io_us``: of reading and writing."""
+
+    price: float
+    io_us: float
+    scheduled: Scheduled
+    builder: Builder
+    parts: list[Phase]
+
+    @property
+    def written_bytes(self) -> int:
+        """To the card, for each frame."""
+        return sum(each.written_bytes for segments, _ in self.parts for each in segments)
+
+    def fewer(self, other: Found) -> bool:
+        """Cheaper, or as good with less for the card to do."""
+        near = self.price <= (1 + SPARED) * other.price and self.io_us < other.io_us
+        return near or self.price < other.price
+
+
+@dataclass(frozen=True)
+class Aim:
+    """
+    Attributes:
+        io: how many microseconds one of the card's counts, besides those of the makespan.
+        flash_bytes: that weights may stay in; 0: all of them lie on the card.
+    """
+
+    io: float = 0.0
+    flash_bytes: int = 0
+
+
+LATENCY = Aim()
 
 
 def search(
@@ -33,6 +85,7 @@ def search(
     frames: int,
     rates: Rates,
     line_bytes: int = 1,
+    aim: Aim = LATENCY,
 ) -> Proposal:
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
     answer.
@@ -42,86 +95,119 @@ def search(
     """
     grain = max(GRAIN, line_bytes)
     sram = sram_bytes // grain * grain
-    found = fastest(graph, chain, sram, frames, rates, grain)
-    if found is None:
+    tries = Tries(graph, chain, sram, frames, rates, grain, aim)
+    found = tries.found()
+    if not found:
         sram = max(sram, least_bytes(chain, grain))
-        found = fastest(graph, chain, sram, frames, rates, grain)
-    assert found is not None
-    scheduled, builder = found
-    windows = tuple(builder.windows.values())
-    region = Swapped(*homes(chain), windows, *frozen(builder.queues, scheduled.io))
-    bound = lower_bound(chain, graph, sram, rates, frames)
+        tries = replace(tries, sram=sram)
+        found = tries.found()
+    segments = [each for part, _ in found[0].parts for each in part]
+    for weights in choices(segments, rates, aim.flash_bytes):
+        others = replace(tries, layers=staying(chain, weights)).found()
+        if others and others[0].fewer(found[0]):
+            tries, found = replace(tries, layers=staying(chain, weights)), others
+    best = tries.retiled(found[0])
+    on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
+    in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
+    windows = tuple(best.builder.windows.values())
+    jobs = frozen(best.builder.queues, best.scheduled.io)
+    region = Swapped(*homes(tries.layers), windows, *jobs)
+    bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
+    stays = Search(chain, sram, rates, grain)
     notes = (
         ("scheduler", "best"),
-        ("makespan_us", scheduled.makespan_us),
+        ("makespan_us", best.scheduled.makespan_us),
         ("bound_us", bound.us),
         ("bound_by", bound.by),
         ("bound_overhead_pct", bound.overhead_pct),
+        ("weights_in_flash_bytes", in_flash),
+        ("maps_stay_bytes", maps_stay_bytes(stays)),
+        ("weights_stay_bytes", weights_stay_bytes(stays, aim.flash_bytes)),
+        ("trade", "; ".join(dict.fromkeys(traded(each, frames) for each in (best, *found)))),
     )
     return Proposal(region, sram, notes)
 
 
-def fastest(
-    graph: Graph,
-    chain: tuple[TiledLayer, ...],
-    sram: int,
-    frames: int,
-    rates: Rates,
-    grain: int = GRAIN,
-) -> Found | None:
-    """The best schedule found in ``sram`` bytes; None where none was."""
-    search, found = Search(chain, sram, rates, grain), list[tuple[float, list[Phase]]]()
+def traded(found: Found, frames: int) -> str:
+    """What a plan that was tried takes of an inference: time, the card's, bytes written."""
+    times = (found.scheduled.makespan_us / frames, found.io_us / frames)
+    whole, card = (f"{us / 1e6:.4g} s" for us in times)
+    return f"{whole}, of the card {card}, {found.written_bytes:,} B written"
 
-    def built(parts: list[Phase]) -> tuple[float, Found]:
-        builder = Builder(graph, sram, rates, grain)
+
+@dataclass(frozen=True)
+class Tries:
+    """Schedules of some layers in ``sram`` bytes; everything takes multiples of ``grain``."""
+
+    graph: Graph
+    layers: tuple[TiledLayer, ...]
+    sram: int
+    frames: int
+    rates: Rates
+    grain: int = GRAIN
+    aim: Aim = LATENCY
+
+    @cached_property
+    def search(self) -> Search:
+        return Search(self.layers, self.sram, self.rates, self.grain)
+
+    def found(self) -> list[Found]:
+        """One for each way to weigh things, the cheapest first, but for one as good that writes
+        less to the card; none where nothing fits."""
+        found, seen = list[Found](), list[list[Phase]]()
+        shares = SHARES if self.frames == 1 else SHARES[:3:2]
+        saving = (Share(1.0, self.aim.io, 1.0), Share(0.35, self.aim.io, 0.0))
+        shares = (*shares, *saving) if self.aim.io else shares
+        for share, limit in product(shares, limits(self.layers, self.sram, self.frames)):
+            parts = phases(self.search, self.search.within(limit), self.frames, share)
+            if parts is not None and parts not in seen:
+                seen.append(parts)
+                found.append(self.built(parts))
+        most = (1 + SPARED) * min((each.price for each in found), default=0.0)
+        return sorted(
+            found,
+            key=lambda each: (
+                each.price > most,
+                each.written_bytes * (each.price <= most),
+                each.price,
+            ),
+        )
+
+    def built(self, parts: list[Phase]) -> Found:
+        builder = Builder(self.graph, self.sram, self.rates, self.grain)
         for part, room in parts:
-            builder.run(part, range(frames), room)
+            builder.run(part, range(self.frames), room)
         tried = [schedule(builder.queues, first) for first in (False, True)]
         chosen = min(tried, key=lambda each: each.makespan_us)
-        steps = len(builder.queues.tasks["compute"])
-        return chosen.makespan_us + search.step_us * steps, (chosen, builder)
+        tasks = builder.queues.tasks
+        io_us = sum(task.us for name in QUEUES if name != "compute" for task in tasks[name])
+        steps_us = self.search.step_us * len(tasks["compute"])
+        price = chosen.makespan_us + self.aim.io * io_us + steps_us
+        return Found(price, io_us, chosen, builder, parts)
 
-    shares = SHARES if frames == 1 else SHARES[:3:2]
-    for share, limit in product(shares, limits(chain, sram, frames)):
-        parts = phases(search, search.within(limit), frames, share)
-        if parts is not None:
-            found.append((built(parts)[0], parts))
-    if not found:
-        return None
-    _, parts = min(found, key=lambda each: each[0])
-    return retiled(search, parts, built)
-
-
-def retiled(
-    search: Search, parts: list[Phase], built: Callable[[list[Phase]], tuple[float, Found]]
-) -> Found:
-    """``parts`` with the weight tiles that make the fastest schedule: tried one segment after the
-    other, first those that the card takes longest for. How far reads run ahead of a segment depends
-    on the bytes that those before leave, which no price knows."""
-    price, best = built(parts)
-    left = TASKS
-    for place, (segments, room) in enumerate(parts):
-        waits_us = [each.cpu_us(search.rates) - each.io_us(search.rates) for each in segments]
-        for n in sorted(range(len(segments)), key=lambda n: waits_us[n]):
-            for other in search.within(room).retiled(segments[n]):
-                left -= sum(map(len, best[1].queues.tasks.values()))
-                if left < 0:
-                    return best
-                changed = [*segments[:n], other, *segments[n + 1 :]], room
-                tried = [*parts[:place], changed, *parts[place + 1 :]]
-                if (found := built(tried))[0] <= price:
-                    (price, best), parts, segments = found, tried, changed[0]
-    return best
+    def retiled(self, best: Found) -> Found:
+        """``best`` with the weight tiles that make the cheapest schedule: tried one segment after
+        the other, first those that the card takes longest for. How far reads run ahead of a segment
+        depends on the bytes that those before leave, which no price knows."""
+        left, parts, rates = TASKS, best.parts, self.rates
+        for place, (segments, room) in enumerate(parts):
+            waits_us = [each.cpu_us(rates) - each.io_us(rates) for each in segments]
+            for n in sorted(range(len(segments)), key=lambda n: waits_us[n]):
+                for other in self.search.within(room).retiled(segments[n]):
+                    left -= sum(map(len, best.builder.queues.tasks.values()))
+                    if left < 0:
+                        return best
+                    changed = [*segments[:n], other, *segments[n + 1 :]], room
+                    tried = self.built([*parts[:place], changed, *parts[place + 1 :]])
+                    if tried.price <= best.price:
+                        best, parts, segments = tried, tried.parts, changed[0]
+        return best
 
 
 def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:
     """Bytes that each frame alone may take: less than all, so that weights of the dense layers can
     arrive meanwhile."""
     return (sram, sram // 4) if frames > 1 and tail(chain) < len(chain) else (sram,)
-
-
-Phase = tuple[list[Segment], int]
-"""Segments, and the bytes of SRAM that they may take."""
 
 
 def phases(search: Search, alone: Search, frames: int, share: Share) -> list[Phase] | None:

@@ -28,12 +28,18 @@ class Bound:
 
 
 def lower_bound(
-    layers: Sequence[TiledLayer], graph: Graph, sram_bytes: int, rates: Rates, frames: int
+    layers: Sequence[TiledLayer],
+    graph: Graph,
+    sram_bytes: int,
+    rates: Rates,
+    frames: int,
+    flash_bytes: int = 0,
 ) -> Bound:
     """The largest of
 
     - cpu: all work that the output depends on, one step after the other;
-    - io: every weight is read at least once, every needed input too, and every output written;
+    - io: every weight that ``flash_bytes`` cannot hold is read at least once, every needed input
+      too, and every output written;
     - path: a first byte of input, all work, the output's last byte;
     - weights: before a layer's first computation all work is done that one element of its target is
       made of, and SRAM then holds no more than its bytes of the weights of this layer and those
@@ -49,7 +55,7 @@ def lower_bound(
     begun by then brings: its place is taken.
     """
     work, inputs = _needed(layers, graph.input, _whole(layers[-1]))
-    weights = sum(layer.weight_bytes for layer in layers)
+    weights = max(0, sum(layer.weight_bytes for layer in layers) - flash_bytes)
     read_us = passing_us(rates.read, rates, sram_bytes)
     write_us = passing_us(rates.write, rates, sram_bytes)
     last_us = rates.move_us(1, writes=True)
@@ -61,7 +67,8 @@ def lower_bound(
         "weights": 0.0,
     }
     for number in range(1, len(layers)):
-        left = max(0, sum(each.weight_bytes for each in _after(layers, number)) - sram_bytes)
+        later = sum(each.weight_bytes for each in _after(layers, number))
+        left = max(0, later - sram_bytes - flash_bytes)
         least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + last_us
         found["weights"] = max(found["weights"], least_us)
     by = max(found, key=lambda name: found[name])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from math import inf
 from typing import NamedTuple
 
 from pipeline.plan.rates import Rates
@@ -37,14 +38,26 @@ PLACES: tuple[Place, ...] = ("stored", "kept", "both")
 
 class Share(NamedTuple):
     """How much of a segment's lead counts, of its transfers, whether or not they are hidden, and,
-    once more, of waits for rows that have no place of their own."""
+    once more, of waits for rows that have no place of their own. ``sparing``: bytes written to the
+    card come before all of it."""
 
     lead: float
     io: float = 0.0
     waits: float = 1e6
+    sparing: bool = False
 
 
 Offer = tuple[float, float, float, float, Segment]
+
+
+class Cut(NamedTuple):
+    """Of the layers from one on: bytes written to the card if these count, what all costs, the
+    card's time."""
+
+    written: float
+    price: float
+    io_us: float
+    segments: tuple[Segment, ...]
 
 
 @dataclass
@@ -78,10 +91,10 @@ class Search:
         fits in no way."""
 
         @cache
-        def rest(start: int, place: Place) -> tuple[float, float, tuple[Segment, ...]]:
+        def rest(start: int, place: Place) -> Cut:
             if start > last:
-                return (0.0, 0.0, ()) if place == "stored" else (float("inf"), 0.0, ())
-            found = (float("inf"), 0.0, tuple[Segment, ...]())
+                return Cut(0.0, 0.0 if place == "stored" else inf, 0.0, ())
+            found = Cut(inf, inf, 0.0, ())
             for stop in range(start, min(last, start + LONGEST - 1) + 1):
                 if place == "kept" and self.read_until[start - 1] > stop:
                     continue
@@ -92,13 +105,21 @@ class Search:
                         continue
                     segment, price = here
                     after = rest(stop + 1, target)
-                    io = segment.io_us(self.rates) + after[1]
-                    total = price + after[0]
-                    if (total, io) < found[:2]:
-                        found = (total, io, (segment, *after[2]))
+                    if after.price == inf:
+                        continue
+                    found = min(
+                        found,
+                        Cut(
+                            after.written + segment.written_bytes * share.sparing,
+                            after.price + price,
+                            after.io_us + segment.io_us(self.rates),
+                            (segment, *after.segments),
+                        ),
+                        key=lambda cut: cut[:3],
+                    )
             return found
 
-        return list(rest(first, "stored")[2])
+        return list(rest(first, "stored").segments)
 
     def cheapest(
         self, first: int, last: int, source: Place, target: Place, share: Share

@@ -279,10 +279,14 @@ class Segment:
         sizes = [source.rows * source.row_bytes for source in self.arrives]
         return self.batch * sum(rates.move_us(n, False, len(self.rings.turns)) for n in sizes)
 
+    @property
+    def written_bytes(self) -> int:
+        """To the card, for each frame."""
+        return 0 if self.target == "kept" else self.layers[-1].target_bytes
+
     def leaves_us(self, rates: Rates) -> float:
         """Writing."""
-        size = 0 if self.target == "kept" else self.layers[-1].target_bytes
-        return self.batch * rates.move_us(size, True, len(self.rings.turns))
+        return self.batch * rates.move_us(self.written_bytes, True, len(self.rings.turns))
 
     def waits_us(self, rates: Rates) -> float:
         """How long computing waits for rows without a place of their own."""

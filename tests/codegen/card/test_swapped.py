@@ -15,10 +15,13 @@ from pipeline.kernels import Part
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Finish, Loop, Plan, Signal, Step, Wait
+from pipeline.search.swap.best import Aim
 from pipeline.search.swap.layers import layers
+from pipeline.strategies.swap import searched
 from tests.codegen.card.support import planned, sources, swapped
 from tests.codegen.int8.support import DEVICE, Native, frames
 from tests.schedules.test_swapped import network, row_by_row
+from tests.strategies.swap import test_resident as resident
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
 from tests.strategies.swap.test_best import by_tile
 from tests.tiers import quick
@@ -57,6 +60,14 @@ def test_computes_what_the_graph_does_in_square_tiles(tmp_path: Path, seed: int)
 def test_channels_of_a_tile_go_through_several_layers(tmp_path: Path) -> None:
     graph = by_tile()
     assert same(swapped(tmp_path, graph, planned(graph, 2400)))
+
+
+@pytest.mark.ci
+def test_weights_that_stay_in_flash(tmp_path: Path) -> None:
+    graph = resident.network()
+    plan = searched("joint", graph, resident.small(9_000, 0), 1, Aim(flash_bytes=4_000))
+    assert int(dict(plan.notes)["weights_in_flash_bytes"])
+    assert same(swapped(tmp_path, graph, plan))
 
 
 def in_parts() -> tuple[Graph, Plan]:

@@ -88,7 +88,7 @@ def test_a_pixel_larger_than_a_buffer_is_an_error() -> None:
 def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
     graph = random_chain(seed)
     parts = layers(graph)
-    assert best.fastest(graph, parts, least_bytes(parts), 1, RATES) is not None
+    assert best.Tries(graph, parts, least_bytes(parts), 1, RATES).found()
     plan = best_plan(graph, 16, 1, RATES)
     (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
     assert has.bytes == 16 < sram.bytes <= least_bytes(parts)
