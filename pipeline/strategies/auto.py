@@ -83,9 +83,7 @@ class Auto(Strategy):
             swaps = dict(plan.notes).get("form") == "swapped"
             called = "ordinary" if whole else strategy.name
             needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-            if runs and (
-                not swaps(plan) or graph.tensors[graph.output].bytes <= needed <= available
-            ):
+            if runs and (not swaps or graph.tensors[graph.output].bytes <= needed <= available):
                 yield Candidate(called, replace(plan, strategy=called) if whole else plan, needed)
 
     def _strategies(self, graph: Graph, hardware: Hardware) -> Iterator[Strategy]:
