@@ -16,10 +16,12 @@ class Kernel(ABC):
         code_bytes: that a call reads of the program's memory, about; 0: not known.
         asked: it buys speed with flash and scratch, which others may need more: no step has it that
             does not ask for it by name.
+        looks_up: it finds elements of rows in blocks by a table in flash, of bytes for each.
     """
 
     code_bytes: int = 0
     asked: bool = False
+    looks_up: bool = False
 
     @property
     @abstractmethod

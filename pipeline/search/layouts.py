@@ -2,14 +2,13 @@
 time with.
 
 Tensors, one by one or all of an operator, are turned over where that saves cycles of the operators
-that make and read them, until none is left that does: from all in blocks on, since that is best for
-most.
+that make and read them, until none is left that does: from all in blocks on, which is best for
+most, and from none, for operators that only portable code computes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -19,6 +18,10 @@ from pipeline.plan.vocabulary import packed
 from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.rows import rows_of
 from pipeline.search.joint.units import adds_rows
+
+NONE = 1e12
+"""Cycles of what no kernel computes but by tables of where each element is, which can be larger
+than all weights: a finite number, so that fewer of these are better."""
 
 Layout = Mapping[str, int]
 """Pixels of a block, by the tensors whose rows lie in blocks."""
@@ -31,7 +34,6 @@ def in_blocks(
     images = [op.output for op in operators if rows_of(graph, op.output) > 1]
     wide = {name: graph.tensors[name].shape[1] for name in images if name not in whole}
     free = {name: block_pixels(hardware, columns) for name, columns in wide.items()}
-    chosen = {name: pixels for name, pixels in free.items() if pixels}
     known: dict[tuple[object, ...], float] = {}
 
     def cycles(op: Operator, layout: Layout) -> float:
@@ -40,13 +42,12 @@ def in_blocks(
             known[key] = cycles_of_rows(op, graph, hardware, layout)
         return known[key]
 
-    def moved(move: dict[str, int]) -> bool:
-        """Whether it saves something."""
+    def saves(move: Layout, chosen: Layout) -> bool:
         touched = [op for op in operators if not move.keys().isdisjoint((*op.inputs, op.output))]
         other = {**chosen, **move}
         return sum(cycles(op, other) for op in touched) < sum(cycles(op, chosen) for op in touched)
 
-    def moves() -> Iterator[dict[str, int]]:
+    def moves(chosen: Layout) -> Iterator[dict[str, int]]:
         """A tensor the other way, or all that an operator reads and makes either way."""
         yield from ({name: 0 if pixels else free[name]} for name, pixels in chosen.items())
         for op in operators:
@@ -55,17 +56,24 @@ def in_blocks(
                 {name: way[name] for name in names} for way in (dict.fromkeys(names, 0), free)
             )
 
-    while better := next(filter(moved, moves()), None):
-        chosen = {**chosen, **better}
-    return {name: pixels for name, pixels in chosen.items() if pixels}
+    def settled(chosen: Layout) -> Layout:
+        while better := next((move for move in moves(chosen) if saves(move, chosen)), None):
+            chosen = {**chosen, **better}
+        return chosen
+
+    able = {name: pixels for name, pixels in free.items() if pixels}
+    ways = [settled(able), settled(dict.fromkeys(able, 0))]
+    best = min(ways, key=lambda layout: sum(cycles(op, layout) for op in operators))
+    return {name: pixels for name, pixels in best.items() if pixels}
 
 
 def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
     """Of all rows of ``op``'s output, or of all that are added to it."""
     form = form_of_a_row(op, graph, layout)
-    able = offers(form, hardware)
+    torn = any(part.spread == "blocks" for part in form.parts.values())
+    able = [each for each in offers(form, hardware) if not (torn and each.looks_up)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
-    return rows * cycles_of_step(able[0], form, hardware) if able else inf
+    return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 
 
 def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:

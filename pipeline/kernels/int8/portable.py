@@ -24,6 +24,7 @@ class Portable(Kernel):
 
     word: str
     product_cycles: float
+    looks_up = True
 
     @property
     def name(self) -> str:
