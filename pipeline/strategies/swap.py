@@ -103,8 +103,8 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
     found = best.search(graph, layers(graph), available, frames, rates, line_bytes, aim)
     laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
     besides = hardware.sram_bytes - available
-    stays = [(key, int(dict(found.notes)[key]) + besides) for key in best.STAYS]
-    return laid.plan(name, tuple({**dict(found.notes), **dict(stays)}.items()))
+    stays = {key: int(n) + besides for key, n in found.notes if key in best.STAYS}
+    return laid.plan(name, tuple({**dict(found.notes), **stays}.items()))
 
 
 def card_share(hardware: Hardware) -> float:

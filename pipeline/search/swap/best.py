@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
+from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import QUEUES, Scheduled, frozen, schedule
 from pipeline.search.swap.resident import (
+    NEVER,
     choices,
     maps_stay_bytes,
     staying,
@@ -113,16 +115,16 @@ def search(
     jobs = frozen(best.builder.queues, best.scheduled.io)
     region = Swapped(*homes(tries.layers), windows, *jobs)
     bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
-    stays = Search(chain, sram, rates, grain)
-    notes = (
+    plain = Search(chain, sram, rates, grain)
+    least = (maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes))
+    notes: Notes = (
         ("scheduler", "best"),
         ("makespan_us", best.scheduled.makespan_us),
         ("bound_us", bound.us),
         ("bound_by", bound.by),
         ("bound_overhead_pct", bound.overhead_pct),
         ("weights_in_flash_bytes", in_flash),
-        ("maps_stay_bytes", maps_stay_bytes(stays)),
-        ("weights_stay_bytes", weights_stay_bytes(stays, aim.flash_bytes)),
+        *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
         ("trade", "; ".join(dict.fromkeys(traded(each, frames) for each in (best, *found)))),
     )
     return Proposal(region, sram, notes)
