@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import py_compile
+import marshal
 from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline import home
+from pipeline.artifacts import write_bytes
 
 FOLDER = "bytecode"
 HEADER = 16
 """Bytes of a .pyc before its code: magic number, flags, and in the last 8 the source's hash."""
+CHECKED = (0b11).to_bytes(4, "little")
+"""The flags of a .pyc whose hash Python compares with the source's."""
 
 
 def share(folder: Path, names: Iterable[str]) -> None:
@@ -30,12 +33,13 @@ def share(folder: Path, names: Iterable[str]) -> None:
                 kept.mkdir(parents=True, exist_ok=True)
                 found.symlink_to(kept)
             compiled = kept / Path(importlib.util.cache_from_source(source.name)).name
-            if _hash(compiled) != importlib.util.source_hash(source.read_bytes()):
-                checked = py_compile.PycInvalidationMode.CHECKED_HASH
-                with contextlib.suppress(py_compile.PyCompileError):
-                    py_compile.compile(
-                        str(source), str(compiled), doraise=True, invalidation_mode=checked
-                    )
+            text = source.read_bytes()
+            digest = importlib.util.source_hash(text)
+            if _hash(compiled) != digest:
+                with contextlib.suppress(SyntaxError, ValueError):
+                    code = marshal.dumps(compile(text, str(source), "exec", dont_inherit=True))
+                    header = importlib.util.MAGIC_NUMBER + CHECKED + digest
+                    write_bytes(compiled, header + code)  # py_compile's may be cut short
 
 
 def _hash(compiled: Path) -> bytes:

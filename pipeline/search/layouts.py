@@ -3,7 +3,7 @@ time with.
 
 Tensors, one by one or all of an operator, are turned over where that saves cycles of the operators
 that make and read them, until none is left that does: from all in blocks on, which is best for
-most, and from none, for operators that only portable code computes.
+most; from none on where that leaves rows in blocks to portable code.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def in_blocks(
         return chosen
 
     able = {name: pixels for name, pixels in free.items() if pixels}
-    ways = [settled(able), settled(dict.fromkeys(able, 0))]
-    best = min(ways, key=lambda layout: sum(cycles(op, layout) for op in operators))
+    best = settled(able)
+    if any(cycles(op, best) >= NONE for op in operators):
+        best = settled(dict.fromkeys(able, 0))
     return {name: pixels for name, pixels in best.items() if pixels}
 
 

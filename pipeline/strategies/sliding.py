@@ -25,7 +25,6 @@ class Sliding(Strategy):
     for each."""
 
     name: ClassVar[str] = "sliding"
-    glance_macs: ClassVar[int] = 50_000_000
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         """

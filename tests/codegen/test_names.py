@@ -94,6 +94,7 @@ def test_whole_commands(tmp_path: Path, core: str) -> None:
         **resolved,
         "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
         "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
+        "sliding": {"windows": 1, "rows": 1},
         "prune": {"_target_": "pipeline.pruning.none.NoPruning", "name": "none"},
         "study": [],
         "codegen": {"prefix": "nn", "labels": []},

@@ -22,13 +22,17 @@ from tests.strategies.chains import Chain
 ROOT = Path(__file__).resolve().parents[2]
 CODEGEN = {"prefix": "nn", "labels": []}
 FRONTEND = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
+WINDOW = {"windows": 1, "rows": 1}
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     node = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
     params = OmegaConf.to_container(
-        OmegaConf.create({"hardware": node, "codegen": CODEGEN, "frontend": FRONTEND}), resolve=True
+        OmegaConf.create(
+            {"hardware": node, "codegen": CODEGEN, "frontend": FRONTEND, "sliding": WINDOW}
+        ),
+        resolve=True,
     )
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).dense("d", 2).graph()

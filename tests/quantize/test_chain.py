@@ -28,7 +28,8 @@ def params(**choice: str) -> dict[str, Any]:
         group: yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
         for group, option in (CHOICE | choice).items()
     }
-    return groups | {"seed": 1, "threads": 2, "passes": []}
+    sliding = {"windows": 1, "rows": 1}
+    return groups | {"seed": 1, "threads": 2, "passes": [], "sliding": sliding}
 
 
 def run(folder: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:

@@ -101,6 +101,7 @@ def test_the_stage_asks_the_float_network_unless_its_weights_are_random(
         "model": {"_target_": "pipeline.models.lenet5.LeNet5", "name": "lenet5"},
         "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8", "images": 8},
         "passes": [],
+        "sliding": {"windows": 1, "rows": 1},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
     write_npz(tmp_path / "data" / "dataset.npz", data)

@@ -87,7 +87,7 @@ def test_whole_tensors_where_they_fit_and_rows_are_not_surely_faster() -> None:
 
 
 def test_as_little_as_possible_where_that_is_as_fast() -> None:
-    graph = random_graph(51)
+    graph = random_graph(10)
     assert fastest(graph, 1.3)[0] == Joint().plan(graph, BOARD)
 
 

@@ -80,7 +80,8 @@ def workspace(folder: Path, hardware: Hardware) -> Path:
     group = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
     content = OmegaConf.to_container(OmegaConf.create({"hardware": group}), resolve=True)
     assert isinstance(content, dict)
-    params = {**content, "target": {"name": "simulate", "images": 7}}
+    window = {"windows": 1, "rows": 1}
+    params = {**content, "target": {"name": "simulate", "images": 7}, "sliding": window}
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
     Chain((4, 4, 1), "uint8").dense("logits", 3).graph().save(folder)

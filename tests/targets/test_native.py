@@ -14,7 +14,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from pipeline import artifacts, board
+from pipeline import artifacts, board, passes
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
@@ -134,7 +134,8 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     codegen = {"prefix": "nn", "labels": []}
     chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
     frontend = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
-    params = {**content, **named, **chosen, "frontend": frontend}
+    window = {"windows": 1, "rows": 1}
+    params = {**content, **named, **chosen, "frontend": frontend, "sliding": window}
     folder.mkdir()
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     rng = np.random.default_rng(1)
@@ -144,7 +145,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     graph.save(folder)
     artifacts.write_npz(folder / "float_labels.npz", {"labels": np.full(images, 9)})
     plan = Ordinary().plan(graph, computer())
-    artifacts.write_json(folder / "passes.json", [])
+    artifacts.write_json(folder / "passes.json", [{"pass": "", **passes.size(graph)}])
     artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
     serialize.save(plan, folder / "plan.json")
     proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
