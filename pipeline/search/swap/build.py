@@ -176,7 +176,7 @@ class _Run:
         *image, depth = tensor.shape
         sizes = (*image, channels or depth)
         each = prod(sizes) // rows_of(tensor.shape)
-        if image:
+        if len(image) == 2:
             sizes = (rows, *sizes[1:])
         step = aligned(rows * each, self.segment.grain)
         return Held(self.add(tensor, base, sizes, batch, step), rows, each)
