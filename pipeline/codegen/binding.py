@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.codegen.int8.job import Job
 from pipeline.errors import ThimbleError
 from pipeline.kernels import Form, Kernel, choose, named, offers
@@ -35,7 +37,10 @@ def kernel_of(job: Job) -> Kernel:
 
 def form_of(job: Job) -> Form:
     program = job.program
-    return Form.of(job.step, program.plan.buffer, program.graph, job.overlaps)
+    form = Form.of(job.step, program.plan.buffer, program.graph, job.overlaps)
+    out = program.buffer(job.step.out)
+    over = [program.buffer(job.given(name)) for name in job.overlaps]
+    return replace(form, in_place=bool(over) and all(each.extent[0] == out.extent[0] for each in over))
 
 
 def _usable_bytes(scratch: Buffer) -> int:

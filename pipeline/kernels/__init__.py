@@ -1,7 +1,15 @@
 """What C there is, as planners see it: which kernel computes which form of an operator, and what it
 needs for that. The C itself is ``codegen``'s."""
 
-from pipeline.kernels.choose import block_pixels, choose, named, offers, quicker, scratch_bytes
+from pipeline.kernels.choose import (
+    block_pixels,
+    choose,
+    named,
+    offers,
+    quicker,
+    scratch_bytes,
+    takes_place,
+)
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel, natural_unit
 from pipeline.kernels.modelled import cycles_by_operator, modelled_cycles
@@ -9,5 +17,5 @@ from pipeline.kernels.waits import cycles_of_step
 
 __all__ = [
     "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_by_operator", "cycles_of_step",
-    "modelled_cycles", "named", "natural_unit", "offers", "quicker", "scratch_bytes",
+    "modelled_cycles", "named", "natural_unit", "offers", "quicker", "scratch_bytes", "takes_place",
 ]  # fmt: skip

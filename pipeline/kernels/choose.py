@@ -63,6 +63,12 @@ def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
     raise ThimbleError(f"{form.op.name}: {why_none(form, hardware)}")
 
 
+def takes_place(form: Form, hardware: Hardware) -> bool:
+    """Whether the fastest kernel for ``form``, which is ``in_place``, computes it so."""
+    fastest = next(iter(offers(form, hardware)), None)
+    return fastest is not None and fastest.takes_place(form)
+
+
 def why_none(form: Form, hardware: Hardware) -> str:
     """Why there is no kernel for ``form``: what the one says that computes most of its kind."""
     least = "int4" if any(part.bits < 8 for part in form.parts.values()) else "int8"

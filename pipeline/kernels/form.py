@@ -82,6 +82,7 @@ class Form:
         partial: it adds to accumulators.
         overlaps: activations whose cells the output may share.
         aside: there it may keep some of a row aside, and make that from its end.
+        in_place: it begins where they begin.
     """
 
     op: Operator
@@ -90,6 +91,7 @@ class Form:
     partial: bool = False
     overlaps: frozenset[str] = frozenset()
     aside: bool = False
+    in_place: bool = False
 
     @classmethod
     def whole(cls, op: Operator, graph: Graph, overlaps: Collection[str] = ()) -> Form:

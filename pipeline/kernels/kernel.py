@@ -49,6 +49,11 @@ class Kernel(ABC):
         """Of the arena, at a word; destroyed."""
         return 0
 
+    def takes_place(self, form: Form) -> bool:
+        """Whether it computes ``form``, which is ``in_place``, so, apart from element-wise
+        operators."""
+        return False
+
     @abstractmethod
     def cycles(self, form: Form) -> float:
         """Modelled, of one step."""

@@ -19,10 +19,11 @@ Rule = Literal["continue", "generate", "accumulate"]
 @dataclass(frozen=True)
 class Pass:
     """What a pass does with some channels: ``continue`` or ``generate`` them, or ``accumulate``
-    them to the sums of ``op``."""
+    them to the sums of ``op``; ``over``: the input whose channels' place they take."""
 
     rule: Rule
     op: Operator
+    over: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,10 @@ class Channels:
         if op.output in self.whole:
             out = draft.buffer(op.output)
         else:
-            out = draft.hold(op.output, (*shape[:-1], self.at_once), "ring", within=self.var)
-        return draft.compute(op, out, self._some(shape))
+            over = draft.home[each.over] if each.over else ""
+            sizes = (*shape[:-1], self.at_once)
+            out = draft.hold(op.output, sizes, "ring", within=self.var, over=over)
+        return draft.compute(op, out, self._some(shape), over=[each.over] * bool(each.over))
 
     def _added(self, op: Operator, draft: Draft) -> dict[str, Box]:
         """The channels of the input, and the weights that end with them; those of a group are

@@ -260,7 +260,10 @@ class Draft:
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         buffers = {name: self.buffer(name) for name in self._named(step)}
-        return replace(Form.of(step, buffers, self.graph, overlaps), aside=aside)
+        over = self.held[step.out.buffer].over
+        in_place = bool(over) and all(self.home[name] == over for name in overlaps)
+        form = Form.of(step, buffers, self.graph, overlaps)
+        return replace(form, aside=aside, in_place=in_place)
 
     def add(self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box]) -> Compute:
         """Contributions of ``read`` to the sums ``made``."""
@@ -296,7 +299,8 @@ class Draft:
     def _chosen(self, form: Form) -> _Chosen:
         """Asked once for each form: tiles and rows are many and alike."""
         edges = getattr(form.op, "padding", ())  # of a tile its own
-        key = form.op.name, edges, form.partial, form.overlaps, form.aside, *form.parts.items()
+        ways = form.partial, form.overlaps, form.aside, form.in_place
+        key = form.op.name, edges, *ways, *form.parts.items()
         if key not in self.chosen:
             able = (*self._asked(form), *offers(form, self.hardware))
             most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0

@@ -16,6 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.lower import Laid, lay, needed, with_room
+from pipeline.search.channels.in_place import Places, whole, wider
 from pipeline.search.channels.network import Network
 from pipeline.search.channels.replay import peak, replay
 from pipeline.search.channels.rules import Rules
@@ -57,18 +58,21 @@ class Partial(Strategy):
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         arriving = Arriving.of(graph, hardware)
         operators = [op for op in needed(graph) if op is not arriving.pool]
-        best, found = self.scheduled(graph, arriving.start.name, operators)
+        start, bits = arriving.start.name, self.accumulator_bits
+        best, found = self.scheduled(graph, start, operators)
 
         def laid(schedule: Schedule, scratch: bool) -> Laid:
             parts = regions(schedule, graph, operators)
-            bits = self.accumulator_bits
             return lay([arriving, *parts], graph, hardware, accumulator_bits=bits, scratch=scratch)
 
-        chosen = with_room(lambda scratch: _narrowed(found, partial(laid, scratch=scratch)))
+        fast = self.in_place(found, best.peak, graph, start, operators, hardware)
+        ways = {True: fast, False: found}  # kernels that work in place have scratch
+        chosen = with_room(lambda scratch: _narrowed(ways[scratch], partial(laid, scratch=scratch)))
+        found = ways[chosen.draft.scratch]
         return chosen.plan(
             self.name,
             (
-                ("accumulate_layers", best.accumulated),
+                ("accumulate_layers", sum(len(loop.made_by("accumulate")) for loop in loops(found))),
                 ("accumulator_bits", self.accumulator_bits),
                 ("loops", sum(1 for _ in loops(found))),
                 ("search_states", best.states),
@@ -88,6 +92,32 @@ class Partial(Strategy):
                 f"holds {held / 2:g} B: please report it"
             )
         return best, found if self.channels else widest(found, loads, best.peak)
+
+    def in_place(
+        self, found: Schedule, peak: int, graph: Graph, start: str, operators: Sequence[Operator],
+        hardware: Hardware,
+    ) -> Schedule:  # fmt: skip
+        """``found``, or the schedule within ``peak`` nibbles that rounds fewer sums because kernels
+        of the board work in place, which the published rules know of sums alone."""
+        if self.channels or self.search == "pex":
+            return found
+        makers, places = {op.output: op for op in operators}, Places(graph, hardware)
+
+        def wide(plan: Schedule) -> Schedule:
+            loads = replay(plan, graph, start, operators, self.accumulator_bits)
+            return widest(plan, loads, peak)
+
+        network = Network.of(graph, start, operators, self.accumulator_bits)
+        network = network.with_places(places.able)
+        sums = sum(len(loop.made_by("accumulate")) for loop in loops(found))
+        try:
+            fewest = search(Rules(network), "exact", MOST_STATES, peak) if sums else None
+        except TooManyStates:
+            fewest = None
+        if fewest and fewest.accumulated < sums:
+            plan = schedule(network, fewest.moves, 1)
+            found = wide(whole(plan, makers, places, graph.output))
+        return wider(found, wide, makers, places)
 
     def best(self, network: Network) -> tuple[Network, Best]:
         """Over all orders; where those are too many, in the order that is best without loops; where

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_place, in_rows
 from pipeline.kernels.cortex_m.inner import packs, rounds
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
@@ -60,7 +60,14 @@ class Convolution(Fast):
             and form.in_packed_rows(op.inputs[0])
             and bool(reached(op, tensors))
             and (at_once == channels or quick_end(op, form.graph) is not None)
+            and (not form.overlaps or self.takes_place(form))
         )
+
+    def takes_place(self, form: Form) -> bool:
+        """Whether each pixel lies where the one does that it alone is made of: windows are read
+        before pixels are written, and those of a last block not again."""
+        flat = is_flat(convolution(form), form.graph.tensors)
+        return flat and form.covers(form.op.output) and in_place(form)
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""

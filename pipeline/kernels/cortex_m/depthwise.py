@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_rows
+from pipeline.kernels.cortex_m.fast import (
+    Fast,
+    convolution,
+    in_groups_of,
+    in_place,
+    in_rows,
+)
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import END_BYTES, Counts, positions
@@ -40,7 +46,24 @@ class Depthwise(Fast):
             and in_groups_of(lanes(at_once), channels, at_once)
             and form.in_rows(op.inputs[0])
             and (at_once == channels or quick_end(op, form.graph) is not None)
+            and (not form.overlaps or self.takes_place(form))
         )
+
+    def takes_place(self, form: Form) -> bool:
+        """No row is written before it is read, and no channel computed twice."""
+        op, channels, at_once = convolution(form), form.target.shape[2], form.out.extents[2]
+        group, rows = lanes(at_once), form.graph.tensors[op.parameters[0]].shape[1]
+        return (
+            in_place(form)
+            and form.covers(op.output, slice(0, 2))
+            and at_once % group == 0 == channels % at_once % group
+            and rows > op.padding[0]
+        )
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """A channel, where it takes the place of what it is made of: rows are read into the scratch
+        before the row is written that lies there."""
+        return (*form.out.extents[:2], 1) if form.overlaps else super().unit(form)
 
     def counts(self, form: Form) -> Counts:
         op, tensors, channels = convolution(form), form.graph.tensors, form.out.extents[2]

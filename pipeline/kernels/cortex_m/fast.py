@@ -69,15 +69,31 @@ def in_passes(form: Form) -> bool:
 
 
 def in_rows(form: Form) -> bool:
-    """As ``in_passes``, of any number of rows, all pixels of each."""
+    """As ``in_passes``, of any number of rows, all pixels of each; it may lie over what it is made
+    of."""
     name = form.op.output
     return (
         len(form.target.shape) == 3
         and not form.partial
-        and not form.overlaps
         and form.covers(name, slice(1, 2))
         and form.out.multiples[2]
         and form.in_rows(name)
+    )
+
+
+def in_place(form: Form) -> bool:
+    """Whether an image begins where the one that it is made of does, and no pixel lies further on
+    than the one of the same number there."""
+    name = form.op.inputs[0]
+    return (
+        form.in_place
+        and form.overlaps == {name}
+        and form.source.shape[1] >= form.target.shape[1]
+        and form.source.shape[2] == form.target.shape[2]
+        and form.evenly_spaced(name)
+        and form.evenly_spaced(form.op.output)
+        and form.given.extents[2] == form.out.extents[2]
+        and form.given.strides[1:] == form.out.strides[1:]
     )
 
 

@@ -25,6 +25,7 @@ class Pool(Fast):
         return (
             isinstance(op, Pool2d)
             and in_rows(form)
+            and not form.overlaps
             and form.even(op.output, 2)
             and form.out.extents[2] >= LEAST_CHANNELS
             and form.in_rows(op.inputs[0])

@@ -6,7 +6,7 @@ Sets of tensors are bit masks; sizes are in nibbles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -89,6 +89,14 @@ class Network:
             for node in self.nodes
         )
         return Work(self.sizes, tuple(tasks), 0, self.result)
+
+    def with_places(self, able: Callable[[Operator], bool]) -> Network:
+        """The same, where an operator that is ``able`` may take its first input's place."""
+        nodes = tuple(
+            replace(node, over=node.over | node.reads) if able(node.op) else node
+            for node in self.nodes
+        )
+        return replace(self, nodes=nodes)
 
     def reordered(self, tasks: Sequence[int]) -> Network:
         """The same network with its operators in the order ``tasks``."""

@@ -72,7 +72,7 @@ class _Replay:
     def full(self, place: int, step: Step, whole: set[str], later: set[str]) -> set[str]:
         op = self.once(step)
         self.need(step, op.inputs, whole)
-        dying = set(op.overwritable(self.graph.tensors)) - later
+        dying = {*op.overwritable(self.graph.tensors), step.over} - {"", *later}
         held = whole if dying else whole | {step.tensor}
         self.loads.append(Load(step, place, sum(map(self.nibbles, held)), 0))
         return whole | {step.tensor}
@@ -103,7 +103,8 @@ class _Replay:
             if shape[-1] != loop.channels:
                 raise ThimbleError(f"{step.tensor} does not have {loop.channels} channels")
             read = {t for s in loop.steps[number:] for t in self.read_by(s)}
-            rings = [t for t, view in parts.items() if not view and t in read | {step.tensor}]
+            needed = (read - {step.over}) | {step.tensor}
+            rings = [t for t, view in parts.items() if not view and t in needed]
             each = sum(self.nibbles(t) // loop.channels for t in rings)
             self.loads.append(Load(step, place, fixed, each))
         return whole | complete

@@ -16,10 +16,12 @@ from pipeline.search.channels.rules import Move, Rule
 
 @dataclass(frozen=True)
 class Step:
-    """``rule`` gives ``tensor`` its next form; slices and concatenations are views."""
+    """``rule`` gives ``tensor`` its next form; slices and concatenations are views. ``over``: what it
+    takes the place of, besides what element-wise operators do."""
 
     rule: Rule
     tensor: str
+    over: str = ""
 
     @property
     def view(self) -> bool:
@@ -71,23 +73,24 @@ def regions(plan: Schedule, graph: Graph, operators: Iterable[Operator]) -> list
             found.append(_channels_of(part, f"channel{place}", makers))
             continue
         op = makers[part.tensor]
-        dying = set(op.overwritable(graph.tensors)) - _read(plan[place + 1 :], makers)
+        dying = set(op.overwritable(graph.tensors)) - read_by(plan[place + 1 :], makers)
         dying -= {graph.output}
-        found.append(Whole(op, next((name for name in op.inputs if name in dying), "")))
+        over = next((name for name in op.inputs if name in dying), part.over)
+        found.append(Whole(op, over))
     return found
 
 
 def _channels_of(loop: Loop, var: str, makers: Mapping[str, Operator]) -> Channels:
     passes = tuple(
-        Pass(step.rule, makers[step.tensor])
+        Pass(step.rule, makers[step.tensor], step.over)
         for step in loop.steps
         if step.rule in ("continue", "generate", "accumulate")
     )
     return Channels(var, loop.channels, loop.at_once, passes, loop.made_by("concatenate"))
 
 
-def _read(plan: Schedule, makers: Mapping[str, Operator]) -> set[str]:
-    """Tensors that some step reads."""
+def read_by(plan: Schedule, makers: Mapping[str, Operator]) -> set[str]:
+    """Tensors that some step of ``plan`` reads."""
     steps = (s for p in plan for s in (p.steps if isinstance(p, Loop) else (p,)))
     return {name for s in steps for name in ((s.tensor,) if s.view else makers[s.tensor].inputs)}
 

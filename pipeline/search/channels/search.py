@@ -9,6 +9,7 @@ beats in peak, accumulating layers and context.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple
 
 from pipeline.search.channels.rules import Move, Rules, State
@@ -44,6 +45,10 @@ class Found(NamedTuple):
     def rank(self) -> tuple[int, int, int]:
         return self.peak, self.accumulated, self.partial
 
+    @property
+    def work(self) -> tuple[int, int]:
+        return self.accumulated, self.partial
+
     def beats(self, other: Found) -> bool:
         return (
             self.peak <= other.peak
@@ -63,8 +68,9 @@ class Best:
     states: int
 
 
-def search(rules: Rules, kind: Search, most_states: int) -> Best:
-    """The best sequence of rules.
+def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> Best:
+    """The best sequence of rules; of those whose peak is within ``limit`` nibbles, if it is said,
+    the one with the fewest accumulating layers.
 
     Raises:
         TooManyStates: when there are more than ``most_states``.
@@ -99,8 +105,8 @@ def search(rules: Rules, kind: Search, most_states: int) -> Best:
             for move in moves_of[state]
             for rest in known[move.before]
         ]
-        known[state] = _kept(tried, kind)
-    best = min(known[rules.first], key=lambda found: found.rank)
+        known[state] = _kept(tried, kind) if limit == inf else _within(tried, limit)
+    best = min(known[rules.first], key=lambda f: f.rank if limit == inf else (*f.work, f.peak))
     moves: list[Move] = []
     step: Found | None = best
     while step is not None:
@@ -131,6 +137,15 @@ def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
         move,
         rest,
     )
+
+
+def _within(tried: list[Found], limit: float) -> list[Found]:
+    """Of those within a peak, whatever it is, what no other beats in work and context."""
+    kept: list[Found] = []
+    for found in sorted((f for f in tried if f.peak <= limit), key=lambda found: found.work):
+        if not any(other._replace(peak=0).beats(found) for other in kept):
+            kept.append(found)
+    return kept
 
 
 def _kept(tried: list[Found], kind: Search) -> list[Found]:

@@ -25,10 +25,16 @@ def widest(plan: Schedule, loads: Collection[Load], limit: int) -> Schedule:
 
 
 def at_most(plan: Schedule, channels: int) -> Schedule:
-    """No loop with more than ``channels`` at once."""
+    """No loop with more than ``channels`` at once; with fewer, none takes another's place: kernels
+    that do so are for the numbers that were asked for."""
     return tuple(
-        replace(part, at_once=min(part.at_once, channels, part.channels))
-        if isinstance(part, Loop)
+        replace(apart(part), at_once=channels)
+        if isinstance(part, Loop) and part.at_once > channels
         else part
         for part in plan
     )
+
+
+def apart(loop: Loop) -> Loop:
+    """Nothing in the place of something else."""
+    return replace(loop, steps=tuple(replace(step, over="") for step in loop.steps))
