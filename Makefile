@@ -51,6 +51,7 @@ bench: setup
 	$(BIN)/python -m tests.codegen.cortex_m.bench_winograd
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows
 	$(BIN)/python -m tests.codegen.bench_tape
+	$(BIN)/python -m tests.strategies.partial.bench
 
 lint: setup
 	$(BIN)/ruff check .

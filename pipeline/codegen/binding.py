@@ -40,7 +40,9 @@ def form_of(job: Job) -> Form:
     form = Form.of(job.step, program.plan.buffer, program.graph, job.overlaps)
     out = program.buffer(job.step.out)
     over = [program.buffer(job.given(name)) for name in job.overlaps]
-    return replace(form, in_place=bool(over) and all(each.extent[0] == out.extent[0] for each in over))
+    return replace(
+        form, in_place=bool(over) and all(each.extent[0] == out.extent[0] for each in over)
+    )
 
 
 def _usable_bytes(scratch: Buffer) -> int:

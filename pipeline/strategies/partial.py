@@ -72,7 +72,10 @@ class Partial(Strategy):
         return chosen.plan(
             self.name,
             (
-                ("accumulate_layers", sum(len(loop.made_by("accumulate")) for loop in loops(found))),
+                (
+                    "accumulate_layers",
+                    sum(len(loop.made_by("accumulate")) for loop in loops(found)),
+                ),
                 ("accumulator_bits", self.accumulator_bits),
                 ("loops", sum(1 for _ in loops(found))),
                 ("search_states", best.states),

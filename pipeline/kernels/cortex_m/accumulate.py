@@ -6,7 +6,7 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.conv2d import pixels_together
+from pipeline.kernels.cortex_m.conv2d import is_flat, pixels_together
 from pipeline.kernels.cortex_m.fast import Fast, convolution, words
 from pipeline.kernels.cortex_m.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
@@ -14,6 +14,9 @@ from pipeline.kernels.work import Counts, positions
 
 MOST_WINDOW = 9
 """Elements of a window that the registers hold, two in each."""
+
+PIXELS = 32
+"""That are widened together where each is a word."""
 
 
 class Accumulate(Fast):
@@ -66,8 +69,19 @@ class Accumulate(Fast):
         windows = pixels_together(rows * columns) * words(size) * 8
         if form.out.bits > 16 or not few_taps(size):
             return windows
+        if pairs_of_pixels(form):
+            windows = max(windows, (PIXELS + count) * 4)
         each = (pairs_of(shape[1] * len(kind.taps) * channels) for kind in kinds(op, tensors))
         return max(windows, sum(each) * count * 4)
+
+
+def pairs_of_pixels(form: Form) -> bool:
+    """Whether each pixel is one word of at most two channels, which stays where it is: four pixels
+    and four output channels at a time."""
+    rows, columns, count = form.target.shape
+    flat = is_flat(convolution(form), form.graph.tensors)
+    even = rows * columns % 4 == 0 == count % 4
+    return flat and even and form.given.extents[2] <= 2
 
 
 def few_taps(elements: int) -> bool:

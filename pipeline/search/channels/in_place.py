@@ -46,9 +46,7 @@ def _part(tensor: Tensor, at_once: int) -> Part:
     return Part(sizes, packed(sizes, bits).strides, bits, rings=(0, 0, ring))
 
 
-def whole(
-    plan: Schedule, makers: Mapping[str, Operator], places: Places, end: str
-) -> Schedule:
+def whole(plan: Schedule, makers: Mapping[str, Operator], places: Places, end: str) -> Schedule:
     """``plan`` with operators that run alone in the place of what dies there; the tensor ``end`` is
     needed to the end."""
     found: list[Step | Loop] = []

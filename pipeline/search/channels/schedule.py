@@ -16,8 +16,11 @@ from pipeline.search.channels.rules import Move, Rule
 
 @dataclass(frozen=True)
 class Step:
-    """``rule`` gives ``tensor`` its next form; slices and concatenations are views. ``over``: what it
-    takes the place of, besides what element-wise operators do."""
+    """``rule`` gives ``tensor`` its next form; slices and concatenations are views.
+
+    Attributes:
+        over: what it takes the place of, which element-wise operators do unasked.
+    """
 
     rule: Rule
     tensor: str

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.codegen.int8.operators.conv2d import about
@@ -20,13 +21,13 @@ from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.accumulate import few_taps
+from pipeline.kernels.cortex_m.accumulate import PIXELS, few_taps, pairs_of_pixels
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
 
 LEAST_STEP = 3
-"""Of a smaller one m takes more than 31 bits."""
+"""Of a smaller one m takes more than 31 bits: then weights and step are both multiplied."""
 
 MOST_AT_ONCE = 3
 """Groups of four channels in the code of the innermost loop."""
@@ -48,16 +49,42 @@ def largest(job: Job, op: Conv2d, split: IntArray) -> int:
 def compute(
     job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View, out: View, scratch: View
 ) -> bool:
-    """Whether the step is one of these, and then the call."""
+    """Whether there is such code for the step, and then the call."""
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape
-    if out.bits > 16 or out.step < LEAST_STEP or not few_taps(kernel_h * kernel_w * at_once):
+    if out.bits > 16 or not few_taps(kernel_h * kernel_w * at_once):
         return False
     split = passes(values, at_once)
-    reach = largest(job, op, split)
-    if 2 * reach * out.step >= 1 << 32:
+    scale = 1 << (-(-LEAST_STEP // out.step) - 1).bit_length()
+    reach, step = scale * largest(job, op, split), scale * out.step
+    if 2 * reach * step >= 1 << 32:
         return False
+    total = job.target.shape[0] * job.target.shape[1]
+    bytes_fit = 2 * reach < ((1 << out.bits) - 1) * step
+    if pairs_of_pixels(form_of(job)) and bytes_fit:
+        job.program.call(
+            op.name,
+            "cortex_m/pairs",
+            f"{about(job, op)}, partial",
+            {"in": view, "out": out, "scratch": scratch},
+            {"pass_number": pass_number},
+            True,
+            "part",
+            channels=count,
+            count=total,
+            block=PIXELS,
+            at_once=at_once,
+            less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
+            widen="s8" if source.dtype.signed else "u8",
+            multiplier=reciprocal(step),
+            scale=scale,
+            weights=job.program.constants.add(
+                op.name, f"passes_{at_once}", "int8_t", split,
+                f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
+            ),
+        )  # fmt: skip
+        return True
     taps = [
         [(ky, kx, c) for ky in range(kernel_h) for kx in kind.taps for c in range(at_once)]
         for kind in kinds(op, job.program.graph.tensors)
@@ -65,7 +92,7 @@ def compute(
     words = [pairs(len(each)) for each in taps]
     rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
-    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * out.step else 0
+    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * step else 0
     job.program.call(
         op.name,
         "cortex_m/rounded",
@@ -89,7 +116,8 @@ def compute(
         columns=job.target.shape[1],
         at_once=at_once,
         zero=source.zero_point,
-        multiplier=reciprocal(out.step),
+        multiplier=reciprocal(step),
+        scale=scale,
         weights=job.program.constants.add(
             op.name, f"passes_{at_once}", "int8_t", split,
             f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
