@@ -69,14 +69,12 @@ class Partial(Strategy):
         ways = {True: fast, False: found}  # kernels that work in place have scratch
         chosen = with_room(lambda scratch: _narrowed(ways[scratch], partial(laid, scratch=scratch)))
         found = ways[chosen.draft.scratch]
+        sums = sum(len(loop.made_by("accumulate")) for loop in loops(found))
         return chosen.plan(
             self.name,
             (
-                (
-                    "accumulate_layers",
-                    sum(len(loop.made_by("accumulate")) for loop in loops(found)),
-                ),
-                ("accumulator_bits", self.accumulator_bits),
+                ("accumulate_layers", sums),
+                ("accumulator_bits", bits),
                 ("loops", sum(1 for _ in loops(found))),
                 ("search_states", best.states),
             ),

@@ -33,6 +33,10 @@ MOST_AT_ONCE = 3
 """Groups of four channels in the code of the innermost loop."""
 
 
+MOST_OFFSET = 255
+"""Bytes that a store can move a pointer on by."""
+
+
 def reciprocal(step: int) -> int:
     return (1 << 32) // step + 1
 
@@ -62,7 +66,8 @@ def compute(
         return False
     total = job.target.shape[0] * job.target.shape[1]
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * step
-    if pairs_of_pixels(form_of(job)) and bytes_fit:
+    near = out.strides[1] <= MOST_OFFSET
+    if pairs_of_pixels(form_of(job)) and bytes_fit and near:
         job.program.call(
             op.name,
             "cortex_m/pairs",
