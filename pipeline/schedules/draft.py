@@ -260,7 +260,8 @@ class Draft:
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         buffers = {name: self.buffer(name) for name in self._named(step)}
-        over = self.held[step.out.buffer].over
+        out = self.held.get(step.out.buffer)
+        over = out.over if out and overlaps else ""
         in_place = bool(over) and all(self.home[name] == over for name in overlaps)
         form = Form.of(step, buffers, self.graph, overlaps)
         return replace(form, aside=aside, in_place=in_place)
