@@ -84,7 +84,7 @@ def test_nothing_is_rounded(tmp_path: Path) -> None:
     plan = planned(graph, Partial(accumulator_bits=8))
     assert dict(plan.notes)["accumulate_layers"] == 0
     check(tmp_path, graph, plan)
-    assert np.array_equal(interpret(plan, graph, frame := frames(graph, 1)[0]).output,
+    assert np.array_equal(interpret(plan, graph, frame := frames(graph, 2)[0]).output,
                           graph.outputs(frame[None])[0])  # fmt: skip
 
 
