@@ -107,13 +107,13 @@ def is_right(graph: Graph, sram_bytes: int, frames: int = 1, work_us: float = 0.
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("share", quick(1, (4, 2, 1), ci=3))
+@pytest.mark.parametrize("share", quick(1, (4, 2, 1), ci=2))
 def test_branches_are_right(network: Callable[[int], Graph], share: int) -> None:
     graph = network(0)
     is_right(graph, sum(t.size for t in graph.tensors.values()) // share)
 
 
-@pytest.mark.parametrize("network", quick(1, NETWORKS, ci=3))
+@pytest.mark.parametrize("network", quick(1, NETWORKS, ci=2))
 def test_several_frames_are_right(network: Callable[[int], Graph]) -> None:
     graph = network(1)
     assert is_right(graph, 2 * sum(t.size for t in graph.tensors.values()), frames=3)
