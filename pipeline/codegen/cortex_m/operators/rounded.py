@@ -64,6 +64,10 @@ def compute(
     reach, step = scale * largest(job, op, split), scale * out.step
     if 2 * reach * step >= 1 << 32:
         return False
+    weights = job.program.constants.add(
+        op.name, f"passes_{at_once}", "int8_t", split,
+        f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
+    )  # fmt: skip
     total = job.target.shape[0] * job.target.shape[1]
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * step
     near = out.strides[1] <= MOST_OFFSET
@@ -84,10 +88,7 @@ def compute(
             widen="s8" if source.dtype.signed else "u8",
             multiplier=reciprocal(step),
             scale=scale,
-            weights=job.program.constants.add(
-                op.name, f"passes_{at_once}", "int8_t", split,
-                f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
-            ),
+            weights=weights,
         )  # fmt: skip
         return True
     taps = [
@@ -123,9 +124,6 @@ def compute(
         zero=source.zero_point,
         multiplier=reciprocal(step),
         scale=scale,
-        weights=job.program.constants.add(
-            op.name, f"passes_{at_once}", "int8_t", split,
-            f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
-        ),
+        weights=weights,
     )  # fmt: skip
     return True
