@@ -1,0 +1,122 @@
+"""RFC 8439's vectors, and the C beside ``cryptography``, natively and on simulated cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.poly1305 import Poly1305
+
+from tests.security.program import Asked, What, native, simulated, told
+from tests.targets.cortex_m import needs_arm
+
+Built = tuple[Path, list[str]]
+BUILDS: dict[str, Callable[[Path], list[str]]] = {
+    "native": native,
+    "cortex-m4": lambda folder: simulated(folder, "cortex-m4"),
+    "cortex-m7": lambda folder: simulated(folder, "cortex-m7"),
+}
+
+RFC_KEY = bytes(range(0x80, 0xA0))
+RFC_NONCE = bytes.fromhex("070000004041424344454647")
+RFC_ABOUT = bytes.fromhex("50515253c0c1c2c3c4c5c6c7")
+RFC_TEXT = (
+    b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, "
+    b"sunscreen would be it."
+)
+RFC_SEALED = bytes.fromhex(
+    "d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d63dbea45e8ca9671282fafb69da92728b"
+    "1a71de0a9e060b2905d6a5b67ecd3b3692ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
+    "3ff4def08e4b7a9de576d26586cec64b6116"
+)
+RFC_TAG = bytes.fromhex("1ae10b594f09e26a7e902ecbd0600691")
+
+FULL, NONE = b"\xff" * 16, bytes(16)
+POLY1305 = (  # r, s, message, tag: RFC 8439, A.3, 7 to 11, where a word or the modulus is full
+    (b"\x02", NONE, FULL, b"\x03"),
+    (b"\x02", FULL, b"\x02".ljust(16, b"\0"), b"\x03"),
+    (b"\x01", NONE, FULL + b"\xf0" + FULL[1:] + b"\x11".ljust(16, b"\0"), b"\x05"),
+    (b"\x01", NONE, FULL + b"\xfb" + b"\xfe" * 15 + b"\x01" * 16, b"\x00"),
+    (b"\x02", NONE, b"\xfd" + FULL[1:], b"\xfa" + FULL[1:]),
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["native", *(pytest.param(c, marks=needs_arm) for c in ("cortex-m4", "cortex-m7"))],
+)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp(request.param)
+    return folder, BUILDS[request.param](folder)
+
+
+def test_the_vector_of_the_standard(built: Built) -> None:
+    """RFC 8439, 2.8.2: sealed, opened, and with each bit of the tag wrong not opened."""
+    seal = Asked(What.SEAL, RFC_KEY, RFC_NONCE, about=RFC_ABOUT, content=RFC_TEXT)
+    opens = replace(seal, what=What.OPEN, tag=RFC_TAG, content=RFC_SEALED)
+    flipped = [(int.from_bytes(RFC_TAG, "big") ^ 1 << n).to_bytes(16, "big") for n in range(128)]
+    sealed, opened, *refused = told(
+        *built, [seal, opens, *(replace(opens, tag=t) for t in flipped)]
+    )
+    assert (sealed.content, sealed.tag) == (RFC_SEALED, RFC_TAG)
+    assert opened.right and opened.content == RFC_TEXT
+    assert not any(each.right or each.content != RFC_SEALED for each in refused)
+
+
+def test_sums_at_the_edge_of_the_modulus(built: Built) -> None:
+    """Those of the standard, and others with the largest r beside ``cryptography``."""
+    cases = [(r.ljust(16, b"\0") + s, text, tag.ljust(16, b"\0")) for r, s, text, tag in POLY1305]
+    rng = np.random.default_rng(0)
+    for count in range(40):
+        key = (FULL if count % 2 else rng.bytes(16)) + rng.bytes(16)
+        text = b"".join(FULL if rng.integers(2) else rng.bytes(16) for _ in range(count % 7 + 1))
+        cases.append((key, text, Poly1305.generate_tag(key, text)))
+    found = told(*built, [Asked(What.POLY1305, key, content=text) for key, text, _ in cases])
+    assert [each.tag for each in found] == [tag for *_, tag in cases]
+
+
+def test_any_message_is_that_of_cryptography(built: Built) -> None:
+    """Of every length up to some blocks, and some thousands of bytes, at any byte of a word."""
+    rng = np.random.default_rng(1)
+    lengths = [*range(200), *rng.integers(200, 8192, 40).tolist()]
+    asked, wanted = [], []
+    for length in lengths:
+        key, nonce, content = rng.bytes(32), rng.bytes(12), rng.bytes(length)
+        about = rng.bytes(int(rng.integers(0, 70)))
+        whole = ChaCha20Poly1305(key).encrypt(nonce, content, about)
+        asked.append(Asked(What.SEAL, key, nonce, about=about, content=content))
+        wanted.append((whole[:length], whole[length:], content))
+    for each, seal, (sealed, tag, content) in zip(
+        told(*built, asked), asked[:], wanted, strict=True
+    ):
+        assert (each.content, each.tag) == (sealed, tag), len(content)
+        opens = replace(seal, what=What.OPEN, content=sealed, tag=tag)
+        asked.append(opens)
+        part = "about" if rng.integers(2) and opens.about else "nonce"
+        asked.append(replace(opens, **{part: _flipped(getattr(opens, part), rng)}))
+    opened = told(*built, asked[len(lengths) :])
+    for right, wrong, (sealed, _, content) in zip(opened[::2], opened[1::2], wanted, strict=True):
+        assert right.right and right.content == content
+        assert not wrong.right and wrong.content == sealed
+
+
+def _flipped(content: bytes, rng: np.random.Generator) -> bytes:
+    """With one bit changed."""
+    found = bytearray(content)
+    found[rng.integers(len(found))] ^= 1 << int(rng.integers(8))
+    return bytes(found)
+
+
+def test_a_derived_key_is_the_begin_of_a_block(built: Built) -> None:
+    rng = np.random.default_rng(2)
+    pairs = [(rng.bytes(32), rng.bytes(16)) for _ in range(5)]
+    asked = [Asked(What.DERIVE, key, tag=salt, content=bytes(32)) for key, salt in pairs]
+    wanted = [
+        Cipher(algorithms.ChaCha20(*pair), None).encryptor().update(bytes(32)) for pair in pairs
+    ]
+    assert [each.content for each in told(*built, asked)] == wanted
