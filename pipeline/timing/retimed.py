@@ -20,13 +20,15 @@ def retimed_us(plan: Plan, graph: Graph, hardware: Hardware, counted: Mapping[st
 
     Args:
         counted: instructions, one a cycle of the board's clock: of ``layers``; of ``invoke``, for
-            all other layers, shared out by their work; of ``card``, which is no layer's.
+            all other layers, shared out by their work, and where there is no other for all: of
+            layers with several functions it has swallowed one; of ``card``, which is no layer's.
     """
     layers = dict(counted["layers"])
-    others = {op.name: work(op, graph) for op in graph.operators if op.name not in layers}
-    share = counted["invoke"] / max(1, sum(others.values()))
-    layers |= {name: size * share for name, size in others.items()}
-    us = {name: count / hardware.clock_hz * 1e6 for name, count in layers.items()}
+    works = {op.name: work(op, graph) for op in graph.operators}
+    inside = {name: size for name, size in works.items() if name not in layers} or works
+    share = counted["invoke"] / max(1, sum(inside.values()))
+    found = {name: layers.get(name, 0) + share * inside.get(name, 0) for name in works}
+    us = {name: count / hardware.clock_hz * 1e6 for name, count in found.items()}
     begun_us = float(counted["card"]) / hardware.clock_hz * 1e6
     result_us = Rates.of(hardware).move_us(graph.tensors[graph.output].bytes, writes=False)
     return simulate(plan, graph, hardware, us).makespan_us / plan.frames + begun_us + result_us

@@ -33,14 +33,15 @@ def test_instructions_are_for_layers_waiting_or_the_card() -> None:
     assert instructions(without, sum(without.values()), ["conv2d0"]) is None
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_kernels_take_what_was_counted(inside: bool) -> None:
+@pytest.mark.parametrize("inside", [0, 30, 80])
+def test_kernels_take_what_was_counted(inside: int) -> None:
     """Rows of 2 B by way of one buffer a side: read, computed and stored one after the other, but
-    that a row is read while the one before is stored. A function of its own, or swallowed."""
+    that a row is read while the one before is stored. Functions of its own, some or all
+    swallowed."""
     graph, hardware = rows(), slow()
     plan = swapped(graph, 1)
-    layers = [] if inside else [("conv2d0", 80)]
-    counted = {"layers": layers, "invoke": 80 if inside else 0, "waiting": 0, "card": 7}
+    layers = [("conv2d0", 80 - inside)] if inside < 80 else []
+    counted = {"layers": layers, "invoke": inside, "waiting": 0, "card": 7}
     assert retimed_us(plan, graph, hardware, counted) == 8 * (2 + 10) + 2 + 7 + 16
     more = counted | {"card": 1007}
     assert retimed_us(plan, graph, hardware, more) == 8 * (2 + 10) + 2 + 1007 + 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -12,7 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
-from pipeline.search.swap.build import Builder
+from pipeline.search.swap.build import Builder, layout
 from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import QUEUES, Scheduled, frozen, schedule
@@ -34,6 +34,8 @@ SHARES = (
 """One search each."""
 TASKS = 60_000
 """Of all schedules with other weight tiles that are tried."""
+PAIRS = 12
+"""Of the tiles of two segments, those that are tried."""
 
 STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
@@ -43,6 +45,8 @@ SPARED = 0.005
 
 Phase = tuple[list[Segment], int]
 """Segments, and the bytes of SRAM that they may take."""
+Changes = Callable[[Search, list[Segment], int], Iterator[list[Segment]]]
+"""Of segments, what else the last ones up to one of them may be."""
 
 
 class Found(NamedTuple):
@@ -188,22 +192,51 @@ class Tries:
         return Found(price, io_us, chosen, builder, parts)
 
     def retiled(self, best: Found) -> Found:
-        """``best`` with the weight tiles that make the cheapest schedule: tried one segment after
-        the other, first those that the card takes longest for. How far reads run ahead of a segment
-        depends on the bytes that those before leave, which no price knows."""
+        """``best`` with the weight tiles that make the cheapest schedule. How far reads run ahead
+        of a segment depends on the bytes that those before leave, which no price knows: so first
+        each segment's tiles are tried, then, with those of the one before, the tiles of a segment
+        that the core waits in."""
+        for changes in (self.alone, self.ahead):
+            best = self.improved(best, changes)
+        return best
+
+    def improved(self, best: Found, changes: Changes) -> Found:
+        """``best`` with what makes it cheaper of the ``changes`` of one segment after the other,
+        first those that the card takes longest for, ``TASKS`` at most in all."""
         left, parts, rates = TASKS, best.parts, self.rates
         for place, (segments, room) in enumerate(parts):
             waits_us = [each.cpu_us(rates) - each.io_us(rates) for each in segments]
             for n in sorted(range(len(segments)), key=lambda n: waits_us[n]):
-                for other in self.search.within(room).retiled(segments[n]):
+                for new in changes(self.search.within(room), segments, n):
                     left -= sum(map(len, best.builder.queues.tasks.values()))
                     if left < 0:
                         return best
-                    changed = [*segments[:n], other, *segments[n + 1 :]], room
+                    changed = [*segments[: n + 1 - len(new)], *new, *segments[n + 1 :]], room
                     tried = self.built([*parts[:place], changed, *parts[place + 1 :]])
                     if tried.price <= best.price:
                         best, parts, segments = tried, tried.parts, changed[0]
         return best
+
+    def alone(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
+        """Segment ``n`` with other weight tiles."""
+        for other in search.retiled(segments[n]):
+            yield [other]
+
+    def ahead(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
+        """Segment ``n``, where the card takes longer than the core, and the one before with weight
+        tiles of which many can be read while that one runs: the most promising first."""
+        rates, found = self.rates, list[tuple[float, list[Segment]]]()
+        waits = segments[n].cpu_us(rates) < segments[n].io_us(rates)
+        if not n or self.frames > 1 or segments[n].streamed < 0 or not waits:
+            return
+        for before, own in product(search.retiled(segments[n - 1]), search.retiled(segments[n])):
+            places = layout([*segments[: n - 1], before, own], search.sram_bytes, self.grain)
+            tile_bytes = own.tile * own.layers[own.streamed].row_bytes
+            early_us = places[-1].free * rates.move_us(tile_bytes, writes=False)
+            us = max(before.cpu_us(rates), before.io_us(rates) + early_us)
+            found.append((us + max(own.cpu_us(rates), own.io_us(rates) - early_us), [before, own]))
+        for _, pair in sorted(found, key=lambda each: each[0])[:PAIRS]:
+            yield pair
 
 
 def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from pipeline.graph.graph import Graph
 from pipeline.strategies.swap import Swap
@@ -28,16 +29,21 @@ SMALL_NEAR = 1.25
 """Of the bound's time, in ``SMALL`` bytes of SRAM."""
 
 
+def on_card(graph: Graph, sram_bytes: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The figures of the plan, and its notes."""
+    hardware = replace(board_named("stm32f746g_sd"), sram_bytes=sram_bytes)
+    plan = Swap().plan(graph, hardware)
+    return summarized(simulate(plan, graph, hardware), graph, hardware), dict(plan.notes)
+
+
 def main(names: list[str]) -> int:
-    board, missed = board_named("stm32f746g_sd"), 0
+    missed = 0
     for name in names or list(NETWORKS):
         graph = NETWORKS[name]()
         for sram_bytes in (SRAM, SMALL) if name == "mobilenet" else (SRAM,):
-            hardware, begin = replace(board, sram_bytes=sram_bytes), time.process_time()
-            plan = Swap().plan(graph, hardware)
+            begin = time.process_time()
+            found, bound = on_card(graph, sram_bytes)
             took_s = time.process_time() - begin
-            found = summarized(simulate(plan, graph, hardware), graph, hardware)
-            bound = dict(plan.notes)
             above, least = found["overhead_pct"], float(bound["bound_overhead_pct"])
             times = (100 + above) / (100 + least)
             near = above <= max(NEAR * least, least + LITTLE)

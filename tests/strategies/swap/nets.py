@@ -117,12 +117,11 @@ def alexnet() -> Graph:
 
 def mobilenet() -> Graph:
     chain = Chain("mobilenet", (224, 224, 3))
-    chain.conv(32, 3, 2, (0, 1, 0, 1))
+    chain.conv(32, 3, 2, 1)
     stages = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5,
               (1024, 2), (1024, 1))  # fmt: skip
     for channels, stride in stages:
-        padding = (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
-        chain.conv(chain.shape_now[2], 3, stride, padding, depthwise=True)
+        chain.conv(chain.shape_now[2], 3, stride, 1, depthwise=True)
         chain.conv(channels, 1)
     chain.average(7)
     chain.dense(1000)
