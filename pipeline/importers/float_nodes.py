@@ -106,10 +106,13 @@ class Convolution(Weighted):
         return checked_size(self.where, (*sizes, out))
 
     def applied(self, x: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        image = padded(channels_first(x), self.padding, 0.0)
+        image, (top, bottom, left, right) = channels_first(x), self.padding
+        around = (top, left)
+        if (bottom, right) != around:
+            image, around = padded(image, self.padding, 0.0), (0, 0)
         kernels = channels_first(weights).contiguous()
         return channels_last(
-            F.conv2d(image, kernels, bias, self.stride, 0, self.dilation, self.groups)
+            F.conv2d(image, kernels, bias, self.stride, around, self.dilation, self.groups)
         )
 
 
