@@ -124,7 +124,7 @@ class Card:
             ``stack_reserve_bytes``: what driver and track keep, and their deeper stack.
         endurance_cycles: of a cell, until half of the cells have failed.
         first_failure_cycles: of a cell, until the first one fails.
-        write_amplification: bytes that reach cells for each byte of a written block.
+        erase_bytes: of the unit that a card erases at once.
         read_ma, write_ma, idle_ma: supply current, at the board's voltage.
     """
 
@@ -145,7 +145,7 @@ class Card:
     driver_bytes: int = 0
     endurance_cycles: float = 10_000
     first_failure_cycles: float = 0.0
-    write_amplification: float = 1.0
+    erase_bytes: int = 1 << 22
     read_ma: float = 0.0
     write_ma: float = 0.0
     idle_ma: float = 0.0

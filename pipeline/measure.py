@@ -29,9 +29,12 @@ REFERENCE_MACS = 4_000_000_000
 """Work of the reference, some seconds; at least ``REFERENCE_IMAGES`` are computed."""
 REFERENCE_IMAGES = 8
 
+STATES = tuple(f"energy_{state}_uj" for state in ("compute", "io", "both", "idle"))
 SIMULATED = (
     *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct", "card_read_bytes"),
-    *("card_write_bytes", "wear", "wear_years_first_failure", "wear_years_half"),
+    *("card_write_bytes", "wear", "wear_worst", "wear_years_first_failure", "wear_years_half"),
+    *("wear_years_first_failure_worst", "wear_years_half_worst", "write_amplification_block"),
+    *("write_amplification_erase", "energy_uj", *STATES),
 )
 """What the simulation of a plan with a card says, which nothing measures."""
 
@@ -78,11 +81,7 @@ def metrics(
         "images_host": len(on_host),
         "mismatches_host": mismatches(on_host, known),
         "images_device": len(on_device),
-        "card_read_bytes": 0,
-        "card_write_bytes": 0,
-        "wear": 0,
     }
-    found |= {name: schedule[name] for name in SIMULATED if name in schedule}
     if len(labels):
         found["accuracy_int"] = accuracy(known, labels)
     if len(on_device):
@@ -111,6 +110,9 @@ def metrics(
     if "instructions" in device:  # of nn_invoke alone, in the median inference
         found["instructions"] = device["instructions"]["median"]
     found |= timing(device, hardware) | modelled(device, hardware) | on_board(device, hardware)
+    if "energy_uj" in found:  # of a core alone
+        found |= dict.fromkeys(STATES, 0.0) | {STATES[0]: found["energy_uj"]}
+    found |= {name: schedule[name] for name in SIMULATED if name in schedule}
     return found | by_layer(device, graph)
 
 

@@ -46,6 +46,10 @@ METRICS = (
     "cycles_new_10ms",
     "realtime_factor_new",
     "energy_uj",
+    "energy_compute_uj",
+    "energy_io_uj",
+    "energy_both_uj",
+    "energy_idle_uj",
     "io_us",
     "overhead_pct",
     "retimed_us",
@@ -56,8 +60,13 @@ METRICS = (
     "card_read_bytes",
     "card_write_bytes",
     "wear",
+    "wear_worst",
     "wear_years_first_failure",
+    "wear_years_first_failure_worst",
     "wear_years_half",
+    "wear_years_half_worst",
+    "write_amplification_block",
+    "write_amplification_erase",
 )
 """Every number says in its name what it counts. Bytes may have fractions: 4-bit elements.
 
@@ -75,8 +84,11 @@ its accuracy is no better than chance ``warnings`` says so, see ``pipeline.measu
 RAM, see ``pipeline.report.ram``. ``latency_error_pct`` is the largest error of a modelled latency
 where its model was compared with measurements; a modelled latency without it was not.
 
-``wear`` is the bytes an inference writes to a card's cells: 0 without a card, which then has no
-years to last.
+``wear`` is the bytes an inference writes to a card's cells, the input that is fed included, at
+least (whole blocks) and ``_worst`` (whole erase units, ``pipeline.timing.wear``): 0 without a card,
+which then has no years to last. ``write_amplification_…`` divides them by what was to be written.
+Of a plan with a card ``energy_uj`` is the core's and the card's, and the sum of four states: the
+core computes, the card moves, both or neither do; without one it is all ``energy_compute_uj``.
 """
 
 NO_LIMIT = 1 << 30

@@ -14,7 +14,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import summary
 
-LONG = ("traffic", "energy_by_state_uj")
+LONG = ("traffic",)
 """Of a summary, what a curve does not show."""
 
 

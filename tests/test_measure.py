@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from pipeline.measure import by_layer, float_network, metrics, references, timin
 from pipeline.metrics import METRICS
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.herringbone import Herringbone
+from pipeline.timing.summary import WITHOUT_CARD
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import apart, frames
 from tests.graphs import random_graph
@@ -24,7 +27,7 @@ BOARD = replace(board(), clock_hz=16_000_000)
 PLAN = Herringbone("slots").plan(GRAPH, BOARD)
 SCHEDULE = {
     "pmu_bytes": 430.5, "arena_bytes": 431, "weight_bytes": 1512.5, "macs": 9, "macs_executed": 10,
-    "arena_over_bound_bytes": 1,
+    "arena_over_bound_bytes": 1, **WITHOUT_CARD,
 }  # fmt: skip
 SIZE = {
     "status": "ok", "flash_bytes": 9000, "flash_limit_bytes": 32256, "sram_bytes": 2010,
@@ -44,7 +47,14 @@ DEVICE = {
 }
 
 
-def measured(device: dict[str, Any], wrong_device: int = 0, wrong_host: int = 0) -> dict[str, Any]:
+def measured(
+    device: dict[str, Any],
+    wrong_device: int = 0,
+    wrong_host: int = 0,
+    said: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """``said``: by the schedule, besides."""
+    schedule = {**SCHEDULE, **said}
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, 28, 28, 1)).astype(np.uint8)
     reference = GRAPH.outputs(images.astype(np.int64)).reshape(20, -1).astype(np.int16)
@@ -53,7 +63,7 @@ def measured(device: dict[str, Any], wrong_device: int = 0, wrong_host: int = 0)
     outputs = {"device_outputs": reference[:8].copy(), "host_outputs": reference.copy()}
     outputs["device_outputs"][:wrong_device, 3] += 1
     outputs["host_outputs"][:wrong_host, :] += 1
-    return metrics(GRAPH, PLAN, BOARD, SCHEDULE, SIZE, device, outputs, images, labels)
+    return metrics(GRAPH, PLAN, BOARD, schedule, SIZE, device, outputs, images, labels)
 
 
 def test_names_are_the_contract() -> None:
@@ -100,6 +110,17 @@ def test_one_wrong_answer_anywhere_is_a_failure(wrong: tuple[int, int], said: st
 def test_without_a_card_nothing_wears() -> None:
     found = measured(DEVICE)
     assert found["wear"] == found["card_write_bytes"] == found["card_read_bytes"] == 0
+    assert found["write_amplification_erase"] == found["wear_worst"] == found["energy_io_uj"] == 0
+    assert found["energy_compute_uj"] == found["energy_uj"] > 0
+
+
+def test_with_a_card_energy_and_wear_are_the_plan_s() -> None:
+    """The core's instructions know nothing of the card."""
+    states = {"compute": 5.0, "io": 3.0, "both": 2.0, "idle": 1.0}
+    said = {f"energy_{state}_uj": uj for state, uj in states.items()}
+    said |= {"energy_uj": 11.0, "wear": 9.0, "wear_years_half_worst": 4.0}
+    found = measured(DEVICE, said=said)
+    assert {name: found[name] for name in said} == said
 
 
 def test_time_and_energy_are_of_the_median_inference() -> None:

@@ -36,7 +36,10 @@ GROUPS = {
         *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
         *("retimed_us", "virtual_us", "retimed_error_pct"),
         *("card_read_bytes", "card_write_bytes"),
-        *("wear", "wear_years_first_failure", "wear_years_half"),
+        *("write_amplification_block", "write_amplification_erase", "wear", "wear_worst"),
+        *("wear_years_first_failure", "wear_years_first_failure_worst"),
+        *("wear_years_half", "wear_years_half_worst"),
+        *("energy_compute_uj", "energy_io_uj", "energy_both_uj", "energy_idle_uj"),
     ),
 }
 
@@ -46,12 +49,13 @@ MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "cycles")
 
 def groups(metrics: Mapping[str, Any]) -> dict[str, list[tuple[str, Any, bool]]]:
     """The tables: title -> (metric, value, whether it is modelled) each."""
-    modelled = {"energy_uj", *(MODELLED if "latency_low_us" in metrics else ())}
+    modelled = {name for name in metrics if name.startswith("energy_")}
+    modelled |= {*(MODELLED if "latency_low_us" in metrics else ())}
     hidden = {name for name in metrics if name.endswith("_limit_bytes")
               and metrics[name] >= NO_LIMIT}  # fmt: skip
     if metrics.get("random_weights"):
         hidden |= set(GROUPS[ACCURACY])
-    if not any(metrics.get(name) for name in GROUPS[CARD]):
+    if not metrics.get("wear"):  # no card
         hidden |= set(GROUPS[CARD])
     found = {
         title: [

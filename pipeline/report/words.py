@@ -50,6 +50,10 @@ WORDS = {
     "cycles_new_10ms": ("cycles of 10 ms more", "of sound: listening and computing"),
     "realtime_factor_new": ("of the time to the next one", "the CPU computes; below 1 it keeps up"),
     "energy_uj": ("energy of an inference", "modelled: time times documented power"),
+    "energy_compute_uj": ("while the core computes", "modelled"),
+    "energy_io_uj": ("while the card moves", "modelled"),
+    "energy_both_uj": ("while both do", "modelled"),
+    "energy_idle_uj": ("while both wait", "modelled"),
     "io_us": ("time of the card", ""),
     "overhead_pct": ("over a memory without end", ""),
     "retimed_us": ("planned time of the simulated run", "its instructions, the card's times"),
@@ -59,9 +63,14 @@ WORDS = {
     "throughput_loss_pct": ("time in which the core waits", ""),
     "card_read_bytes": ("read from the card", "an inference"),
     "card_write_bytes": ("stored on the card", "an inference"),
-    "wear": ("written to the card's cells", "an inference"),
-    "wear_years_first_failure": ("years to the first failing cell", ""),
-    "wear_years_half": ("years until half of the cells failed", ""),
+    "wear": ("written to the card's cells", "an inference, at least"),
+    "wear_worst": ("most that is written to them", "an inference, in whole erase units"),
+    "wear_years_first_failure": ("years to the first failing cell", "at most"),
+    "wear_years_first_failure_worst": ("fewest years to the first failing cell", ""),
+    "wear_years_half": ("years until half of the cells failed", "at most"),
+    "wear_years_half_worst": ("fewest years until half of the cells failed", ""),
+    "write_amplification_block": ("stored over written, in blocks", ""),
+    "write_amplification_erase": ("stored over written, in erase units", "at most"),
 }
 """Metric -> (what it is called, what it counts)."""
 
@@ -111,7 +120,7 @@ def valued(key: str, value: Any) -> str:
         return time(value)
     if key.endswith("_uj"):
         return energy(value)
-    if key.endswith("_bytes") or key == "wear":
+    if key.endswith("_bytes") or key in ("wear", "wear_worst"):
         return f"{number(value)} B"
     return f"{number(value)} %" if key.endswith("_pct") else number(value)
 

@@ -14,7 +14,7 @@ from pipeline.timing.energy import energy
 from pipeline.timing.layers import LayerTimes, by_layer
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
-from pipeline.timing.wear import wear
+from pipeline.timing.wear import wear, written
 
 
 def swaps(plan: Plan) -> bool:
@@ -28,10 +28,17 @@ SEGMENTS = 400
 """Bars of the timeline that schedule.json keeps."""
 
 
+WITHOUT_CARD = dict.fromkeys(
+    ("card_read_bytes", "card_write_bytes", "wear", "wear_worst", "write_amplification_block",
+     "write_amplification_erase"), 0,
+)  # fmt: skip
+"""Of a plan that uses none: nothing moves, nothing wears."""
+
+
 def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
-    """The timed part of schedule.json; nothing for a plan without a card."""
+    """The timed part of schedule.json; ``WITHOUT_CARD`` for a plan without one."""
     if not swaps(plan):
-        return {}
+        return dict(WITHOUT_CARD)
     timeline = simulate(plan, graph, hardware)
     layers = [op.name for op in graph.operators]
     segments = [each.content() for each in bars(plan, timeline, layers, SEGMENTS)]
@@ -53,7 +60,8 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     read = sum(float(task.bytes.sum()) for task in timeline.tasks if task.kind == "read")
     stored = sum(float(task.stored.sum()) for task in timeline.tasks if task.kind == "write")
     layers = by_layer(timeline, graph, Rates.of(hardware))
-    lasts = wear(stored * card.write_amplification, makespan_us, card)
+    cells = written(timeline, card, int(graph.tensors[graph.input].bytes))
+    lasts, worst = (wear(size, makespan_us, card) for size in (cells.stored, cells.erased))
     found: dict[str, Any] = {
         "frames": frames,
         "makespan_us": makespan_us,
@@ -62,10 +70,15 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         "throughput_fps": frames / makespan_us * 1e6 if makespan_us else 0.0,
         "card_read_bytes": read / frames,
         "card_write_bytes": stored / frames,
-        "wear": stored * card.write_amplification / frames,
+        "wear": cells.stored / frames,
+        "wear_worst": cells.erased / frames,
         "wear_gb_a_day": lasts.bytes_a_day / 1e9,
         "wear_years_first_failure": lasts.years_first_failure,
         "wear_years_half": lasts.years_half,
+        "wear_years_first_failure_worst": worst.years_first_failure,
+        "wear_years_half_worst": worst.years_half,
+        "write_amplification_block": cells.block_amplification,
+        "write_amplification_erase": cells.erase_amplification,
         "card_timing": card.timing,
         "states_us": {
             "compute": busy.compute_us, "io": busy.io_us, "both": busy.both_us,
@@ -83,9 +96,9 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         alone_uj = hardware.power.active_uj(computing_us)
         found["energy_overhead_pct"] = 100 * (spent.total_uj / alone_uj - 1) if alone_uj else None
         found["energy_uj"] = spent.total_uj / frames
-        found["energy_by_state_uj"] = {
-            "compute": spent.compute_uj / frames, "io": spent.io_uj / frames,
-            "both": spent.both_uj / frames, "idle": spent.idle_uj / frames,
+        found |= {
+            "energy_compute_uj": spent.compute_uj / frames, "energy_io_uj": spent.io_uj / frames,
+            "energy_both_uj": spent.both_uj / frames, "energy_idle_uj": spent.idle_uj / frames,
         }  # fmt: skip
     return found
 

@@ -14,7 +14,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.plan.rates import Rates, work
 from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Signal, Slice, Step, Wait
 from pipeline.timing.boxes import boxes
-from pipeline.timing.transfers import transfers
+from pipeline.timing.transfers import ends, transfers
 from pipeline.timing.unroll import Runs, Times
 
 Kind = Literal["compute", "read", "write", "signal", "wait", "free"]
@@ -31,6 +31,7 @@ class TimedStep:
         counter: that a signal or a wait names.
         bytes: (runs,) that a move carries.
         stored: (runs,) bytes that a write makes the card store: whole blocks.
+        ends: (runs, 2) of a write, the card's bytes from the first to behind the last.
     """
 
     kind: Kind
@@ -39,6 +40,7 @@ class TimedStep:
     counter: str = ""
     bytes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     stored: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
 
 @dataclass
@@ -149,7 +151,10 @@ class Costs:
                 moved.partial * block_bytes, moved.partial, moved.partial, writes=False
             )
         stored = moved.blocks * block_bytes if block_bytes > 1 else moved.bytes
-        return TimedStep("write" if writes else "read", op, us, bytes=moved.bytes, stored=stored)
+        if not writes:
+            return TimedStep("read", op, us, bytes=moved.bytes)
+        places = ends(buffer, lows, extents, shift)
+        return TimedStep("write", op, us, bytes=moved.bytes, stored=stored, ends=places)
 
     def _transfer_us(
         self, size: IntArray, blocks: IntArray, commands: IntArray, writes: bool

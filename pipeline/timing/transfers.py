@@ -58,6 +58,18 @@ def transfers(
     return Transfers(size, *counted.T)
 
 
+def ends(buffer: Buffer, lows: IntArray, extents: IntArray, shift: IntArray) -> IntArray:
+    """The bytes of the card from the first to behind the last of boxes: (runs, 2)."""
+    if not isinstance(buffer.map, Affine) or any(buffer.wrap):
+        runs = [_runs(buffer, *each) for each in zip(lows, extents, shift.tolist(), strict=True)]
+        spans = np.array([[run[0, 0], run[-1, 1]] for run in runs], np.int64).reshape(-1, 2)
+        return np.stack([spans[:, 0] // 2, -(-spans[:, 1] // 2)], axis=1)
+    strides = np.array(buffer.map.strides)
+    first = buffer.map.base + lows @ strides + shift
+    last = first + np.maximum(extents - 1, 0) @ strides + buffer.nibbles
+    return np.stack([first // 2, -(-last // 2)], axis=1)
+
+
 def _residues(buffer: Buffer, lows: IntArray, shift: IntArray, block: int) -> IntArray:
     """What tells boxes of one extent apart: where in a block they begin; (runs, 1 or axes)."""
     if not isinstance(buffer.map, Affine) or any(buffer.wrap):

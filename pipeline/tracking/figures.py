@@ -15,7 +15,10 @@ ASKED = {
     "pmu_bytes": ("schedule",),
     "sram_bytes": ("build",),
     "latency_us": ("simulate", "measure"),
-    "wear": ("simulate", "measure"),
+    "wear": ("schedule",),
+    "wear_years_first_failure": ("schedule",),
+    "wear_years_half": ("schedule",),
+    "write_amplification_erase": ("schedule",),
     "energy_uj": ("simulate", "measure"),
 }
 """What each run has, or says why not; and the stages that it takes to know it."""
@@ -79,6 +82,8 @@ def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
 def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """Why a run that went through all stages lacks the metric ``name``."""
     hardware, target = config.get("hardware", {}), config.get("target", {})
+    if name.startswith("wear_years"):
+        return _unworn(result, hardware)
     if name == "accuracy_int":
         if result.get("random_weights"):
             return "random weights, which have learnt nothing"
@@ -94,6 +99,15 @@ def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str
     if name == "energy_uj" and target.get("name") == "flash":
         return "executed on the board, where no current is measured"
     return "the board's simulator does not count it"
+
+
+def _unworn(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
+    """Why no card has years to last."""
+    if not hardware.get("card", {}).get("bytes"):
+        return f"no card: {hardware.get('name')} has none that could wear"
+    if not result.get("wear"):
+        return "nothing wears: the plan leaves the card alone"
+    return f"unknown how long cells of the card of {hardware.get('name')} last: hardware.card"
 
 
 def curves(folder: Path) -> Iterator[tuple[str, float, int]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pipeline.hardware import Card, Power
 from pipeline.timing.energy import energy
+from pipeline.timing.simulate import Timeline
 from pipeline.timing.states import States
-from pipeline.timing.wear import half_bytes, wear, years
+from pipeline.timing.tasks import TimedStep
+from pipeline.timing.wear import half_bytes, wear, written, years
 from tests.timing.toys import slow
 
 GB, TB = 1e9, 1024e9
@@ -35,6 +38,41 @@ def test_wear_by_hand() -> None:
     assert found.bytes_a_day == pytest.approx(1e8)
     assert found.years_half == pytest.approx(5e11 / 1e8 / 365)
     assert found.years_first_failure == pytest.approx(1e10 / 1e8 / 365)
+
+
+def by_hand(*places: tuple[int, int]) -> Timeline:
+    """Writes of whole ranges of the card's bytes, a microsecond each, in another order than that of
+    their steps."""
+    ends = np.array(places[::-1]).reshape(-1, 2)
+    sizes = ends[:, 1] - ends[:, 0]
+    task = TimedStep("write", "x", np.ones(len(ends)), bytes=sizes, stored=512 * -(-sizes // 512),
+                     ends=ends)  # fmt: skip
+    start = np.arange(len(ends), dtype=float)[::-1]
+    none = np.zeros(len(ends), np.int64)
+    return Timeline((task,), none, none, np.arange(len(ends)), start, start + 1, 9.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("places", "opened"),
+    [
+        ((), 0),
+        (((0, 100), (100, 1000)), 1),  # one unit stays open
+        (((0, 1000), (1000, 2000), (2000, 3000)), 3),  # 1000 to 1024 is still in the first
+        (((0, 10), (4096, 4106), (20, 30)), 3),  # opened again
+        (((0, 4096),), 4),
+    ],
+)
+def test_a_card_with_one_open_unit_copies_it_when_another_is_written(
+    places: tuple[tuple[int, int], ...], opened: int
+) -> None:
+    card = Card(bytes=1 << 20, erase_bytes=1024)
+    found = written(by_hand(*places), card, input_bytes=600)
+    blocks = sum(512 * -(-(stop - start) // 512) for start, stop in places)
+    asked = 600 + sum(stop - start for start, stop in places)
+    assert found.stored == 1024 + blocks and found.asked == asked
+    assert found.erased == max(1024 * (1 + opened), found.stored)
+    assert found.block_amplification == found.stored / asked
+    assert found.erase_amplification == found.erased / asked >= found.block_amplification
 
 
 def test_nothing_written_lasts() -> None:

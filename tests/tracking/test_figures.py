@@ -10,11 +10,17 @@ import pytest
 from pipeline.tracking.figures import ASKED, curves, known, missing
 
 ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
-ALL |= {"wear": 0, "energy_uj": 1790.0, "images_host": 10, "status": "ok"}
+ALL |= {"wear": 9e6, "write_amplification_erase": 3.0, "energy_uj": 1790.0, "images_host": 10}
+ALL |= {"wear_years_first_failure": 80.0, "wear_years_half": 300.0, "status": "ok"}
 CONFIG = {
     "until": "measure",
     "data": {"name": "mnist"},
-    "hardware": {"name": "arduino", "core": "avr", "power": {"active_ma": 10.4}},
+    "hardware": {
+        "name": "arduino",
+        "core": "avr",
+        "power": {"active_ma": 10.4},
+        "card": {"bytes": 4e9},
+    },
     "target": {"name": "simulate", "images": 100},
 }
 
@@ -66,6 +72,27 @@ def test_a_whole_run_lacks_nothing() -> None:
                 ("sram_bytes", "latency_us", "energy_uj"),
                 "a native program: a computer's memory, cycles and energy are not counted",
             ),
+        ),
+        (
+            without("wear_years_first_failure", "wear_years_half", wear=0),
+            changed("hardware", card={"bytes": 0}),
+            dict.fromkeys(
+                ("wear_years_first_failure", "wear_years_half"),
+                "no card: arduino has none that could wear",
+            ),
+        ),
+        (
+            without("wear_years_half", wear=0),
+            CONFIG,
+            {"wear_years_half": "nothing wears: the plan leaves the card alone"},
+        ),
+        (
+            without("wear_years_first_failure"),
+            CONFIG,
+            {
+                "wear_years_first_failure": "unknown how long cells of the card of arduino last: "
+                "hardware.card"
+            },
         ),
         (
             without("energy_uj"),
