@@ -192,6 +192,8 @@ class Hardware:
         flash_timing: where a modelled latency counts the flash's waits.
         platformio: its platform and board there, PLATFORM/BOARD; empty: it has none.
         uart: how a firmware for the board itself reaches the computer.
+        wait_bytes: of an input, after which the host waits until they have been computed on; 0: it
+            never waits.
         card: block storage that plans may swap with, if it has any bytes.
     """
 
@@ -212,6 +214,7 @@ class Hardware:
     flasher: str = ""
     platformio: str = ""
     baud: int = 115200
+    wait_bytes: int = 0
     alignment_bytes: int = 1
     cpu: str = ""
     kernels: Literal["fast", "portable"] = "fast"
@@ -225,6 +228,8 @@ class Hardware:
         for key in ("clock_hz", "sram_bytes", "flash_bytes", "baud"):
             if getattr(self, key) < 1:
                 raise ThimbleError(f"hardware.{key}={getattr(self, key)}: it is at least 1")
+        if self.wait_bytes < 0:
+            raise ThimbleError(f"hardware.wait_bytes={self.wait_bytes}: it is at least 0")
 
     @property
     def memories(self) -> tuple[Memory, ...]:

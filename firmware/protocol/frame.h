@@ -23,7 +23,9 @@
  *     report    uint32 cycles of the last nn_invoke, uint16 bytes of stack ever used,
  *               uint16 bytes of SRAM never touched
  *
- * and empty when the status is not FRAME_OK. pipeline/targets/protocol.py is the other end. */
+ * and empty when the status is not FRAME_OK. Firmware that computes on an input as it comes may take longer for
+ * some of its bytes than the line gives it. It can be built so that the host waits after every
+ * THIMBLE_WAIT_BYTES of an input but the last for FRAME_READY, a byte outside of any frame. pipeline/targets/protocol.py is the other end. */
 #ifndef THIMBLE_FRAME_H
 #define THIMBLE_FRAME_H
 
@@ -33,6 +35,7 @@
 #define FRAME_FLAG 0x7E
 #define FRAME_ESCAPE 0x7D
 #define FRAME_ESCAPE_XOR 0x20
+#define FRAME_READY 0x11 /* XON */
 #define FRAME_FCS_BYTES 2
 #define FRAME_CRC_INITIAL 0xFFFFu
 #define FRAME_CRC_GOOD 0xF0B8u

@@ -16,6 +16,9 @@
 #define FED_BYTES NN_INPUT_BYTES
 #define feed nn_feed
 #endif
+#ifndef THIMBLE_WAIT_BYTES
+#define THIMBLE_WAIT_BYTES 0
+#endif
 #define MOST_BYTES (FED_BYTES > NN_PARAMETER_BYTES ? FED_BYTES : NN_PARAMETER_BYTES)
 
 #if MOST_BYTES > 0xFFF0
@@ -88,6 +91,11 @@ static inline void take(uint8_t command, frame_count_t at, uint8_t byte) {
         port_phase(PORT_FEED);
         feed(&byte, 1);
         port_phase(PORT_HARNESS);
+#if THIMBLE_WAIT_BYTES
+        if ((frame_count_t)(at + 1) % THIMBLE_WAIT_BYTES == 0 && at + 1 < FED_BYTES) {
+            port_write(FRAME_READY);
+        }
+#endif
 #if NN_PARAMETER_BYTES
     } else if (command == FRAME_LOAD && at < NN_PARAMETER_BYTES) {
         port_phase(PORT_LOAD);

@@ -66,6 +66,7 @@ def uart_flags(hardware: Hardware) -> tuple[str, ...]:
     return (
         f"-DPORT_UART={uart.base:#x}u",
         f"-DPORT_UART_DIVISOR={divisor(uart, hardware.baud)}u",
+        f"-DTHIMBLE_WAIT_BYTES={hardware.wait_bytes}",
         f"-DPORT_UART_SETUP={setup}",
         *(("-DPORT_UART_SR",) if uart.layout == "sr" else ()),
     )

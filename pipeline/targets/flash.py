@@ -164,7 +164,7 @@ def answers(
         ThimbleError: when it does not answer, is of another network, or refuses an image.
     """
     with Line(port, hardware.baud) as line, counted("board", len(images)) as advance:
-        board = Board(line, patience_s or PATIENCE_S)
+        board = Board(line, patience_s or PATIENCE_S, hardware.wait_bytes)
         who = board.connect()
         check_images(images, who.input_bytes)
         if loaded := parameters.wanted(build, who.parameter_bytes):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import binascii
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ VERSION = 2
 FLAG = 0x7E
 ESCAPE = 0x7D
 ESCAPE_XOR = 0x20
+READY = 0x11
 
 
 class Command(IntEnum):
@@ -125,11 +127,18 @@ def encode(command: int, payload: bytes = b"") -> bytes:
     return frame(bytes([command]) + payload)
 
 
-def pieces(command: int, payload: bytes, first_bytes: int) -> tuple[bytes, bytes]:
-    """A request in two: up to where ``first_bytes`` of its payload have come, and the rest."""
+def pieces(command: int, payload: bytes, ends: Iterable[int]) -> list[bytes]:
+    """A request in pieces: up to where each of ``ends`` bytes of its payload have come, and the
+    rest."""
     whole = encode(command, payload)
-    at = 1 + len(_escaped(bytes([command]) + payload[:first_bytes]))
-    return whole[:at], whole[at:]
+    cuts = [1 + len(_escaped(bytes([command]) + payload[:end])) for end in ends]
+    return [whole[begin:end] for begin, end in pairwise([0, *cuts, len(whole)])]
+
+
+def waits(payload_bytes: int, wait_bytes: int) -> range:
+    """After how many bytes of an input the host waits for ``READY``: every ``wait_bytes`` but the
+    last; 0: never."""
+    return range(wait_bytes, payload_bytes, wait_bytes) if wait_bytes else range(0)
 
 
 def decode(inside: bytes) -> Reply:

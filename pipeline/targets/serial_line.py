@@ -85,9 +85,10 @@ class Line:
 class Board:
     """The firmware at the other end of ``line``."""
 
-    def __init__(self, line: Line, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, line: Line, patience_s: float = PATIENCE_S, wait_bytes: int = 0) -> None:
         self._line = line
         self._patience_s = patience_s
+        self._wait_bytes = wait_bytes
         self._pending = b""
         self.repeated = 0
         """Requests asked again."""
@@ -111,8 +112,8 @@ class Board:
         for _ in range(ATTEMPTS):
             patience_s = self._patience_s * 2**silences
             begin = time.monotonic()
-            self._line.write(protocol.encode(command, payload))
-            reply = self._reply(command, patience_s)
+            sent = self._sent(command, payload, patience_s)
+            reply = self._reply(command, patience_s) if sent else None
             if reply is not None and reply.status not in NOT_WHOLE:
                 return protocol.accept(reply, command)
             self.repeated += 1
@@ -124,6 +125,29 @@ class Board:
             f"no whole answer to {command.name.lower()}, {silences} times none at all: check the "
             "line and hardware.baud"
         )
+
+    def _sent(self, command: Command, payload: bytes, patience_s: float) -> bool:
+        """Whether all of a request could go out: within an input the board may want to be waited
+        for."""
+        of_input = len(payload) if command is Command.INFER else 0
+        ends = protocol.waits(of_input, self._wait_bytes)
+        *begun, last = protocol.pieces(command, payload, ends)
+        for piece in begun:
+            self._line.write(piece)
+            if not self._ready(time.monotonic() + patience_s):
+                return False
+        self._line.write(last)
+        return True
+
+    def _ready(self, deadline: float) -> bool:
+        """Whether the board's word has come by ``deadline``; what came before it is forgotten."""
+        word = bytes([protocol.READY])
+        while word not in self._pending:
+            if (left := deadline - time.monotonic()) <= 0:
+                return False
+            self._pending += self._line.read(left)
+        self._pending = self._pending.split(word, 1)[1]
+        return True
 
     def _synchronize(self) -> None:
         for attempt in range(SILENCES):

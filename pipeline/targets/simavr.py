@@ -113,6 +113,7 @@ class Chip:
         functions: Sequence[tuple[int, int]] = (),
         inserted: Path | None = None,
     ) -> None:
+        self._wait_bytes = hardware.wait_bytes
         constants = sections.get("nn_parameters") or sections.get(".data", (0, 0))
         invoke = sections.get("nn_invoke", (0, 0))
         ram = [sections[name] for name in RAM_SECTIONS if name in sections]
@@ -166,19 +167,29 @@ class Chip:
     def infer(self, payload: bytes, first_bytes: int = 0) -> tuple[protocol.Reply, Exchange, int]:
         """As ``ask``; also the cycles until ``first_bytes`` of the payload have come, and what they
         make possible is done."""
-        if not first_bytes:
-            return *self.ask(Command.INFER, payload), 0
-        first, rest = protocol.pieces(Command.INFER, payload, first_bytes)
-        begun = self.exchange(first)
-        check(begun)
+        waits = protocol.waits(len(payload), self._wait_bytes)
+        ends = sorted({*waits, *([first_bytes] if first_bytes else [])})
+        *begun, rest = protocol.pieces(Command.INFER, payload, ends)
+        fed = [self._fed(piece, end in waits) for piece, end in zip(begun, ends, strict=True)]
         reply, done = self._answer(rest)
-        steps = zip(begun.function_cycles, done.function_cycles, strict=True)
-        both = replace(
+        functions = zip(*(each.function_cycles for each in [*fed, done]), strict=True)
+        whole = replace(
             done,
-            feed_cycles=begun.feed_cycles + done.feed_cycles,
-            function_cycles=tuple(map(sum, steps)),
+            feed_cycles=done.feed_cycles + sum(each.feed_cycles for each in fed),
+            function_cycles=tuple(map(sum, functions)),
         )
-        return reply, both, begun.feed_cycles
+        early = zip(fed, ends, strict=True)
+        return reply, whole, sum(each.feed_cycles for each, end in early if end <= first_bytes)
+
+    def _fed(self, piece: bytes, waits: bool) -> Exchange:
+        done = self.exchange(piece)
+        check(done)
+        if done.reply != bytes([protocol.READY] * waits):
+            raise protocol.FrameError(
+                f"the chip said {done.reply!r} within an input: was it built for another "
+                "hardware.wait_bytes?"
+            )
+        return done
 
     def ask(self, command: Command, payload: bytes = b"") -> tuple[protocol.Reply, Exchange]:
         """One request and its reply. Raises ThimbleError also for what ``check`` finds."""
@@ -293,6 +304,6 @@ def check(done: Exchange) -> None:
     if done.overruns:
         raise ThimbleError(
             f"the firmware was late for {done.overruns} bytes of the line, which it computes on as "
-            "they come: try hardware.streams_input=false, which holds the input, or a lower "
-            "hardware.baud"
+            "they come: try hardware.wait_bytes=N, a row of the input, after which the host waits, "
+            "hardware.streams_input=false, which holds the input, or a lower hardware.baud"
         )

@@ -37,13 +37,15 @@ def test_what_is_framed_is_decoded(command: int, status: Status, payload: bytes)
 
 
 @given(st.binary(min_size=1, max_size=60), st.data())
-def test_a_request_in_two_pieces(payload: bytes, data: st.DataObject) -> None:
-    """The first has so many bytes of the payload, flags and escapes among them, and no more."""
-    count = data.draw(st.integers(0, len(payload)))
-    first, rest = protocol.pieces(Command.INFER, payload, count)
-    assert first + rest == protocol.encode(Command.INFER, payload)
-    plain = first[1:].replace(b"\x7d\x5e", b"\x7e").replace(b"\x7d\x5d", b"\x7d")
-    assert plain == bytes([Command.INFER]) + payload[:count]
+def test_a_request_in_pieces(payload: bytes, data: st.DataObject) -> None:
+    """The first have so many bytes of the payload, flags and escapes among them, and no more."""
+    ends = sorted(data.draw(st.sets(st.integers(0, len(payload)))))
+    found = protocol.pieces(Command.INFER, payload, ends)
+    assert b"".join(found) == protocol.encode(Command.INFER, payload)
+    for count, end in enumerate(ends, 1):
+        plain = b"".join(found[:count])[1:]
+        plain = plain.replace(b"\x7d\x5e", b"\x7e").replace(b"\x7d\x5d", b"\x7d")
+        assert plain == bytes([Command.INFER]) + payload[:end]
 
 
 @given(st.binary(max_size=60), st.data())

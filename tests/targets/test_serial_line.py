@@ -70,6 +70,37 @@ def test_every_answer_belongs_to_its_request(rate: float) -> None:
         assert all(noise.harmed.values())
 
 
+def waited_for(every: int) -> Callable[[bytes], bytes]:
+    """A stand-in that says when the host may go on within an input."""
+    answer, inside = firmware(backwards), bytearray()
+
+    def told(data: bytes) -> bytes:
+        words = b""
+        for byte in data:
+            inside.append(byte)
+            if byte == protocol.FLAG:
+                inside.clear()
+            count = len(inside) - inside.count(protocol.ESCAPE) - 1
+            ends = byte != protocol.ESCAPE and 0 < count < 16 and count % every == 0
+            if inside[:1] == bytes([Command.INFER]) and ends:
+                words += bytes([protocol.READY])
+        return words + answer(data)
+
+    return told
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.005])
+def test_the_host_waits_within_an_input(rate: float) -> None:
+    noise, rng = Noise(rate), np.random.default_rng(1)
+    with Terminal(waited_for(4), noise) as terminal, Line(terminal.port, BAUD) as line:
+        board = Board(line, patience_s=0.02 if rate else 60.0, wait_bytes=4)
+        board.connect()
+        for _ in range(60):
+            given = rng.bytes(16)
+            assert board.ask(Command.INFER, given) == backwards(given)
+    assert (board.repeated > 0) == (rate > 0)
+
+
 def test_a_late_answer_is_not_taken_for_the_next() -> None:
     """Every third answer waits for the next request: then what was asked again comes twice."""
     held, calls = [b""], [0]

@@ -13,7 +13,7 @@ from pipeline.targets import protocol, simavr, toolchain
 from pipeline.targets.protocol import Command, Status
 from pipeline.targets.simavr import Chip, Exchange
 from pipeline.targets.toolchain import Size
-from tests.targets.conftest import generate, load_hardware, model, needs_avr, on_avr
+from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr, on_avr
 from tests.targets.test_host import expected
 
 pytestmark = needs_avr
@@ -198,6 +198,28 @@ def test_what_a_firmware_must_not_do_is_one_line(
     folder, size = build(tmp_path, slow, source)
     with pytest.raises(ThimbleError, match=said):
         run(folder, size, slow)
+
+
+def test_a_firmware_that_is_waited_for_is_not_late(tmp_path: Path, shim: Path) -> None:
+    """Every fourth byte takes it longer than three take on the line."""
+    keeps = "nn_arena.bytes[8 + nn_position++] = *bytes++;"
+    busy = "if (nn_position % 4 == 0) for (volatile uint16_t i = 0; i < 999; i++) {}"
+    source = (MODEL / "model.c").read_text().replace(keeps, keeps + busy)
+    images = np.random.default_rng(0).integers(0, 256, (3, 16)).astype(np.uint8)
+    hardware = load_hardware(clock_hz=1_000_000, baud=9600, wait_bytes=4)
+    folder, size = build(tmp_path, hardware, source)
+    runs = simavr.run(folder, {"sections": size.sections}, hardware, images)
+    assert np.array_equal(runs.outputs, expected(images))
+    never = load_hardware(clock_hz=1_000_000, baud=9600)
+    with pytest.raises(
+        ThimbleError, match=r"late for .* bytes of the line.*hardware\.wait_bytes=N"
+    ):
+        simavr.run(folder, {"sections": size.sections}, never, images)
+    other = load_hardware(clock_hz=1_000_000, baud=9600, wait_bytes=3)
+    with pytest.raises(
+        ThimbleError, match=r"within an input: was it built for another hardware\.wait"
+    ):
+        simavr.run(folder, {"sections": size.sections}, other, images)
 
 
 def test_a_missing_simulator_names_its_packages(

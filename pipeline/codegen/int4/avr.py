@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.multiples import TapCode, tap_code
+from pipeline.codegen.int4.runs import divided, pieces, rows_in_one_piece
 from pipeline.codegen.names import identifier
 
 MAX_LANES = 11
@@ -58,7 +59,11 @@ class Tap:
 
 @dataclass(frozen=True)
 class Assembly:
-    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``."""
+    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``.
+
+    Attributes:
+        pieces: of ``taps`` each, that a run consists of; their code is a loop in that of the runs.
+    """
 
     name: str
     mac: bool
@@ -74,6 +79,7 @@ class Assembly:
     exact: tuple[int, ...]
     centre: tuple[int, ...]
     taps: int
+    pieces: int
     grid: tuple[int, int]
     unrolled: bool
     runs: tuple[dict[int, tuple[Tap, ...]], ...]
@@ -164,6 +170,7 @@ class Assembly:
     @property
     def used(self) -> set[int]:
         found = set(range(2, 2 + self.cleared)) | ({23} if self.counts else set())
+        found |= {22} if self.pieces > 1 else set()
         if not self.cursor_in_ram:
             found |= {24, 25}
         codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
@@ -219,16 +226,18 @@ def window(kernel: WindowKernel) -> Assembly | None:
     jump -= columns * step
     flow = f"{spec.dilation[1]} * column"
     expressions = (flow, f"{spec.dilation[0]} * row - {columns} * ({flow})")
-    if _rows_in_one_piece(kernel):
+    if rows_in_one_piece(kernel):
         # every row of the window is one run; the runs are one column of them
         rows, columns, taps = 1, rows, columns * taps
         step, jump = spec.dilation[0] * first.row, 0
-    elif taps > kernel.most_taps and (some := _divided(kernel)):
+    elif taps > kernel.most_taps and (some := divided(kernel)):
         columns, taps, step = columns * taps // some, some, some
         jump = spec.dilation[0] * first.row - columns * step
     number = rows * columns
     code = _as_code(kernel)
     unrolled = code or (mac and bool(taps * lanes % 2))
+    parts = 1 if unrolled else pieces(kernel)
+    taps //= parts
     scale = 2 if kernel.in_kind == "table" else 1
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
@@ -246,13 +255,14 @@ def window(kernel: WindowKernel) -> Assembly | None:
         tuple(range(kernel.lanes.pairs)) if code else kernel.lanes.exact,
         kernel.lanes.centre,
         taps,
+        parts,
         (rows, columns),
         unrolled,
         tuple(
             {parity: _taps(kernel, code, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
-        taps * lanes // 2,
+        parts * taps * lanes // 2,
         scale * step,
         scale * jump,
         expressions,
@@ -308,28 +318,6 @@ def suits(kernel: WindowKernel) -> bool:
         and in_range
         and biased
     )
-
-
-def _rows_in_one_piece(kernel: WindowKernel) -> bool:
-    """Pixels of a window's row lie side by side, and a row is short."""
-    spec = kernel.window
-    return spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8 and _side_by_side(kernel)
-
-
-def _divided(kernel: WindowKernel) -> int:
-    """Taps of equal runs that deep pixels' rows are divided into, so that the code of one is short;
-    0 where pixels do not lie side by side."""
-    spec = kernel.window
-    row = spec.depth * spec.kernel[1]
-    if spec.combine != "mac" or spec.depth % 2 or kernel.in_kind != "affine":
-        return 0
-    if not _side_by_side(kernel):
-        return 0
-    return max((n for n in range(2, kernel.most_taps + 1, 2) if row % n == 0), default=0)
-
-
-def _side_by_side(kernel: WindowKernel) -> bool:
-    return kernel.in_rows and kernel.window.dilation[1] == 1 and not kernel.varies
 
 
 def _as_code(kernel: WindowKernel) -> bool:
@@ -390,5 +378,7 @@ def _fits(a: Assembly) -> bool:
         sums = runs * a.taps * a.lanes * len(a.parities)
         return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
     if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS:
+        return False
+    if a.pieces > 1 and a.lanes > MAX_COUNTED_LANES:
         return False
     return not (a.mac and a.counts) or a.lanes <= MAX_COUNTED_LANES

@@ -178,6 +178,19 @@ def test_rows_instead_of_tensors(tmp_path: Path) -> None:
     on_chip(tmp_path, graph, plan, hardware)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("flash_bytes", [32256, 11000])
+def test_deep_rows_instead_of_tensors(flash_bytes: int, tmp_path: Path) -> None:
+    """Pixels of 24 channels that tables have the addresses of, in pieces; the host waits for what a
+    row of the image makes possible."""
+    chain = Chain((9, 10, 2)).conv("a", 16).conv("b", 24).conv("c", 9)
+    graph = chain.dense("d", 3).graph()
+    hardware = load_hardware(weights_in="flash", flash_bytes=flash_bytes, wait_bytes=20)
+    on_chip(tmp_path, graph, Joint().plan(graph, hardware), hardware)
+    pieces = set(re.findall(r"ldi r22, (\d+)", (tmp_path / "model.c").read_text()))
+    assert pieces == ({"2", "3"} if flash_bytes == 32256 else {"8", "12"})
+
+
 LARGE = {
     "23 deep": lambda: Chain((4, 4, 23)).conv("a", 10, 2),
     "deep pixels": lambda: Chain((2, 3, 140)).conv("a", 4, 1),
