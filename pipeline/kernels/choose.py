@@ -37,9 +37,14 @@ def _of_nibbles(form: Form, work_cycles: float) -> Kernel:
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
-    """All that compute ``form`` unasked, the fastest first."""
+    """All that compute ``form`` unasked, the fastest first; those that look up each element of rows
+    in blocks last."""
     able = [each for each in kernels(form, hardware) if not each.asked and each.accepts(form)]
-    return tuple(sorted(able, key=lambda kernel: cycles_of_step(kernel, form, hardware)))
+
+    def order(kernel: Kernel) -> tuple[bool, float]:
+        return form.torn and kernel.looks_up, cycles_of_step(kernel, form, hardware)
+
+    return tuple(sorted(able, key=order))
 
 
 def quicker(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

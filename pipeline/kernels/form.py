@@ -139,6 +139,11 @@ class Form:
         """What the step takes of the first input."""
         return self.parts[self.op.inputs[0]]
 
+    @property
+    def torn(self) -> bool:
+        """Whether rows in blocks are among what it takes and makes."""
+        return any(part.spread == "blocks" for part in self.parts.values())
+
     def covers(self, tensor: str, axes: slice = slice(None)) -> bool:
         """Whether all of ``tensor`` is taken along ``axes``."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape

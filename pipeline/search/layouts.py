@@ -71,8 +71,7 @@ def in_blocks(
 def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
     """Of all rows of ``op``'s output, or of all that are added to it."""
     form = form_of_a_row(op, graph, layout)
-    torn = any(part.spread == "blocks" for part in form.parts.values())
-    able = [each for each in offers(form, hardware) if not (torn and each.looks_up)]
+    able = [each for each in offers(form, hardware) if not (form.torn and each.looks_up)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 

@@ -236,6 +236,13 @@ LAYERS = [
         )
     ),
     *(
+        Layer("cortex_m.row_concat", shape, kind="concat")
+        for shape in (
+            (3, 28, 96), (3, 14, 240), (3, 7, 416), (3, 5, 24), (3, 12, 8), (3, 16, 16),
+            (3, 10, 30),
+        )
+    ),
+    *(
         Layer("cortex_m.row_dense", shape, channels, kind="dense")
         for shape, channels in (
             ((5, 5, 16), 120), ((4, 4, 32), 30), ((7, 7, 40), 10), ((3, 6, 15), 64),

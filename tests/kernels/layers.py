@@ -114,7 +114,7 @@ class Layer:
             case "plus" | "times":
                 getattr(net, self.kind)("image", net.lookup())
             case "concat":
-                net.concat(("image", net.lookup(like="image")))
+                net.concat((net.last, net.lookup(like=net.last)))
             case "pad":
                 net.pad(((1, 1), (1, 1), (0, 0)))
             case "rearrange":
@@ -136,7 +136,7 @@ class Layer:
     def passes(self) -> int:
         if self.by_row:
             graph = self.graph()
-            made = graph.tensors[graph.operators[1].output].shape
+            made = graph.tensors[graph.operators[-2].output].shape
             return made[0] if len(made) == 3 and made[0] > 1 else self.shape[0]
         if self.adding:
             return self.shape[-1] // self.adding
@@ -209,11 +209,11 @@ def plan_by(
 
 
 def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> Plan:
-    """The middle one of three operators runs row by row, its tensors in blocks; ``runs``: or all
-    but that."""
-    first, op, _ = graph.operators
+    """The last operator but one runs row by row, its tensors in blocks; ``runs``: or all but
+    that."""
+    *before, op, _ = graph.operators
     image = kernel == "cortex_m.row_image"
-    names = [op.output] if image else [first.output, op.output]
+    names = [each.output for each in (op, *before[: 0 if image else None])]
     shapes = {name: graph.tensors[name].shape for name in names}
     pixels = {name: best_pixels(shape[1]) for name, shape in shapes.items() if len(shape) == 3}
     if kernel == "cortex_m.row_fused":  # for the slowest flash, or another is faster

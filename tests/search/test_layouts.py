@@ -3,36 +3,67 @@ table in flash."""
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.plan.vocabulary import Compute
+from pipeline.plan.well_formed import statements
 from pipeline.search.layouts import in_blocks
 from pipeline.strategies.joint import Joint
+from tests.graphs import Net
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
 
+BOARD = board_named("nucleo_f446re")
 
-def branches() -> Graph:
-    """Convolutions whose best rows are in blocks, joined by what only portable code computes."""
-    net = nets.Net((16, 16, 16))
+
+def branches(columns: int = 16) -> Graph:
+    """Convolutions whose best rows are in blocks, concatenated."""
+    net = nets.Net((16, columns, 16))
     x = net.conv("input", 16, 3)
     parts = [net.conv(x, 16), net.conv(x, 16, 3), net.conv(net.conv(x, 8), 16, 3)]
     return net.graph(net.conv(net.concat(*parts), 16, 3))
 
 
-def test_what_only_portable_code_reads_lies_in_pixels() -> None:
-    graph, board = branches(), board_named("nucleo_f446re")
+@pytest.mark.parametrize("columns", [16, 14, 5, 2])
+def test_what_is_concatenated_lies_in_blocks(columns: int) -> None:
+    graph = branches(columns)
     joined = next(op for op in graph.operators if len(op.inputs) == 3)
-    chosen = in_blocks(graph, graph.operators, board, frozenset({graph.output}))
-    assert not chosen.keys() & {*joined.inputs, joined.output}
-    text = generate(graph, Joint().plan(graph, board), board, {})["model.c"]
+    chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
+    assert chosen.keys() >= {*joined.inputs, joined.output}
+    plan = Joint().plan(graph, BOARD)
+    used = {s.kernel for s in statements(plan) if isinstance(s, Compute) and s.op == joined.name}
+    assert used == {"cortex_m.row_concat"}
+    text = generate(graph, plan, BOARD, {})["model.c"]
+    assert "nn_torn[" not in text
+
+
+def test_no_weights_lie_in_two_orders() -> None:
+    graph = branches()
+    text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
+    tables = re.findall(r"nn_(\w+?)_(?:row_)?weights\w*\[\d+\] = ", text)
+    assert sorted(tables) == sorted({op.name for op in graph.operators if op.weighted})
+
+
+def test_what_only_portable_code_reads_lies_in_pixels() -> None:
+    net = Net((16, 16, 16), np.random.default_rng(1))
+    net.conv(16, (3, 3))
+    made = net.conv(16, (1, 1))
+    padded = net.pad(((1, 1), (1, 1), (0, 0)))
+    net.conv(16, (3, 3))
+    graph = net.graph()
+    chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
+    assert not chosen.keys() & {made, padded}
+    text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
     assert "nn_torn[" not in text
 
 
 @pytest.mark.parametrize("graph", [nets.ds_cnn((16,) * 3), nets.resnet8()], ids=["ds", "res"])
 def test_all_others_lie_in_blocks(graph: Graph) -> None:
-    board = board_named("nucleo_f446re")
-    chosen = in_blocks(graph, graph.operators, board, frozenset({graph.output}))
+    chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
     images = {op.output for op in graph.operators if len(graph.tensors[op.output].shape) == 3}
     assert chosen.keys() >= {name for name in images if graph.tensors[name].shape[0] > 1}

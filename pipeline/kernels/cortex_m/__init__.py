@@ -9,6 +9,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.add import Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
+from pipeline.kernels.cortex_m.by_row.concat import RowConcat
 from pipeline.kernels.cortex_m.by_row.convolution import (
     RowFused,
     RowImage,
@@ -45,7 +46,7 @@ __all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels"]
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
-    *(RowFused, RowSpatial, RowWide),
+    *(RowConcat, RowFused, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredPool),
 )
 

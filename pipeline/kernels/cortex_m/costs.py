@@ -18,6 +18,7 @@ def costs(cpu: str, kernel: str) -> Counts:
 
 CODE_BYTES = {
     "row_added": 74,
+    "row_concat": 77,
     "row_conv2d": 1053,
     "row_dense": 503,
     "row_depthwise": 781,
@@ -118,6 +119,12 @@ COSTS = {
         "word": (4.66, 3.0, 4.95),
         "byte": (1.84, 1.57, 2.01),
         "channel": (10.5, 4.44, 8.35),
+    },
+    "row_concat": {
+        "word": (3.23, 3.11, 3.35),
+        "word of a short piece": (2.76, 2.79, 2.79),
+        "long piece": (30.0, 15.4, 32.8),
+        "call": (43.7, 26.3, 41.7),
     },
     "row_conv2d": {
         "word of a pixel and a pair": (4.21, 2.64, 3.66),

@@ -126,6 +126,21 @@ def pool(rng: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
+def concat(rng: np.random.Generator) -> Case:
+    """Of two or three tensors; sometimes the first of them, or the output, has channels last."""
+    net = Net(_sides(rng, 20), rng, name="layer")
+    first = net.conv(int(rng.integers(1, 14)), (1, 1))
+    parts = [first, net.maximum((1, 1), stride=(1, 1))]
+    if rng.random() < 0.5:
+        parts.append(net.like(net.conv(int(rng.integers(1, 14)), (1, 1), first), first))
+    made = net.concat(tuple(parts))
+    net.mean((1, 1), stride=(1, 1))
+    graph = net.graph()
+    names = [*parts, made][int(rng.random() < 0.1) : len(parts) + int(rng.random() < 0.9)]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    return graph, pixels, "cortex_m.row_concat"
+
+
 def dense(rng: np.random.Generator) -> Case:
     """Of a map, in blocks or not, whose rows are added up."""
     shape, outputs = _sides(rng, 9), int(rng.integers(1, 12))
@@ -139,7 +154,10 @@ def dense(rng: np.random.Generator) -> Case:
 
 KINDS = {
     each.__name__: each
-    for each in (depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool, dense)
+    for each in (
+        *(depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool, concat),
+        dense,
+    )
 }
 
 
