@@ -21,6 +21,7 @@ def misfit(root: Any) -> str | None:
     Integers are no booleans and not beyond ``LARGEST``; floats are finite; a tuple is a tuple.
     """
     pending: list[tuple[Any, Any, str]] = [(root, type(root), type(root).__name__)]
+    seen = set[tuple[int, Any]]()  # a plan names some parts in thousands of steps
     while pending:
         value, hint, where = pending.pop()
         chosen = next((kind for kind in _alternatives(hint) if _fits(value, kind)), None)
@@ -29,14 +30,15 @@ def misfit(root: Any) -> str | None:
             return f"{where} is {_brief(value)}, not {name}"
         if chosen.of is tuple:
             kinds = chosen.arguments
-            if kinds == (int, ...) and _all_small(value):
+            if kinds[1:] == (...,) and _INTEGER in _alternatives(kinds[0]) and _all_small(value):
                 continue  # a table may have many cells
             each = (kinds[0],) * len(value) if kinds[1:] == (...,) else kinds
             if len(each) != len(value):
                 return f"{where} has {len(value)} items, not {len(each)}"
             pending += ((v, k, where) for v, k in zip(value, each, strict=True))
-        else:
-            pending += ((getattr(value, name), kind, at) for name, kind, at in _fields(chosen.of))
+        elif (parts := _fields(chosen.of)) and (id(value), chosen.of) not in seen:
+            seen.add((id(value), chosen.of))
+            pending += ((getattr(value, name), kind, at) for name, kind, at in parts)
     return None
 
 
@@ -45,6 +47,9 @@ class _Kind(NamedTuple):
 
     of: Any
     arguments: tuple[Any, ...]
+
+
+_INTEGER = _Kind(int, ())
 
 
 @cache

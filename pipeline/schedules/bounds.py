@@ -62,6 +62,29 @@ def operands(op: Operator, tensors: Tensors) -> list[Operand]:
     return [*terms, *op.completion(tensors)]
 
 
+class Needs:
+    """``needs`` of one operator, for many steps: what several of them read, weights most of all, is
+    looked up."""
+
+    def __init__(self, op: Operator, tensors: Tensors) -> None:
+        self.extents = tensors[op.output].shape
+        self.known: dict[tuple[int, tuple[Range, ...]], Box] = {}
+        self.operands = [
+            (each, tensors[each.tensor].shape, [w.axis for w in each.windows if w.axis is not None])
+            for each in operands(op, tensors)
+        ]
+
+    def __call__(self, made: Box) -> dict[str, Box]:
+        found: dict[str, Box] = {}
+        for n, (operand, shape, axes) in enumerate(self.operands):
+            key = n, tuple(made[axis] for axis in axes)
+            if key not in self.known:
+                self.known[key] = _read(operand, made, self.extents, shape)
+            box, before = self.known[key], found.get(operand.tensor)
+            found[operand.tensor] = box if before is None else together([before, box], shape)
+        return found
+
+
 def needs(op: Operator, tensors: Tensors, made: Box, completed: bool = True) -> dict[str, Box]:
     """For each tensor that ``op`` reads the box that the outputs ``made`` need of it.
 
@@ -73,15 +96,19 @@ def needs(op: Operator, tensors: Tensors, made: Box, completed: bool = True) -> 
         if not completed and operand in op.completion(tensors):
             continue
         shape = tensors[operand.tensor].shape
-        box = tuple(
-            read(window, made, extents, extent).clipped(extent)
-            for window, extent in zip(operand.windows, shape, strict=True)
-        )
+        box = _read(operand, made, extents, shape)
         known = found.get(operand.tensor, box)
         found[operand.tensor] = tuple(
             hull(a, b, extent) for a, b, extent in zip(known, box, shape, strict=True)
         )
     return found
+
+
+def _read(operand: Operand, made: Box, extents: Sequence[int], shape: Sequence[int]) -> Box:
+    return tuple(
+        read(window, made, extents, extent).clipped(extent)
+        for window, extent in zip(operand.windows, shape, strict=True)
+    )
 
 
 def added(op: Operator, tensors: Tensors, made: Box, some: Range) -> dict[str, Box]:

@@ -19,7 +19,7 @@ from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, named, natural_unit, offers
 from pipeline.kernels.gap import Gap
 from pipeline.placement.constants import constants, stored
-from pipeline.plan.maps import Map
+from pipeline.plan.maps import Map, Table
 from pipeline.plan.vocabulary import (
     Affine,
     Blocks,
@@ -34,7 +34,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
-from pipeline.schedules.bounds import Box, all_of, needs, part
+from pipeline.schedules.bounds import Box, Needs, all_of, part
 
 Key = tuple[str, int]
 """A buffer's name and a row, or 0 where all of it lies in one piece."""
@@ -138,6 +138,9 @@ class Draft:
         self.home |= {name: name for name in self.fixed}
         self.chosen: dict[Hashable, _Chosen] = {}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
+        self.reads: dict[str, Needs] = {}
+        self.slices: dict[tuple[str, Box], Slice] = {}
+        self.alike: dict[Hashable, Compute] = {}
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
@@ -253,10 +256,22 @@ class Draft:
             self.gaps[key] = self._chosen(form).gaps.get(over)
         return self.gaps[key]
 
+    def needs(self, op: Operator, made: Box) -> dict[str, Box]:
+        """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
+        if op.name not in self.reads:
+            self.reads[op.name] = Needs(op, self.graph.tensors)
+        return self.reads[op.name](made)
+
     def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
-        read = needs(op, self.graph.tensors, made)
-        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
+        read = self.needs(op, made)
+        ins = [self._part(self.home[name], needed) for name, needed in read.items()]
         return Compute(op.name, part(out, made), tuple(ins))
+
+    def _part(self, name: str, box: Box) -> Slice:
+        """Once for all steps that read it, as most do of weights."""
+        if (name, box) not in self.slices:
+            self.slices[name, box] = part(self.buffer(name), box)
+        return self.slices[name, box]
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         buffers = {name: self.buffer(name) for name in self._named(step)}
@@ -288,6 +303,9 @@ class Draft:
     ) -> Compute:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
+        kind = self._kind(step, overlaps, part)
+        if kind and (known := self.alike.get(kind)):
+            return replace(known, out=step.out, ins=step.ins)
         chosen = self._chosen(self._form(step, overlaps, bool(part)))
         scratch = []
         if chosen.scratch_bytes:
@@ -295,7 +313,23 @@ class Draft:
         if chosen.aside_bytes:
             scratch.append(self._aside(f"{op.output}.aside{part}", chosen.aside_bytes))
         step = replace(step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay)
-        return replace(step, scratch=tuple(scratch)) if scratch else step
+        step = replace(step, scratch=tuple(scratch)) if scratch else step
+        return self.alike.setdefault(kind, step) if kind else step
+
+    def _kind(self, step: Compute, overlaps: frozenset[str], part: str) -> Hashable:
+        """Steps of one kind have one form: those of an output whose elements lie anywhere, by what
+        they take of it and of inputs that are no rings; None: of others."""
+        if step.partial or not isinstance(self.buffer(step.out.buffer).map, Table):
+            return None
+        taken = list[Hashable]()
+        for piece in (step.out, *step.ins):
+            if piece.buffer not in self.fixed:
+                if any(self.buffer(piece.buffer).wrap):
+                    return None
+                sides = zip(piece.lo, piece.size, strict=True)
+                begins = (isinstance(n, int) and (not size or n % size == 0) for n, size in sides)
+                taken.append((piece.buffer, piece.size, *begins))
+        return step.op, overlaps, part, *taken
 
     def _chosen(self, form: Form) -> _Chosen:
         """Asked once for each form: tiles and rows are many and alike."""

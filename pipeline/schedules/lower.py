@@ -251,8 +251,10 @@ def laid_at(
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
     of their own where ``at`` says. Kernels have their scratch above that, if there is room."""
-    laid = [_laid_at(regions, graph, hardware, cells, at, frames, each) for each in (True, False)]
-    return next((each for each in laid if each.cells <= room(graph, hardware)), laid[-1])
+    with_scratch = _laid_at(regions, graph, hardware, cells, at, frames, scratch=True)
+    if with_scratch.cells <= room(graph, hardware):
+        return with_scratch
+    return _laid_at(regions, graph, hardware, cells, at, frames, scratch=False)
 
 
 def _laid_at(

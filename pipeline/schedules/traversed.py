@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Buffer, Step
-from pipeline.schedules.bounds import Box, needs
+from pipeline.schedules.bounds import Box
 from pipeline.schedules.draft import Draft
 
 
@@ -44,29 +45,49 @@ class Traversed:
     def steps(self, draft: Draft) -> list[Step]:
         for buffer in self.buffers:
             draft.put(replace(buffer, memory=draft.hardware.activation_memory))
-        return [self._step(draft, run) for run in self.runs]
+        cells = Cells(self.buffers)
+        return [_step(draft, cells, run) for run in self.runs]
 
-    def _step(self, draft: Draft, run: Run | Turn) -> Step:
-        if isinstance(run, Turn):
-            draft.home[run.target.tensor] = run.target.name
-            return draft.move(run.source, run.target, run.box)
-        draft.home |= {source.tensor: source.name for source in run.sources}
-        over = [source.tensor for source in run.sources if _overwrites(draft, run, source)]
-        step = draft.compute(run.op, run.target, run.made, over=over)
+
+def _step(draft: Draft, cells: Cells, run: Run | Turn) -> Step:
+    if isinstance(run, Turn):
         draft.home[run.target.tensor] = run.target.name
-        if not run.order:
-            return step
-        at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
-        return step if at_once else replace(step, order=tuple(run.order))
+        return draft.move(run.source, run.target, run.box)
+    draft.home |= {source.tensor: source.name for source in run.sources}
+    read = draft.needs(run.op, run.made)
+    over = [
+        source.tensor
+        for source in run.sources
+        if cells.shared(source, read[source.tensor], run.target, run.made)
+    ]
+    step = draft.compute(run.op, run.target, run.made, over=over)
+    draft.home[run.target.tensor] = run.target.name
+    if not run.order:
+        return step
+    at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
+    return step if at_once else replace(step, order=tuple(run.order))
 
 
-def _overwrites(draft: Draft, run: Run, source: Buffer) -> bool:
-    """Whether it writes a cell of ``source`` that it reads."""
-    if not source.meets(run.target):
-        return False
-    read = needs(run.op, draft.graph.tensors, run.made)[source.tensor]
-    taken, written = (
-        buffer.cells(tuple(side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)))
-        for buffer, box in ((source, read), (run.target, run.made))
-    )
-    return bool(np.isin(written, taken).any())
+class Cells:
+    """The nibbles of each buffer's elements."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.known: dict[str, IntArray] = {}
+        self.taken = np.zeros(max((buffer.extent[1] for buffer in buffers), default=0), dtype=bool)
+
+    def shared(self, source: Buffer, read: Box, target: Buffer, made: Box) -> bool:
+        """Whether a step writes a cell of ``source`` that it reads."""
+        if not source.meets(target):
+            return False
+        cells = self._of(source, read)
+        self.taken[cells] = True
+        found = bool(self.taken[self._of(target, made)].any())
+        self.taken[cells] = False
+        return found
+
+    def _of(self, buffer: Buffer, box: Box) -> IntArray:
+        if buffer.name not in self.known:
+            every = buffer.cells(buffer.box)
+            self.known[buffer.name] = every.reshape(*buffer.shape, buffer.nibbles)
+        some = (side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True))
+        return self.known[buffer.name][tuple(slice(*ends) for ends in some)]

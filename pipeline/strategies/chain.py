@@ -76,8 +76,9 @@ class ChainStrategy(Strategy):
             best = slots.arrange(flow, nibbles, chosen(flow, self.orders))
             if best.nibbles > room(graph, hardware):
                 items = chosen(flow, self.orders, tight=True)
-                ways = best, slots.arrange(flow, nibbles, items)
-                best = min(ways, key=lambda found: found.nibbles)
+                if max(item.peak for item in items) < best.nibbles:
+                    ways = best, slots.arrange(flow, nibbles, items)
+                    best = min(ways, key=lambda found: found.nibbles)
         else:
             layers = [Layer(op, graph.tensors) for op in operators]
             found = (contiguous.arrange(arriving.start, nibbles, way) for way in self.ways(layers))

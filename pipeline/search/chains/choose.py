@@ -18,10 +18,21 @@ AT_ONCE = (8, 4, 2)
 
 @dataclass
 class Choice:
-    """Ways to run a part of a flow that are found so far, and others."""
+    """Ways to run a part of a flow: those that are found so far, the fastest first, and others.
 
+    Attributes:
+        floor: nibbles that none can be below: what is live before, or after.
+    """
+
+    floor: int
     others: Iterator[tuple[Item, ...]]
     found: list[tuple[tuple[Item, ...], int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, flow: Flow, span: Span, ways: Iterator[tuple[Item, ...]]) -> Choice:
+        choice = cls(max(flow.nibbles(end) for end in span), ways)
+        choice.another()
+        return choice
 
     @property
     def least(self) -> int:
@@ -35,6 +46,13 @@ class Choice:
             self.found.append((items, max(item.peak for item in items)))
         return items is not None
 
+    def below(self, nibbles: int) -> bool:
+        """Looks at more until one takes less; False where none does."""
+        while self.least >= nibbles:
+            if self.floor >= nibbles or not self.another():
+                return False
+        return True
+
     def within(self, nibbles: int) -> tuple[Item, ...]:
         """The first that fits."""
         return next(items for items, peak in self.found if peak <= nibbles)
@@ -43,14 +61,21 @@ class Choice:
 def chosen(flow: Flow, orders: Orders, tight: bool = False) -> list[Item]:
     """Of the ways with the least peak of all those that go on with more than the row-major order
     only where that is what needs most; ``tight``: however slow."""
-    choices = [Choice(_ways(flow, span, orders, tight)) for span in flow.spans()]
-    for choice in choices:
-        choice.another()
-    while True:
-        most = max((choice.least for choice in choices), default=0)
-        if not any(choice.another() for choice in choices if choice.least == most):
-            break
-    return [item for choice in choices for item in choice.within(most)]
+    spans = flow.spans()
+    choices = [Choice.of(flow, span, _ways(flow, span, orders, tight)) for span in spans]
+    return _smallest(choices)
+
+
+def _smallest(choices: Sequence[Choice]) -> list[Item]:
+    """Each as fast as the one that needs most lets it be."""
+    while choices:
+        most = max(choice.least for choice in choices)
+        full = [choice for choice in choices if choice.least == most]
+        if any(choice.floor == most for choice in full) or not all(
+            choice.below(most) for choice in full
+        ):
+            return [item for choice in choices for item in choice.within(most)]
+    return []
 
 
 def _ways(flow: Flow, span: Span, orders: Orders, tight: bool) -> Iterator[tuple[Item, ...]]:
@@ -60,17 +85,17 @@ def _ways(flow: Flow, span: Span, orders: Orders, tight: bool) -> Iterator[tuple
     if len(numbers) == 1:
         yield from ((item,) for item in orders(flow, span.first, tight))
         return
-    found = [list(orders(flow, number, tight)) for number in numbers]
-    yield tuple(items[0] for items in found)
-    if any(len(items) > 1 for items in found):
-        yield tuple(_smallest(items) for items in found)
+    layers = [
+        Choice.of(flow, Span(n, n + 1), _ways(flow, Span(n, n + 1), orders, tight)) for n in numbers
+    ]
+    fastest = tuple(item for layer in layers for item in layer.found[0][0])
+    yield fastest
+    smallest = tuple(_smallest(layers))
+    if smallest != fastest:
+        yield smallest
     if can_weave(flow, span):
         width = flow.tensors[flow.operators[span.stop - 1].output].shape[1]
         for pixels in (width, *(each for each in AT_ONCE if each < width)):
             yield (woven(flow, span, Way(pixels)),)
         if tight:
             yield from ((woven(flow, span, way),) for way in PIXEL_BY_PIXEL)
-
-
-def _smallest(items: Sequence[Item]) -> Item:
-    return min(items, key=lambda item: item.peak)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import round_up
 from pipeline.search.chains.layer import Pixels
 
 
@@ -22,7 +23,8 @@ class Cells:
     size: int
 
     def __post_init__(self) -> None:
-        self.free = np.ones(self.size, dtype=bool)
+        self.marks = bytearray(b"\1" * self.size)
+        self.free = np.frombuffer(self.marks, dtype=bool)  # the same bytes
         self.next = 0
 
     def only(self, taken: Iterable[tuple[IntArray, int]]) -> None:
@@ -40,27 +42,28 @@ class Cells:
 
     def run(self, length: int, align: int, start: int = 0) -> int | None:
         """The first address >= ``start`` of ``length`` free nibbles, a multiple of ``align``."""
-        first = -(-start // align) * align
-        if self.free[first : first + length].sum() == length:
-            return first
-        total = np.concatenate([[0], np.cumsum(self.free)])
-        at = np.arange(first, self.size - length + 1, align)
-        found = at[total[at + length] - total[at] == length]
-        return int(found[0]) if found.size else None
+        wanted, found = b"\1" * length, round_up(start, align)
+        while (found := self.marks.find(wanted, found)) >= 0:
+            if found % align == 0:
+                return found
+            found = round_up(found, align)
+        return None
 
-    def take(self, pixel: Pixels) -> IntArray:
-        """Addresses of a pixel's elements, now taken: shape (channels,).
+    def take(self, pixel: Pixels) -> int | IntArray:
+        """A place for a pixel's elements, now taken: from which nibble on, or, in several pieces,
+        the addresses of all, shape (channels,).
 
         Goes round the arena, so that outputs follow the trail of dying inputs: first a run that
         starts on a byte (unless pixels of odd size would leave holes), then any run, then pieces.
         """
-        width = pixel.nibbles_per_element
-        for align in (width,) if pixel.each % 2 else (max(2, width), width):
+        width, each = pixel.nibbles_per_element, pixel.each
+        for align in (width,) if each % 2 else (max(2, width), width):
             for start in (self.next, 0):
-                found = self.run(pixel.each, align, start)
+                found = self.run(each, align, start)
                 if found is not None:
-                    self.next = found + pixel.each
-                    return self.claim(found + np.arange(0, pixel.each, width), width)
+                    self.next = found + each
+                    self.marks[found : found + each] = bytes(each)
+                    return found
         return self.pieces(pixel.channels, width)
 
     def pieces(self, count: int, width: int) -> IntArray:
@@ -84,6 +87,9 @@ class Cells:
 
     def release(self, elements: IntArray, width: int) -> None:
         self.free[nibbles(elements, width)] = True
+
+    def release_run(self, first: int, length: int) -> None:
+        self.marks[first : first + length] = b"\1" * length
 
 
 def nibbles(elements: IntArray, width: int) -> IntArray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import NEVER, read_times
 from pipeline.search.chains.flow import Flow, Span
 from pipeline.search.chains.layer import Layer, PixelBox, Pixels
-from pipeline.search.chains.traversals import Peels, rows
+from pipeline.search.chains.traversals import Peels, ranks, rows
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """``op`` makes the pixels ``made``, in ``order`` (row, column; empty: row-major).
 
     Attributes:
@@ -31,39 +29,58 @@ class Piece:
     order: tuple[tuple[int, int], ...] = ()
     group: int = 0
 
-    def pixels(self) -> Iterator[tuple[int, int]]:
-        rows, columns = (range(*side) for side in self.made)
-        return iter(self.order) if self.order else product(rows, columns)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Item:
     """
     Attributes:
-        pieces: one after the other; they make all that ``span`` does.
+        order: (units, 4): the operator, the row and the column of each pixel in turn, and which of
+            its groups of channels.
+        starts: the first unit of each step.
         groups: of channels, made one after the other, each from one of the input.
     """
 
     flow: Flow
     span: Span
-    pieces: tuple[Piece, ...]
+    order: IntArray
+    starts: IntArray
     groups: int = 1
 
     @classmethod
     def of(cls, flow: Flow, number: int, peels: Peels, groups: int = 1) -> Item:
         """One operator, by ``peels`` for each of ``groups`` of channels."""
-        op = flow.operators[number]
-        pixels = Pixels.of(flow.tensors[op.output])
-        order = tuple(pixel for line in peels for pixel in line.pixels())
-        order = () if peels == rows(*pixels[:2]) else order
-        pieces = tuple(Piece(op, pixels.box, order, group) for group in range(groups))
-        return cls(flow, Span(number, number + 1), pieces, groups)
+        height, width = Pixels.of(flow.tensors[flow.operators[number].output])[:2]
+        turn = np.argsort(ranks(height, width, peels), axis=None)
+        order = np.empty((groups, len(turn), 4), dtype=np.int64)
+        order[..., 0] = number
+        order[..., 1], order[..., 2] = np.divmod(turn, width)
+        order[..., 3] = np.arange(groups)[:, None]
+        starts = np.arange(groups) * len(turn)
+        return cls(flow, Span(number, number + 1), order.reshape(-1, 4), starts, groups)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """One after the other; they make all that ``span`` does."""
+        lows = np.minimum.reduceat(self.order, self.starts).tolist()
+        stops = (np.maximum.reduceat(self.order, self.starts) + 1).tolist()
+        ends = [*self.starts[1:].tolist(), self.units]
+        found = list[Piece]()
+        for first, end, low, stop in zip(self.starts.tolist(), ends, lows, stops, strict=True):
+            made = (low[1], stop[1]), (low[2], stop[2])
+            order = self._order(first, end) if end - first > 1 else ()
+            found.append(Piece(self.flow.operators[low[0]], made, order, low[3]))
+        return found
+
+    def _order(self, first: int, end: int) -> tuple[tuple[int, int], ...]:
+        rows, columns = self.order[first:end, 1], self.order[first:end, 2]
+        along = np.diff(rows * (int(columns.max()) + 1) + columns)
+        return () if (along > 0).all() else tuple(zip(rows.tolist(), columns.tolist(), strict=True))
 
     @property
     def layer(self) -> Layer | None:
         """If it is one operator that slides over what one tensor has, all channels at once."""
         op = self.flow.operators[self.span.first]
-        alone = len(self.pieces) == 1 and op.slides
+        alone = len(self.starts) == 1 and op.slides
         return Layer(op, self.flow.tensors) if alone else None
 
     def in_rows(self) -> Item:
@@ -77,7 +94,7 @@ class Item:
     def pixels(self, tensor: str) -> Pixels:
         return Pixels.of(self.flow.tensors[tensor])
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The most nibbles live at once when any output may lie in any free nibble.
 
@@ -86,10 +103,9 @@ class Item:
         peak is up to k fin higher. Of halves of bytes that bytes are written over, both have to
         be dead: counted of the first tensor, which lies row-major; the others lie as they may.
         """
-        written = np.zeros(self.units + 1, dtype=np.int64)
+        sizes = [self.pixels(op.output).each // self.groups for op in self.flow.of(self.span)]
+        written = np.array([0, *sizes])[np.append(-1, self.order[:, 0] - self.span.first) + 1]
         freed = np.zeros(self.units + 1, dtype=np.int64)
-        for name, ranks in self.ranks.items():
-            written[ranks[ranks != NEVER] + 1] = self.pixels(name).each // self.groups
         for name, last in self.last.items():
             each, times = self.pixels(name).each // self.groups, last.reshape(-1)
             if name == self.flow.start and self.by_byte:
@@ -107,21 +123,20 @@ class Item:
         widths = [Pixels.of(tensors[op.output]).nibbles_per_element for op in operators]
         return self.pixels(operators[0].inputs[0]).nibbles_per_element == 1 < min(widths)
 
-    @cached_property
+    @property
     def units(self) -> int:
-        return sum(int((ranks != NEVER).sum()) for ranks in self.ranks.values())
+        return len(self.order)
 
     @cached_property
     def ranks(self) -> dict[str, IntArray]:
         """When each pixel is made, shape (h, w, groups); NEVER where nothing needs it."""
-        found, time = dict[str, IntArray](), 0
-        for piece in self.pieces:
-            name = piece.op.output
+        found = dict[str, IntArray]()
+        for number in range(*self.span):
+            name = self.flow.operators[number].output
             height, width = self.pixels(name)[:2]
-            ranks = found.setdefault(name, np.full((height, width, self.groups), NEVER))
-            y, x = np.array(list(piece.pixels())).reshape(-1, 2).T
-            ranks[y, x, piece.group] = np.arange(time, time + len(y))
-            time += len(y)
+            found[name] = np.full((height, width, self.groups), NEVER)
+            times = np.flatnonzero(self.order[:, 0] == number)
+            found[name][tuple(self.order[times, 1:].T)] = times
         return found
 
     @cached_property

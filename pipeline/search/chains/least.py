@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
+from pipeline.graph.access import Window
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import positions
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.rectangle import Cut, Rectangle, Side, peeled
+from pipeline.search.chains.rectangle import Cut, peeled, peeling
+from pipeline.search.chains.side import Side
 from pipeline.search.chains.traversals import Peel, Peels
 
 
@@ -49,16 +52,25 @@ def least(layer: Layer, groups: int = 1, half: int | None = None) -> Peels:
     tests.search.in_place`` counts where it is not.
     """
     (operand,) = layer.operands
-    windows = operand.windows[:2]
-    shapes = layer.outputs[:2], layer.inputs[:2]
+    sizes = layer.outputs[:2], layer.inputs[:2]
+    each = layer.inputs.each // groups, layer.outputs.each // groups
+    return _least(operand.windows[:2], *sizes, *each, half)
+
+
+@lru_cache(maxsize=512)
+def _least(
+    windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...],
+    fin: int, fout: int, half: int | None,
+) -> Peels:  # fmt: skip
+    """Layers that read alike are alike; networks repeat them."""
+    box = (0, outputs[0]), (0, outputs[1])
     reads = [
-        _reads(positions(window, ((0, shapes[0][0]), (0, shapes[0][1]))), *sizes)
-        for window, sizes in zip(windows, zip(*shapes, strict=True), strict=True)
+        _reads(positions(window, box), *sizes)
+        for window, sizes in zip(windows, zip(outputs, inputs, strict=True), strict=True)
     ]
-    fin = layer.inputs.each // groups
     if half is not None:
         fin, reads[1] = 2, _bytes(np.repeat(reads[1], fin, axis=1), half)
-    parts = _parts(fin, layer.outputs.each // groups, *reads)
+    parts = _parts(fin, fout, *reads)
     first = sorted((part for part in parts if part.kept <= 0), key=lambda part: part.peak)
     last = sorted((p for p in parts if p.kept > 0), key=lambda part: part.kept - part.peak)
     return tuple(peel for part in (*first, *last) for peel in part.peels())
@@ -86,8 +98,7 @@ def _parts(fin: int, fout: int, rows: IntArray, columns: IntArray) -> list[Part]
         sides = Side(rows[np.array(high)]), Side(columns[np.array(wide)])
         key = sides[0].count.tobytes(), sides[1].count.tobytes()
         if key not in known:
-            rectangle = Rectangle(*sides, fin, fout)
-            cuts, peak = rectangle.cuts()
+            cuts, peak = peeling(*sides, fin, fout)
             before = int(sides[0].count[0, -1] * sides[1].count[0, -1]) * fin
             known[key] = cuts, peak - before, len(high) * len(wide) * fout - before
         result.append(Part(high, wide, *known[key]))

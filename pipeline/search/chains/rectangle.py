@@ -4,18 +4,18 @@ sides, one or a few at a time, each in either direction, until nothing is left."
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
+from pipeline.search.chains.side import NEVER, Rises, Side
 
-MOST = 8_000_000
-"""Rectangles within one that are tried; of larger ones only those at its lower right corner."""
+MOST = 100_000
+"""Rectangles within one that are tried; of larger ones only those at a corner, each in turn."""
 THICKEST = 5
-NEVER = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,17 @@ class Cut:
     backwards: bool
     thickness: int = 1
 
+    def rest(self, rows: range, columns: range) -> tuple[range, range]:
+        """What it leaves of an image's."""
+        line = rows if self.by_row else columns
+        kept = line[: -self.thickness] if self.at_end else line[self.thickness :]
+        return (kept, columns) if self.by_row else (rows, kept)
+
+    def flipped(self, rows: bool, columns: bool) -> Cut:
+        """The same of an image that has its rows, or its columns, in reverse."""
+        end, along = (rows, columns) if self.by_row else (columns, rows)
+        return replace(self, at_end=self.at_end != end, backwards=self.backwards != along)
+
 
 CUTS = tuple(
     Cut(by_row, at_end, backwards, thickness)
@@ -37,150 +48,157 @@ CUTS = tuple(
 
 
 @dataclass(frozen=True)
-class Side:
-    """One axis of a rectangle.
-
-    Attributes:
-        reads: (outputs, inputs), whether one reads the other.
-    """
-
-    reads: IntArray
-
-    @property
-    def outputs(self) -> int:
-        return len(self.reads)
-
-    @cached_property
-    def count(self) -> IntArray:
-        """[a, b] inputs that outputs a to b (exclusive) read, (outputs + 1, outputs + 1)."""
-        found = np.zeros((self.outputs + 1, self.outputs + 1), dtype=np.int64)
-        for first in range(self.outputs):
-            found[first, first + 1 :] = np.logical_or.accumulate(self.reads[first:]).sum(axis=1)
-        return found
-
-    def freed(self, cut: Cut) -> IntArray:
-        """[a, b, j] inputs that nothing reads any more once j + 1 of the lines of ``cut`` are off
-        outputs a to b; (outputs + 1, outputs + 1, thickness)."""
-        a, b = np.indices(self.count.shape)
-        several = range(1, cut.thickness + 1)
-        left = [(a, b - n) if cut.at_end else (a + n, b) for n in several]
-        most = self.outputs
-        kept = [self.count[np.minimum(first, most), np.maximum(last, 0)] for first, last in left]
-        return np.stack([self.count - each for each in kept], axis=2)
-
-    def rise(self, freed: IntArray, backwards: bool, fin: int, fout: int) -> IntArray:
-        """[a, b] nibbles that lines of outputs a to b hold at most and write while they are
-        computed; ``freed``: of the other axis, by the number of lines."""
-        found = np.full(self.count.shape, -NEVER, dtype=np.int64)
-        numbers = np.arange(1, len(freed) + 1)
-        for length in range(1, self.outputs + 1):
-            a = np.arange(self.outputs - length + 1)
-            b = a + length
-            inner = (a, b - 1) if backwards else (a + 1, b)
-            before, after = self.count[a, b, None], self.count[*inner][:, None]
-            live = fin * ((freed[-1] - freed) * before + freed * after) + fout * numbers
-            found[a, b] = np.maximum(live.max(axis=1), fout * len(freed) + found[*inner])
-        return found
-
-
-@dataclass(frozen=True)
 class Rectangle:
     """
     Attributes:
         rows, columns: what its outputs read along either axis; the inputs that it needs are the
             product of the two.
         fin, fout: nibbles of an input pixel and of an output pixel.
+        in_corner: nothing is cut off its lower and its right end.
     """
 
     rows: Side
     columns: Side
     fin: int
     fout: int
+    in_corner: bool = False
 
     def cuts(self) -> tuple[list[Cut], int]:
         """Those of the least peak, the first of ``CUTS`` where several are as good, and that peak:
         what is live once an output is written, of what they read and what they made."""
         best, found = self._best, list[Cut]()
-        (top, bottom), (left, right) = (0, self.rows.outputs), (0, self.columns.outputs)
-        while bottom > top and right > left:
-            size = bottom - top, right - left
-            corner = np.array([[top]]), np.array([[left]])
+        rows, columns = range(self.rows.outputs), range(self.columns.outputs)
+        while rows and columns:
+            size = len(rows), len(columns)
             options = [cut for cut in self._options if cut.thickness <= size[not cut.by_row]]
-            peaks = [int(self._peak(cut, *corner, *size, best)[0, 0]) for cut in options]
-            cut = options[int(np.argmin(peaks))]
-            found.append(cut)
-            first, last = (0, cut.thickness) if cut.at_end else (cut.thickness, 0)
-            if cut.by_row:
-                top, bottom = top + first, bottom - last
-            else:
-                left, right = left + first, right - last
-        return found, int(best[self.rows.outputs, self.columns.outputs][0, 0])
+            found.append(min(options, key=lambda cut: self._peak(cut, rows, columns)))
+            rows, columns = found[-1].rest(rows, columns)
+        return found, int(best[-1][0, -1, 0])
 
-    @cached_property
-    def _in_corner(self) -> bool:
-        height, width = self.rows.outputs, self.columns.outputs
-        return height * (height + 1) * width * (width + 1) // 4 > MOST
+    def _peak(self, cut: Cut, rows: range, columns: range) -> int:
+        """Of these outputs, where ``cut`` comes first."""
+        made = self.rows.outputs * self.columns.outputs - len(rows) * len(columns)
+        rises, (line, along) = self._rises[_kind(cut)], (rows, columns)[:: 1 if cut.by_row else -1]
+        of_line = self.rows.outputs if cut.by_row else self.columns.outputs
+        kind = rises.kinds[line.start, line.stop - of_line - 1]
+        table = rises.backwards if cut.backwards else rises.forwards
+        rows, columns = cut.rest(rows, columns)
+        top, left = (0, 0) if self.in_corner else (rows.start, columns.start)
+        rest = int(self._best[len(rows)][top, len(columns), left]) if rows and columns else 0
+        held = (
+            self.rows.count[rows.start, rows.stop] * self.columns.count[columns.start, columns.stop]
+        )
+        now = made * self.fout + held * self.fin + table[kind, along.start, along.stop]
+        return max(int(now), rest)
 
     @cached_property
     def _options(self) -> list[Cut]:
-        return [cut for cut in CUTS if not (self._in_corner and cut.at_end)]
+        return [cut for cut in CUTS if not (self.in_corner and cut.at_end)]
 
     @cached_property
-    def _best(self) -> dict[tuple[int, int], IntArray]:
-        """By height and width the least peak of each rectangle of that size, by its first row and
-        column."""
+    def _rises(self) -> dict[tuple[bool, bool, int], Rises]:
+        found = {}
+        for by_row, at_end, thickness in dict.fromkeys(map(_kind, self._options)):
+            one, other = (self.rows, self.columns)[:: 1 if by_row else -1]
+            stops = np.arange(one.outputs if self.in_corner else 0, one.outputs + 1)
+            found[by_row, at_end, thickness] = Rises.of(
+                one, other, at_end, thickness, stops, self.fin, self.fout
+            )
+        return found
+
+    @cached_property
+    def _best(self) -> list[IntArray]:
+        """By height the least peak of each rectangle, (tops, widths, lefts); in the corner one top
+        and one left."""
         height, width = self.rows.outputs, self.columns.outputs
-        best = dict[tuple[int, int], IntArray]()
-        for size in product(range(1, height + 1), range(1, width + 1)):
-            top, left = (
-                np.arange(most - n if self._in_corner else 0, most - n + 1)
-                for most, n in zip((height, width), size, strict=True)
-            )
-            peaks = (
-                self._peak(cut, top[:, None], left[None], *size, best)
-                for cut in self._options
-                if cut.thickness <= size[not cut.by_row]
-            )
-            best[size] = np.minimum.reduce(list(peaks))
+        wide = np.arange(width + 1)[:, None]
+        left = width - wide if self.in_corner else np.arange(width + 1)[None]
+        left, right = left + 0 * wide, np.minimum(left + wide, width)
+        best = [np.zeros((1 if self.in_corner else height + 1, *left.shape), dtype=np.int64)]
+        for high in range(1, height + 1):
+            top = np.arange(height - high if self.in_corner else 0, height - high + 1)
+            made = self.fout * (height * width - high * wide)
+            found = self._by_rows(high, top, left, right, made, best)
+            found[:, 0] = 0
+            self._by_columns(high, top, left, right, made, found)
+            best.append(found)
         return best
 
-    def _peak(
-        self,
-        cut: Cut,
-        top: IntArray,
-        left: IntArray,
-        high: int,
-        wide: int,
-        best: dict[tuple[int, int], IntArray],
-    ) -> IntArray:
-        """Of the rectangles of ``high`` × ``wide`` outputs from ``top`` and ``left`` on, where
-        ``cut`` comes first."""
-        one, other = (self.rows, self.columns) if cut.by_row else (self.columns, self.rows)
-        start, across = (top, left) if cut.by_row else (left, top)
-        size, length = (high, wide) if cut.by_row else (wide, high)
-        rest, stop = start + (0 if cut.at_end else cut.thickness), across + length
-        inner = size - cut.thickness
-        kinds, rises = self._rises[cut]
-        done = self.rows.outputs * self.columns.outputs - high * wide
-        held = one.count[rest, rest + inner] * other.count[across, stop] * self.fin
-        peak: IntArray = done * self.fout + held + rises[kinds[start, start + size], across, stop]
-        if not inner:
-            return peak
-        after = best[(inner, wide) if cut.by_row else (high, inner)]
-        where = (rest, across) if cut.by_row else (across, rest)
-        return np.maximum(peak, after if self._in_corner else after[where])
-
-    @cached_property
-    def _rises(self) -> dict[Cut, tuple[IntArray, IntArray]]:
-        """For each cut: [a, b] which of the rises it has off outputs a to b; those."""
-        found = {}
-        for cut in self._options:
-            one, other = (self.rows, self.columns) if cut.by_row else (self.columns, self.rows)
-            freed = one.freed(cut)
-            alike, kinds = np.unique(freed.reshape(-1, cut.thickness), axis=0, return_inverse=True)
-            rises = [other.rise(each, cut.backwards, self.fin, self.fout) for each in alike]
-            found[cut] = kinds.reshape(freed.shape[:2]), np.stack(rises)
+    def _by_rows(
+        self, high: int, top: IntArray, left: IntArray, right: IntArray, made: IntArray,
+        best: Sequence[IntArray],
+    ) -> IntArray:  # fmt: skip
+        """Where rows come first."""
+        found = np.full((len(top), *left.shape), NEVER, dtype=np.int64)
+        across = self.columns.count[left, right] * self.fin
+        for (by_row, at_end, thickness), rises in self._rises.items():
+            inner, first = high - thickness, 0 if at_end else thickness
+            if not by_row or inner < 0:
+                continue
+            held = self.rows.count[top + first, top + first + inner]
+            kinds = rises.kinds[top, top + high - self.rows.outputs - 1]
+            peak = rises.least[:, left, right][kinds]
+            peak += made
+            peak += held[:, None, None] * across
+            after = best[inner][0 if self.in_corner else first :][: len(top)]
+            np.minimum(found, np.maximum(peak, after, out=peak), out=found)
         return found
+
+    def _by_columns(
+        self, high: int, top: IntArray, left: IntArray, right: IntArray, made: IntArray,
+        found: IntArray,
+    ) -> None:  # fmt: skip
+        """Where columns come first, if that is less than what is ``found``."""
+        width, down = self.columns.outputs, self.rows.count[top, top + high] * self.fin
+        cuts = list[tuple[int, int, IntArray]]()
+        for (by_row, at_end, thickness), rises in self._rises.items():
+            if by_row or thickness > width:
+                continue
+            first = 0 if at_end else thickness
+            start = np.minimum(left + first, width)
+            stop = np.maximum(right - thickness + first, start)
+            kinds = rises.kinds[left, right - width - 1]
+            peak = np.moveaxis(rises.least[:, top, top + high][kinds], 2, 0)
+            held = self.columns.count[start, stop] * down[:, None, None]
+            cuts.append((thickness, 0 if self.in_corner else first, peak + held + made))
+        if self.in_corner:
+            found[0, :, 0] = _one_by_one(found[0, :, 0], [(t, p[0, :, 0]) for t, _, p in cuts])
+            return
+        for wide in range(1, width + 1):
+            number = width - wide + 1
+            here = found[:, wide, :number]
+            for thickness, first, peak in cuts:
+                if thickness <= wide:
+                    after = found[:, wide - thickness, first : first + number]
+                    np.minimum(here, np.maximum(peak[:, wide, :number], after), out=here)
+
+
+def _one_by_one(found: IntArray, cuts: Sequence[tuple[int, IntArray]]) -> list[int]:
+    """The same of one rectangle of each width: numbers are faster than arrays of one."""
+    peaks, known = [(each, peak.tolist()) for each, peak in cuts], list[int](found.tolist())
+    for wide in range(1, len(known)):
+        for thickness, peak in peaks:
+            if thickness <= wide:
+                known[wide] = min(known[wide], max(peak[wide], known[wide - thickness]))
+    return known
+
+
+def _kind(cut: Cut) -> tuple[bool, bool, int]:
+    return cut.by_row, cut.at_end, cut.thickness
+
+
+def peeling(rows: Side, columns: Side, fin: int, fout: int) -> tuple[list[Cut], int]:
+    """Cuts of the least peak that is found, and that; see ``Rectangle.cuts``."""
+    (high, wide), found = (rows.outputs, columns.outputs), list[tuple[list[Cut], int]]()
+    if high * (high + 1) * wide * (wide + 1) // 4 <= MOST:
+        return Rectangle(rows, columns, fin, fout).cuts()
+    for up, back in product((False, True), repeat=2):
+        if (up and rows.even) or (back and columns.even):
+            continue  # as from the other end
+        sides = rows.flipped if up else rows, columns.flipped if back else columns
+        cuts, peak = Rectangle(*sides, fin=fin, fout=fout, in_corner=True).cuts()
+        found.append(([cut.flipped(up, back) for cut in cuts], peak))
+    return min(found, key=lambda each: each[1])
 
 
 def peeled(cuts: Sequence[Cut], rows: range, columns: range) -> list[tuple[bool, int, range]]:
@@ -190,10 +208,9 @@ def peeled(cuts: Sequence[Cut], rows: range, columns: range) -> list[tuple[bool,
         line, across = (rows, columns) if cut.by_row else (columns, rows)
         across = across[::-1] if cut.backwards else across
         some = line[-cut.thickness :][::-1] if cut.at_end else line[: cut.thickness]
-        rest = line[: -cut.thickness] if cut.at_end else line[cut.thickness :]
         if cut.thickness == 1:
             found.append((cut.by_row, some[0], across))
         else:
             found += [(not cut.by_row, n, some) for n in across]
-        rows, columns = (rest, columns) if cut.by_row else (rows, rest)
+        rows, columns = cut.rest(rows, columns)
     return found

@@ -21,6 +21,7 @@ from pipeline.search.chains.flow import Flow
 from pipeline.search.chains.free_cells import Cells, Full
 from pipeline.search.chains.items import Item, Piece, by_pixel
 from pipeline.search.chains.layer import Layer, Pixels
+from pipeline.search.chains.places import Places
 
 Elements = dict[str, IntArray]
 """Where each tensor's elements lie, each of the tensor's shape."""
@@ -99,37 +100,36 @@ def _run(item: Item, piece: Piece, buffers: dict[str, Buffer]) -> Run:
 
 def _follow(arena: Cells, item: Item, elements: Elements) -> Elements:
     """Put each output pixel where inputs have died: their cells are free before it is written."""
-    made, held = dict[str, IntArray](), dict[str, IntArray]()
-    tensors, groups = item.flow.tensors, item.groups
-    for op in item.flow.of(item.span):
-        pixels = item.pixels(op.output)
-        made[op.output] = np.zeros((pixels.rows, pixels.columns, pixels.channels), dtype=np.int64)
-    dying = dict[str, list[IntArray]]()
+    tensors, operators = item.flow.tensors, item.flow.of(item.span)
+    held = {op.output: Places.none(item.pixels(op.output), item.groups) for op in operators}
+    dying = list[tuple[str, Places, list[int], list[int]]]()
     for name, last in item.last.items():
-        pixels = item.pixels(name)
-        cells = made[name] if name in made else elements[name]
-        held[name] = cells.reshape(pixels.number * groups, -1)  # a view: filled as it is made
-        order = np.argsort(last.reshape(-1), kind="stable")
-        bounds = np.searchsorted(np.sort(last.reshape(-1)), np.arange(item.units + 1))
-        never, *dying[name], _ = np.split(order, bounds)
-        arena.release(held[name][never], pixels.nibbles_per_element)
-    time = 0
-    for piece in item.pieces:
-        pixels = item.pixels(piece.op.output)
-        unit = pixels._replace(channels=pixels.channels // groups)
-        channels = slice(piece.group * unit.channels, (piece.group + 1) * unit.channels)
-        over = piece.op.overwritable(tensors)
-        for y, x in piece.pixels():
-            kept = None
-            for name, dead in dying.items():
-                if kept is None and name in over and y * pixels.columns + x in dead[time]:
-                    kept = held[name][y * pixels.columns + x]
-                arena.release(held[name][dead[time]], item.pixels(name).nibbles_per_element)
-            if kept is not None:
-                arena.claim(kept, unit.nibbles_per_element)
-            made[piece.op.output][y, x, channels] = arena.take(unit) if kept is None else kept
-            time += 1
-    return {name: cells.reshape(tensors[name].shape) for name, cells in made.items()}
+        pixels, times = item.pixels(name), last.reshape(-1)
+        if name not in held:
+            held[name] = Places.of(elements[name], pixels, item.groups)
+        order = np.argsort(times, kind="stable").tolist()
+        ends = np.searchsorted(np.sort(times), np.arange(item.units + 1)).tolist()
+        held[name].release(arena, order[: ends[0]])
+        dying.append((name, held[name], order, ends))
+    made = [(op.overwritable(tensors), item.pixels(op.output), held[op.output]) for op in operators]
+    first = item.span.first
+    for time, (number, y, x, group) in enumerate(item.order.tolist()):
+        over, pixels, places = made[number - first]
+        unit, kept = pixels._replace(channels=pixels.channels // item.groups), None
+        pixel = y * pixels.columns + x
+        for name, there, order, ends in dying:
+            if ends[time] == ends[time + 1]:
+                continue
+            dead = order[ends[time] : ends[time + 1]]
+            if kept is None and name in over and pixel in dead:
+                kept = there.at(pixel)
+                dead.remove(pixel)
+            there.release(arena, dead)
+        places.put(pixel * item.groups + group, arena.take(unit) if kept is None else kept)
+    return {
+        op.output: places.cells.reshape(tensors[op.output].shape)
+        for op, (_, _, places) in zip(operators, made, strict=True)
+    }
 
 
 def _deaths(item: Item, name: str) -> IntArray:

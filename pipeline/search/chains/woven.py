@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.graph.access import clipped
-from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import Box
+from pipeline.graph.access import Operand
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.reads import read_times
 from pipeline.search.chains.flow import Flow, Span
-from pipeline.search.chains.items import Item, Piece, by_pixel
-from pipeline.search.chains.layer import PixelBox
+from pipeline.search.chains.items import Item, by_pixel
 
 
 def can_weave(flow: Flow, span: Span) -> bool:
@@ -44,51 +43,83 @@ class Way(NamedTuple):
 PIXEL_BY_PIXEL = tuple(Way(1, *each) for each in product((False, True), repeat=3))
 
 
+NOT_READ = np.iinfo(np.int64).max
+
+
 def woven(flow: Flow, span: Span, way: Way) -> Item:
-    """The last operator makes some pixels at once; what it needs for that is made just before."""
-    op = flow.operators[span.stop - 1]
-    weave, shape = _Weave(flow, span, way), flow.tensors[op.output].shape
-    along, across = way.by_column, not way.by_column
-    for line in weave.lines(0, shape[along]):
-        for first in range(0, shape[across], way.pixels)[:: weave.step]:
-            weave.make(op, weave.box(line, (first, min(first + way.pixels, shape[across]))))
-    return Item(flow, span, tuple(weave.pieces))
+    """The last operator makes some pixels at once; what it needs for that is made just before: of
+    several inputs those that the flow makes later first."""
+    last = span.stop - 1
+    height, width, _ = flow.tensors[flow.operators[last].output].shape
+    chunk = np.arange(height if way.by_column else width) // way.pixels
+    chunks = np.broadcast_to(chunk[:, None] if way.by_column else chunk, (height, width))
+    steps = {last: _Steps.of(np.zeros((height, width), dtype=np.int64), chunks, way)}
+    for number in reversed(range(span.first, last)):
+        wanted = _wanted(flow, number, steps)
+        made = _Steps.of(wanted, np.zeros_like(wanted), way)
+        steps = {n: each.after(made) for n, each in steps.items()} | {number: made.in_turn}
+    order = np.concatenate([_order(number, made) for number, made in steps.items()])
+    time = np.concatenate([made.time for made in steps.values()])
+    turn = np.argsort(time, kind="stable")
+    return Item(flow, span, order[turn], np.flatnonzero(np.diff(time[turn], prepend=-1)))
 
 
-class _Weave:
-    def __init__(self, flow: Flow, span: Span, way: Way) -> None:
-        self.flow, self.way, self.pieces = flow, way, list[Piece]()
-        self.step = -1 if way.backwards else 1
-        self.makers = {op.output: op for op in flow.of(span)}
-        self.done = {
-            name: np.zeros(flow.tensors[name].shape[:2], dtype=bool) for name in self.makers
-        }
+class _Steps(NamedTuple):
+    """That make some pixels of a tensor.
 
-    def make(self, op: Operator, made: PixelBox) -> None:
-        out: Box = (*made, (0, self.flow.tensors[op.output].shape[2]))
-        for operand in op.reads(self.flow.tensors):
-            if operand.tensor in self.makers:
-                shape = self.flow.tensors[operand.tensor].shape
-                rows, columns, _ = clipped(operand.region(out), shape)
-                self.need(operand.tensor, (rows, columns))
-        self.pieces.append(Piece(op, made))
-        self.done[op.output][slice(*made[0]), slice(*made[1])] = True
+    Attributes:
+        rows, columns, time: of each pixel, and which step makes it, of those of all operators.
+        before: of each step the one that wants it.
+    """
 
-    def need(self, tensor: str, box: PixelBox) -> None:
-        """What is missing of it, line by line."""
-        done = self.done[tensor].T if self.way.by_column else self.done[tensor]
-        lines, across = box[:: -1 if self.way.by_column else 1]
-        for line in self.lines(*lines):
-            missing = np.flatnonzero(~done[line, slice(*across)]) + across[0]
-            gap = 0 if self.way.pixels == 1 else 1  # one by one, or neighbours together
-            parts = np.split(missing, np.flatnonzero(np.diff(missing) > gap) + 1)
-            for part in parts[:: self.step]:
-                if len(part):
-                    some = self.box(line, (int(part[0]), int(part[-1]) + 1))
-                    self.make(self.makers[tensor], some)
+    rows: IntArray
+    columns: IntArray
+    time: IntArray
+    before: IntArray
 
-    def lines(self, first: int, stop: int) -> range:
-        return range(first, stop)[:: -1 if self.way.from_last else 1]
+    @classmethod
+    def of(cls, wanted: IntArray, chunks: IntArray, way: Way) -> _Steps:
+        """Of pixels that are ``wanted`` by a step each, (h, w): neighbours of a line, and of a
+        chunk, together."""
+        rows, columns = np.nonzero(wanted != NOT_READ)
+        line, along = (columns, rows) if way.by_column else (rows, columns)
+        wants = wanted[rows, columns]
+        keys = (-along if way.backwards else along), (-line if way.from_last else line), wants
+        turn = np.lexsort(keys)
+        rows, columns = rows[turn], columns[turn]
+        gap = np.abs(np.diff(along[turn])) > (0 if way.pixels == 1 else 1)
+        parts = line[turn], wants[turn], chunks[rows, columns]
+        new = np.any([gap, *(np.diff(each) != 0 for each in parts)], axis=0)
+        first = np.concatenate([[True], new])
+        return cls(rows, columns, np.cumsum(first) - 1, wants[turn][first])
 
-    def box(self, line: int, across: tuple[int, int]) -> PixelBox:
-        return (across, (line, line + 1)) if self.way.by_column else ((line, line + 1), across)
+    @property
+    def in_turn(self) -> _Steps:
+        """Each just before the one that wants it."""
+        return self._replace(time=self.time + self.before[self.time])
+
+    def after(self, others: _Steps) -> _Steps:
+        """What is left once those are in turn."""
+        return self._replace(time=self.time + np.searchsorted(others.before, self.time, "right"))
+
+
+def _order(number: int, made: _Steps) -> IntArray:
+    zero = np.zeros_like(made.time)
+    return np.stack([zero + number, made.rows, made.columns, zero], axis=1)
+
+
+def _wanted(flow: Flow, number: int, steps: dict[int, _Steps]) -> IntArray:
+    """The first of ``steps`` that reads each pixel of what operator ``number`` makes; (h, w)."""
+    output = flow.operators[number].output
+    found = np.full(flow.tensors[output].shape[:2], NOT_READ)
+    grid = [np.arange(extent) for extent in found.shape]
+    for reader, made in steps.items():
+        op = flow.operators[reader]
+        times = np.full(flow.tensors[op.output].shape[:2], NOT_READ)
+        times[made.rows, made.columns] = made.time
+        box = tuple((0, extent) for extent in times.shape)
+        for operand in op.reads(flow.tensors):
+            if operand.tensor == output:
+                spatial = Operand(output, operand.windows[:2])
+                found = np.minimum(found, read_times(spatial, box, times, grid, last=False))
+    return found
