@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.least import least
+from pipeline.search.chains.least import _least, least
 from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.rectangle import Rectangle, Side
+from pipeline.search.chains.rectangle import Rectangle, peeling
+from pipeline.search.chains.side import Side
 from pipeline.search.chains.traversals import columns, ranks, rows
 from tests.search import every_order, in_place, staircases
 from tests.search.in_place import KINDS, drawn
@@ -59,13 +60,29 @@ def test_wide_images_go_by_columns_and_long_ones_by_rows() -> None:
         assert peaks[0] == peaks[1] < layer.inputs.total + (min(height, width) + 2) * 4
 
 
-def test_large_rectangles_are_peeled_from_two_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As good without padding, where all corners are alike."""
-    side = Side(np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)]))
-    found = Rectangle(side, side, 4, 7).cuts()
+def test_large_rectangles_are_peeled_at_each_corner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As good as from all sides, from wherever padding is: below, above, or nowhere."""
+    even = Side(np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)]))
+    padded = Side(even.reads[:, :8])
+    assert even.even and not padded.even
+    for sides in ((even, even), (padded, even), (padded.flipped, padded), (even, padded.flipped)):
+        every, least_of_all = Rectangle(*sides, 4, 7).cuts()
+        monkeypatch.setattr("pipeline.search.chains.rectangle.MOST", 0)
+        cuts, found = peeling(*sides, 4, 7)
+        assert found == least_of_all and len({(cut.by_row, cut.at_end) for cut in cuts}) <= 2
+        assert sum(cut.thickness for cut in every) >= 7
+
+
+def test_what_is_peeled_at_a_corner_takes_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.search.chains.rectangle.MOST", 0)
-    corner = Rectangle(side, side, 4, 7).cuts()
-    assert corner[1] == found[1] and not any(cut.at_end for cut in corner[0])
+    for number in range(20):
+        layer = layer_of(staircases.drawn("same padding, strides", number))
+        _least.cache_clear()
+        size = layer.outputs[:2]
+        order = ranks(*size, least(layer))
+        assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
+        assert peak_nibbles(layer, order) <= peak_nibbles(layer, ranks(*size, rows(*size)))
+    _least.cache_clear()
 
 
 def test_all_orders_of_three_units() -> None:
