@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 from weakref import ref
 
@@ -66,6 +67,7 @@ def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
     return tuple(found) if found[2] == (0, buffer.shape[2]) else None
 
 
+@lru_cache(maxsize=4096)
 def _own(buffer: Buffer, box: Box) -> Buffer:
     place, lows = buffer.map, [low for low, _ in box]
     assert isinstance(place, Affine | Rows)

@@ -191,16 +191,17 @@ class Table:
     cells: tuple[int, ...]
 
     def fits(self, shape: Shape) -> bool:
-        return len(self.cells) == prod(shape) and min(self.cells) >= 0
+        return len(self.cells) == prod(shape) and self._ends[0] >= 0
 
     def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
-        return min(self.cells), max(self.cells) + nibbles
+        low, high = self._ends
+        return low, high + nibbles
 
     def starts_on_bytes(self, shape: Shape) -> bool:
         return not any(cell % 2 for cell in self.cells)
 
     def moved(self, by: int) -> Table:
-        return Table(tuple(cell + by for cell in self.cells))
+        return self if not by else Table(tuple(cell + by for cell in self.cells))
 
     def run(self, box: Box, nibbles: int) -> int | None:
         """Not looked for."""
@@ -208,6 +209,10 @@ class Table:
 
     def addresses(self, grid: Grid, shape: Shape) -> IntArray:
         return np.asarray(self._array.reshape(shape)[np.ix_(*grid)])
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        return min(self.cells), max(self.cells)
 
     @cached_property
     def _array(self) -> IntArray:

@@ -19,7 +19,7 @@ from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, forbidden, load, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
-from pipeline.schedules.draft import Draft, Held, Key
+from pipeline.schedules.draft import Chosen, Draft, Held, Key
 from pipeline.schedules.lifetimes import numbers
 from pipeline.schedules.needs import needs, nibbles, row_nibbles, to_next_row
 
@@ -128,7 +128,8 @@ class Laid:
             known = self.addresses
             cells = (self.taken(key).start if key in known else 0 for key in held.keys)
             return replace(held.buffer, map=replace(place, cells=tuple(cells)))
-        return replace(held.buffer, map=place.moved(self.addresses[held.keys[0]]))
+        by = self.addresses[held.keys[0]]
+        return replace(held.buffer, map=place.moved(by)) if by else held.buffer
 
 
 def lay(
@@ -286,9 +287,16 @@ def with_room(laid: Callable[[bool], Laid]) -> Laid:
     return laid(False) if crowded and has_scratch else found
 
 
-def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware, end: str = "") -> int:
-    """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch."""
-    draft = Draft(graph, hardware, scratch=False)
+def load_of(
+    regions: Sequence[Region],
+    graph: Graph,
+    hardware: Hardware,
+    end: str = "",
+    chosen: Chosen | None = None,
+) -> int:
+    """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch.
+    ``chosen``: kernels for forms that other regions of ``graph`` were found to have, too."""
+    draft = Draft(graph, hardware, scratch=False, chosen={} if chosen is None else chosen)
     body = [step for region in regions for step in region.steps(draft)]
     blocks = needs(draft, body, keep_input=False, end=end or graph.output)
     return load(blocks.profiles, blocks.overlaps)

@@ -15,6 +15,7 @@ from pipeline.plan.vocabulary import value
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
 from pipeline.schedules.channels import ChannelByChannel
+from pipeline.schedules.draft import Chosen
 from pipeline.schedules.lower import Region, load_of
 from pipeline.schedules.patches import VARIABLES, Patches, tiled
 from pipeline.schedules.whole import Whole
@@ -76,7 +77,11 @@ def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:
 
 
 def whole_network(
-    graph: Graph, hardware: Hardware, stage: Patches, operators: Sequence[Operator]
+    graph: Graph,
+    hardware: Hardware,
+    stage: Patches,
+    operators: Sequence[Operator],
+    chosen: Chosen,
 ) -> list[Region]:
     """``stage``, then the other operators whole, in the order with the least peak.
 
@@ -88,7 +93,7 @@ def whole_network(
         order = least_peak(Network.of(graph, stage.end, rest, 32).work).tasks
         rest = [rest[number] for number in order]
     arriving = Arriving.of(graph, hardware)
-    limit = load_of([arriving, stage], graph, hardware, stage.end)
+    limit = load_of([arriving, stage], graph, hardware, stage.end, chosen)
     last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
     found: list[Region] = [arriving, stage]
     held = {stage.end}

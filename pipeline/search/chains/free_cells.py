@@ -82,16 +82,19 @@ class Cells:
         return self.claim(np.sort(np.concatenate(chosen)), width)
 
     def claim(self, elements: IntArray, width: int) -> IntArray:
-        self.free[nibbles(elements, width)] = False
+        self._mark(elements, width, free=False)
         return elements
 
     def release(self, elements: IntArray, width: int) -> None:
-        self.free[nibbles(elements, width)] = True
+        self._mark(elements, width, free=True)
 
     def release_run(self, first: int, length: int) -> None:
         self.marks[first : first + length] = b"\1" * length
 
-
-def nibbles(elements: IntArray, width: int) -> IntArray:
-    """All nibbles of elements that are ``width`` nibbles wide."""
-    return (elements.reshape(-1, 1) + np.arange(width)).reshape(-1)
+    def _mark(self, elements: IntArray, width: int, free: bool) -> None:
+        cells = elements.reshape(-1)
+        if len(cells) and (np.diff(cells) == width).all():
+            self.free[cells[0] : cells[-1] + width] = free
+        else:
+            for nibble in range(width):
+                self.free[cells + nibble] = free
