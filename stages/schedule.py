@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline import artifacts, board, budget, config, study, verdict
+from pipeline import artifacts, board, budget, config, verdict
 from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
@@ -39,8 +39,6 @@ def main() -> None:
     if report["status"] == "ok":
         report |= budget.unmet(cfg["prune"], report)
     report["others"] = others(plan, graph, hardware)
-    if cfg["study"]:
-        report["study"] = study.study(cfg, graph, modelled)
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
     costs = cost(roomy(plan), graph, hardware, found)

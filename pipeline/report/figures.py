@@ -1,7 +1,7 @@
 """The figure of an experiment: what its jobs found, drawn as the paper draws it.
 
 ``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
-(what a job has planned for besides its own values of keys), ``timeline`` (the tracks) or
+(a job and those of its study, which have other values of keys), ``timeline`` (the tracks) or
 ``frontier`` (see ``frontier.py``); ``y`` the metrics; ``keys`` those of a study that may differ
 from the job's; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A job is a panel.
 """
@@ -41,20 +41,31 @@ def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
 def _figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
     if spec["each"] == "frontier":
         return frontier.figure(spec, jobs)
-    drawn = [job for job in jobs if job.get("traffic")]
+    drawn = [job for job in jobs if job.get("traffic") and job.get("status") != "infeasible"]
     if not drawn:
         return None
     if spec["each"] == "timeline":
         return _timelines(drawn)
-    figure = Figure(figsize=(10.0, 0.6 + 3.2 * len(drawn)), layout="constrained")
-    for axes, job in zip(figure.subplots(len(drawn), squeeze=False)[:, 0], drawn, strict=True):
-        _bars(axes, job, spec)
+    panels = _panels(drawn)
+    figure = Figure(figsize=(10.0, 0.6 + 3.2 * len(panels)), layout="constrained")
+    for axes, panel in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
+        _bars(axes, panel, spec)
     return figure
 
 
-def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
+def _panels(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Each job with those of its study, which come after it."""
+    found = list[list[Job]]()
+    for job in jobs:
+        if not job.get("set") or not found:
+            found.append([])
+        found[-1].append(job)
+    return found
+
+
+def _bars(axes: Axes, jobs: Sequence[Job], spec: Mapping[str, Any]) -> None:
     """A group of bars for each place, one a metric."""
-    places = _places(job, spec)
+    places = _places(jobs, spec)
     metrics = list(spec["y"])
     wide = 0.8 / len(metrics)
     for n, metric in enumerate(metrics):
@@ -66,7 +77,7 @@ def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
         axes.tick_params("x", labelsize=8)
         axes.set_xticks(axes.get_xticks(), [name for name, _ in places], rotation=40,
                         ha="right", rotation_mode="anchor")  # fmt: skip
-    axes.set_title(str(job.get("model", "")), loc="left", fontsize=10)
+    axes.set_title(str(jobs[0].get("model", "")), loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=9)
     if spec.get("log"):
         axes.set_yscale("log")
@@ -74,22 +85,21 @@ def _bars(axes: Axes, job: Job, spec: Mapping[str, Any]) -> None:
         axes.axhline(spec["line"], color=INK, linewidth=0.8, linestyle=":")
 
 
-def _places(job: Job, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+def _places(jobs: Sequence[Job], spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """What each group of bars is called, and its figures."""
     if spec["each"] == "layer":
-        return [(row["layer"], row) for row in job["traffic"]]
-    every = [{**job, "set": {}}, *job.get("study", ())]
+        return [(row["layer"], row) for row in jobs[0]["traffic"]]
     return [
         (_label(one), one)
-        for one in every
-        if one["set"].keys() <= set(spec.get("keys", one["set"]))
+        for one in jobs
+        if one.get("set", {}).keys() <= set(spec.get("keys", one.get("set", {})))
         and any(one.get(metric) is not None for metric in spec["y"])
     ]
 
 
 def _label(one: Mapping[str, Any]) -> str:
     values = []
-    for key, value in one["set"].items():
+    for key, value in one.get("set", {}).items():
         name = key.rpartition(".")[2]
         size = name.endswith("_bytes")
         told = f"{value // 1024} KB" if size else str(value)
@@ -98,12 +108,13 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def _timelines(jobs: Sequence[Job]) -> Figure:
-    """The tracks of each job and of what it has planned besides, on time axes of their own; where
-    a bar stands for several steps, it is as high as its share of time is busy."""
-    rows = [(str(job.get("model", "")), job) for job in jobs]
-    for job in jobs:
-        besides = [one for one in job.get("study", ()) if one.get("segments")]
-        rows += [(_label(one).replace("\n", ", "), one) for one in besides]
+    """The tracks of each job on a time axis of its own; where a bar stands for several steps, it is
+    as high as its share of time is busy."""
+    rows = [
+        (_label(job).replace("\n", ", ") if job.get("set") else str(job.get("model", "")), job)
+        for job in jobs
+        if job.get("segments")
+    ]
     figure = Figure(figsize=(10.0, 0.6 + 1.7 * len(rows)), layout="constrained")
     for axes, (name, found) in zip(
         figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True

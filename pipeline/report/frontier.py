@@ -28,7 +28,13 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
         return None
     found = Figure(figsize=(10.0, 0.6 + 3.4 * len(models)), layout="constrained")
     for axes, model in zip(found.subplots(len(models), squeeze=False)[:, 0], models, strict=True):
-        mine = [job for job in jobs if job.get("model") == model and job.get("modelled_us")]
+        mine = [
+            job
+            for job in jobs
+            if job.get("model") == model
+            and job.get("modelled_us")
+            and job.get("status") != "infeasible"
+        ]
         _panel(axes, mine, [each for each in spec.get("published", ()) if each["model"] == model])
         words = [word for word in mine[0].get("overrides", ()) if word.startswith("model.")]
         axes.set_title(" ".join([model, *words]), loc="left", fontsize=10)
@@ -38,8 +44,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
 
 
 def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]]) -> None:
-    named = [(name, points) for job in jobs for name, points in _series(job).items()]
-    for number, (name, points) in enumerate(named):
+    for number, (name, points) in enumerate(_series(jobs).items()):
         at, line = sorted(points), len(points) > 1
         axes.plot(
             [size for size, _ in at], [time / 1e3 for _, time in at],
@@ -62,20 +67,19 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
     axes.tick_params("x", labelsize=7)
-    axes.set_ylim(0, 1.35 * max(time / 1e3 for _, points in named for _, time in points))
+    axes.set_ylim(0, 1.35 * max(job["modelled_us"] / 1e3 for job in jobs))
     axes.set_xlabel("peak memory of the activations, bytes")
     axes.set_ylabel("modelled latency, ms")
 
 
-def _series(job: Job) -> dict[str, list[tuple[float, float]]]:
-    """(bytes, microseconds) of a job, and of what it has planned for besides; what may repeat work
-    by itself."""
+def _series(jobs: Sequence[Job]) -> dict[str, list[tuple[float, float]]]:
+    """(bytes, microseconds) of jobs of one strategy and its study; what may repeat work by
+    itself."""
     found: dict[str, list[tuple[float, float]]] = {}
-    given = [word.lower() for word in job.get("overrides", ())]
-    streamed = ", streamed" * ("hardware.streams_input=true" in given)
-    for one in (job, *job.get("study", ())):
-        again = "strategy.extra_macs" in one.get("set", ())
-        name = f"{job['strategy']}{streamed}{', repeated work' if again else ''}"
-        if one.get("modelled_us"):
-            found.setdefault(name, []).append((one["pmu_bytes"], one["modelled_us"]))
+    for job in jobs:
+        given = [word.lower() for word in job.get("overrides", ())]
+        streamed = ", streamed" * ("hardware.streams_input=true" in given)
+        again = ", repeated work" * ("strategy.extra_macs" in job.get("set", ()))
+        name = f"{job['strategy']}{streamed}{again}"
+        found.setdefault(name, []).append((job["pmu_bytes"], job["modelled_us"]))
     return found

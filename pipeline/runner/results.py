@@ -39,7 +39,7 @@ TIMED = (
     *("frames", "makespan_us", "bound_us", "bound_by", "bound_overhead_pct"),
     *("card_timing", "states_us", "trade"),
     *("weights_in_flash_bytes", "maps_stay_bytes", "weights_stay_bytes"),
-    *("wear_gb_a_day", "io_tasks", "compute_tasks", "traffic", "study"),
+    *("wear_gb_a_day", "io_tasks", "compute_tasks", "traffic", "saved_us"),
 )
 """What the simulation of a plan with a card tells besides its metrics."""
 
@@ -79,8 +79,6 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     result |= {name: merged[name] for name in METRICS if name in merged}
     result |= {name: merged[name] for name in BESIDES if name in merged}
     result |= {name: merged[name] for name in TIMED if name in merged}
-    if "study" in result:
-        result["study"] = [_without(one, "segments") for one in result["study"]]
     if merged:
         result["fits"] = status != "infeasible"
     if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM
@@ -91,7 +89,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         result |= {name: merged.get(name) for name in INFEASIBLE}
         result |= {name: merged[name] for name in BOUND if name in merged}
     if config.get("paper"):
-        result["rows"] = rows(config["paper"], merged | result, config) + studied(merged, config)
+        result["rows"] = rows(config["paper"], merged | result, config)
         if unknown := unpublished(config["paper"]):
             result["unpublished"] = unknown
     return result
@@ -120,27 +118,12 @@ def rows(
     ]
 
 
-def studied(merged: Mapping[str, Any], config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows for the other values of keys that the run has also planned for."""
-    found = []
-    for variant in merged.get("study", ()):
-        from pipeline.study import changed  # with it comes numpy, which a cached run does without
-
-        other = changed(config, variant["set"])
-        found += rows(config["paper"], {"strategy": config["strategy"]["name"], **variant}, other)
-    return found
-
-
 def _by_layer(row: Mapping[str, Any], result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A row whose layer is ``*`` stands for one of each layer, with its name behind."""
     if row.get("layer") != "*":
         return [row]
     names = [layer["layer"] for layer in result.get("traffic", ())]
     return [{**row, "layer": name, "name": f"{row['name']} {name}"} for name in names]
-
-
-def _without(item: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in item.items() if key != name}
 
 
 def _figure(row: Mapping[str, Any], result: Mapping[str, Any]) -> Any:

@@ -77,7 +77,7 @@ class Package:
 class Config:
     """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
     published table that an experiment is compared with: {name, metric, paper}; ``study`` other
-    values of keys that are planned for, too; ``figure`` what is drawn of an experiment."""
+    values of keys, for each of which a sweep has one more job; ``figure`` what is drawn of it."""
 
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)

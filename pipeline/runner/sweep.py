@@ -28,12 +28,22 @@ NOT_STARTED = "not started"
 """The ``status`` of a job that the sweep ended before; the same command goes on with it."""
 
 
-def begin(folder: Path, config: DictConfig, jobs: Sequence[Sequence[str]]) -> None:
+def begin(
+    folder: Path,
+    config: DictConfig,
+    jobs: Sequence[Sequence[str]],
+    sets: Sequence[Mapping[str, Any]] = (),
+) -> None:
     """Make ``folder`` that of a sweep of ``jobs``, each a list of overrides; processes started
-    from now on belong to it."""
+    from now on belong to it.
+
+    Args:
+        sets: of each job of a study, the other values that it has; none for the job itself.
+    """
     shutil.rmtree(folder / progress.JOBS, ignore_errors=True)
     about: dict[str, Any] = {
         "jobs": [list(job) for job in jobs],
+        "sets": [dict(values) for values in sets],
         "output": config.output.name,
         "tracking": config.tracking.name,
         "overrides": list(config.hydra.overrides.task),
@@ -65,6 +75,8 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     if full and not error:  # what jobs wanted to say is lost, too
         fail(error := full)
     jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
+    for job, values in zip(jobs, about["sets"], strict=False):
+        job["set"] = values
     ended = {job["status"] for job in jobs[about.get("tries", 0) :]} <= {"ok", "infeasible"}
     result: dict[str, Any] = {
         "status": "ok" if ended and not error else "failed",

@@ -13,7 +13,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import options, sweep, table
+from pipeline.runner import options, study, sweep, table
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -49,7 +49,8 @@ class EveryCombination(Sweeps):
 
     ``jobs`` are lines of overrides for what is no combination; each is combined with the others,
     and what it gives comes before ``params``.
-    ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them.
+    ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them; the jobs of
+    a ``study`` (``study.py``) are in the batch of theirs.
     """
 
     def __init__(
@@ -69,16 +70,18 @@ class EveryCombination(Sweeps):
 
     def sweep(self, arguments: list[str]) -> None:
         assert self.config is not None
-        batches = [
-            batch
-            for line in self.lines
-            for batch in self.combinations([*self.words(line), *arguments], self.max_batch_size)
-        ]
+        others: list[dict[str, Any]] = OmegaConf.to_container(self.config.study)  # type: ignore[assignment]
+        batches, sets = list[list[list[str]]](), list[dict[str, Any]]()
+        for line in self.lines:
+            for batch in self.combinations([*self.words(line), *arguments], self.max_batch_size):
+                found = [each for job in batch for each in study.variants(job, others)]
+                batches.append([job for job, _ in found])
+                sets += [values for _, values in found]
         jobs = [job for batch in batches for job in batch]
         folder = Path(self.config.hydra.sweep.dir).absolute()
         for number, overrides in enumerate(jobs):
             options.check(self.jobs_launcher.compose(folder, number, overrides))
-        sweep.begin(folder, self.config, jobs)
+        sweep.begin(folder, self.config, jobs, sets if any(sets) else ())
         OmegaConf.save(self.config, folder / "multirun.yaml")
         with View(folder, table.names(jobs)):
             first = 0

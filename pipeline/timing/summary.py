@@ -49,9 +49,9 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     """Metrics of one inference, and how the simulation came to them.
 
     ``compute_us`` and ``io_us`` are the core's and the card's time, ``makespan_us`` that of all the
-    frames. ``overhead_pct`` is what the makespan exceeds computing alone by, which is all that a
-    memory without end would take; ``throughput_loss_pct`` is what share of the makespan the core
-    does not compute.
+    frames; ``saved_us`` is what moving while computing saves of it. ``overhead_pct`` is what the
+    makespan exceeds computing alone by, which is all that a memory without end would take;
+    ``throughput_loss_pct`` is what share of the makespan the core does not compute.
     """
     frames, makespan_us, card = timeline.frames, timeline.makespan_us, hardware.card
     busy = states(timeline, card.dma)
@@ -67,6 +67,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         "makespan_us": makespan_us,
         "compute_us": computing_us / frames,
         "io_us": (busy.read_us + busy.write_us) / frames,
+        "saved_us": computing_us + busy.read_us + busy.write_us - makespan_us,
         "throughput_fps": frames / makespan_us * 1e6 if makespan_us else 0.0,
         "card_read_bytes": read / frames,
         "card_write_bytes": stored / frames,

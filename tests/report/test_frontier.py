@@ -14,17 +14,19 @@ EXPERIMENT = yaml.safe_load((ROOT / "conf" / "experiment" / "frontier.yaml").rea
 SPEC: dict[str, Any] = EXPERIMENT["figure"]
 
 
-def job(model: str, strategy: str, *study: dict[str, Any], us: float = 2e4) -> dict[str, Any]:
-    found = {"model": model, "strategy": strategy, "pmu_bytes": 9_000.0, "study": list(study)}
+def job(model: str, strategy: str, us: float = 2e4, **more: Any) -> dict[str, Any]:
+    found = {"model": model, "strategy": strategy, "pmu_bytes": 9_000.0, **more}
     return found | ({"modelled_us": us} if us else {})
 
 
-LIMITED = {"set": {"strategy.objective": "latency"}, "pmu_bytes": 12_000.0, "modelled_us": 1e4}
-AGAIN = {"set": {"strategy.extra_macs": 0.1}, "pmu_bytes": 5_000.0, "modelled_us": 3e4}
-UNPLANNED = {"set": {"strategy.extra_macs": 9.0}, "error": "no"}
+LIMITED = job(
+    "ds_cnn_s", "joint", 1e4, set={"strategy.objective": "latency"}, pmu_bytes=12_000.0
+)  # fmt: skip
+AGAIN = job("ds_cnn_s", "joint", 3e4, set={"strategy.extra_macs": 0.1}, pmu_bytes=5_000.0)
+UNPLANNED = job("ds_cnn_s", "joint", 0.0, set={"strategy.extra_macs": 9.0}, status="infeasible")
 STREAMED = ["model=res15", "model.width=2", "hardware.streams_input=True"]
 JOBS = [
-    job("ds_cnn_s", "ordinary"), job("ds_cnn_s", "joint", LIMITED, AGAIN, UNPLANNED),
+    job("ds_cnn_s", "ordinary"), job("ds_cnn_s", "joint"), LIMITED, AGAIN, UNPLANNED,
     job("res15", "joint") | {"overrides": STREAMED}, job("vgg16", "swap", us=0.0),
 ]  # fmt: skip
 

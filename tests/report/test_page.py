@@ -171,10 +171,12 @@ def test_figures_are_drawn(each: str) -> None:
     graph, hardware = rows(), slow()
     found = verdict.check(swapped(graph, 2), graph, hardware)
     other = verdict.check(swapped(graph, 1), graph, hardware)
-    job = {"model": "net", **found, "study": [{"set": {"strategy.buffer_bytes": 2048}, **other}]}
+    job = {"model": "net", **found}
+    more = {"model": "net", **other, "set": {"strategy.buffer_bytes": 2048}}
     spec = {"each": each, "y": ["compute_us", "io_us"], "title": "a figure", "log": True}
-    picture = figures.png(spec, [job, job])
-    assert picture and picture.startswith(b"\x89PNG") and picture == figures.png(spec, [job, job])
+    jobs = [job, more, job, more]
+    picture = figures.png(spec, jobs)
+    assert picture and picture.startswith(b"\x89PNG") and picture == figures.png(spec, jobs)
     assert figures.png(spec, [{"model": "net"}]) is None
 
 

@@ -68,3 +68,14 @@ def test_every_row_of_pex_has_a_job(name: str) -> None:
     for row, job in zip(published_rows, jobs, strict=True):
         for key in row.keys() - {"name", "metric", "paper"}:
             assert key not in job or yaml.safe_load(job[key]) == row[key]
+
+
+def test_rows_of_layers_and_of_what_follows_from_other_figures() -> None:
+    traffic = [{"layer": "a", "mops": 1.0}, {"layer": "b", "mops": 2.0}]
+    result = {"strategy": "swap", "traffic": traffic}
+    paper = [{"name": "one", "layer": "b", "metric": "mops", "paper": 2},
+             {"name": "net", "layer": "*", "metric": "mops"},
+             {"name": "time", "metric": "time_pct", "of": {"wh": [1, 1], "seconds": [2, 3]}},
+             ]  # fmt: skip
+    found = [(row["name"], row["ours"]) for row in rows(paper, result, CONFIG)]
+    assert found == [("one", 2), ("net a", 1), ("net b", 2), ("time", 50)]
