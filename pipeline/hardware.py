@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipeline import sealing
 from pipeline.errors import ThimbleError
+from pipeline.sealing import Security
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class Card:
         first_failure_cycles: of a cell, until the first one fails.
         erase_bytes: of the unit that a card erases at once.
         read_ma, write_ma, idle_ma: supply current, at the board's voltage.
+        security: what is on it has tags (``integrity``), or is ``encrypted``, too.
     """
 
     bytes: int = 0
@@ -150,6 +153,12 @@ class Card:
     write_ma: float = 0.0
     idle_ma: float = 0.0
     source: str = ""
+    security: Security = "none"
+
+    @property
+    def kept_bytes(self) -> int:
+        """SRAM beside the arena and ``stack_reserve_bytes`` in a program that swaps."""
+        return self.driver_bytes + sealing.kept_bytes(self.block_bytes, self.security)
 
 
 @dataclass(frozen=True)
@@ -230,6 +239,12 @@ class Hardware:
                 raise ThimbleError(f"hardware.{key}={getattr(self, key)}: it is at least 1")
         if self.wait_bytes < 0:
             raise ThimbleError(f"hardware.wait_bytes={self.wait_bytes}: it is at least 0")
+        sealing.check(self.card.security, self.name, self.card.bytes, self.cpu or self.core)
+
+    @property
+    def sealing_cost(self) -> sealing.Cost:
+        """Of what passes between chip and card."""
+        return sealing.cost(self.cpu or self.core, self.card.security)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

@@ -51,6 +51,7 @@ METRICS = (
     "energy_both_uj",
     "energy_idle_uj",
     "io_us",
+    "sealing_us",
     "overhead_pct",
     "retimed_us",
     "virtual_us",

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
 from pipeline.codegen.card import image as card_image
+from pipeline.codegen.card import sealed
 from pipeline.codegen.options import Options
 from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
@@ -46,7 +47,7 @@ def main() -> None:
     for name, content in files.items():
         artifacts.write_text(OUTPUT / name, content)
     if swaps:
-        card_image.Image(graph, plan).write(OUTPUT / card_image.NAME)
+        sealed.write(graph, plan, hardware, OUTPUT)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, budget, config, verdict
 from pipeline.graph.graph import Graph
-from pipeline.plan import proof, serialize
+from pipeline.plan import pieces, proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
@@ -27,6 +27,7 @@ def main() -> None:
         # beside the arena as long as sound comes in, like the stack
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
+    pieces.check(plan, hardware)
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))

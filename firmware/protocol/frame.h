@@ -53,7 +53,11 @@ enum frame_status {
     FRAME_NO_PARAMETERS = 7, /* none have been loaded, or not this network's */
     FRAME_NO_CARD = 8,       /* none answers */
     FRAME_OTHER_CARD = 9,    /* too small, or without this network's image */
-    FRAME_CARD_FAILED = 10   /* a transfer did */
+    FRAME_CARD_FAILED = 10,  /* a transfer did */
+    FRAME_NO_KEY = 11,       /* the chip has none, or cannot count its starts */
+    FRAME_OTHER_KEY = 12,    /* the card was sealed with another */
+    FRAME_CARD_DAMAGED = 13, /* weights are not what was sealed */
+    FRAME_INPUT_LOST = 14    /* the input is not what was fed */
 };
 
 /* One byte of RFC 1662's FCS (polynomial x^16 + x^12 + x^5 + 1, bits reflected), by nibbles

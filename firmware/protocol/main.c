@@ -123,6 +123,14 @@ static uint8_t infer(void) {
     if (status == NN_CARD_FAILED) {
         return FRAME_CARD_FAILED;
     }
+#ifdef NN_CARD_SEALED
+    if (status == NN_NO_KEY || status == NN_OTHER_KEY) {
+        return status == NN_NO_KEY ? FRAME_NO_KEY : FRAME_OTHER_KEY;
+    }
+    if (status == NN_CARD_DAMAGED || status == NN_INPUT_LOST) {
+        return status == NN_CARD_DAMAGED ? FRAME_CARD_DAMAGED : FRAME_INPUT_LOST;
+    }
+#endif
 #endif
     return status == NN_OK ? FRAME_OK : status == NN_CORRUPT ? FRAME_CORRUPT : FRAME_INCOMPLETE;
 }

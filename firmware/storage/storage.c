@@ -22,6 +22,8 @@ storage_status_t storage_open(void) {
 
 uint32_t storage_blocks(void) { return block_device_blocks(); }
 
+const uint8_t *storage_head(void) { return storage.first; }
+
 static uint32_t first_block(void) { return storage.at / BLOCK_BYTES; }
 static uint32_t last_block(void) { return (storage.at + storage.bytes - 1) / BLOCK_BYTES; }
 

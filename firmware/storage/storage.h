@@ -32,6 +32,10 @@ uint32_t storage_blocks(void);
 /* Begins to move `bytes` bytes between byte `at` of the card and `memory`; nothing else may be under way. */
 storage_status_t storage_start(storage_direction_t direction, uint32_t at, uint8_t *memory, uint32_t bytes);
 
+/* Where a transfer of the bytes from `at` on was one that reads, and `at` is no block's begin: the bytes of the block
+ * before it, from the block's begin on. */
+const uint8_t *storage_head(void);
+
 /* Goes on with it, without waiting: to be called until it is not STORAGE_BUSY. */
 storage_status_t storage_poll(void);
 

@@ -48,6 +48,9 @@ STORAGE = (
 )  # fmt: skip
 """What a program with a card has besides; a device is the port's."""
 
+SECURITY = ("chacha20_poly1305.h", "chacha20_poly1305.c", "chip.h")
+"""And one of which what leaves the chip is sealed; a chip is the port's."""
+
 
 def generate(
     graph: Graph,
@@ -97,6 +100,8 @@ def generate(
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
+    if card and card.sealed:
+        included |= {name: static_source(f"../security/{name}") for name in SECURITY}
     header = _header(program, coming, provenance, options, card, sound)
     files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
@@ -132,6 +137,7 @@ def _source(
         coming=coming,
         sound=sound.source(_count(program)) if sound else "",
         card=card.source() if card else "",
+        sealed=card is not None and card.sealed is not None,
         taken=card is not None and card.taken,
         tape=tape.code(),
         resumes=bool(program.takes),
@@ -184,7 +190,8 @@ def _header(
         weights_in_ram=in_ram,
         macs=graph.macs,
         parameters=parameters.Image.of(program.windows),
-        card=card.image if card else None,
+        card={"blocks": card.blocks, "block_bytes": card.image.block_bytes} if card else None,
+        sealed=card is not None and card.sealed is not None,
         sound=sound,
         taken=card is not None and card.taken,
     )

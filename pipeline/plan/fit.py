@@ -87,11 +87,14 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
             f"{_bytes(hardware.stack_reserve_bytes)} B kept for the stack "
             "(hardware.stack_reserve_bytes)"
         )
-    driver = hardware.card.driver_bytes if _swaps(plan) else 0
+    driver = hardware.card.kept_bytes if _swaps(plan) else 0
     if memory.name == hardware.stack_memory and driver:
         needed += driver
         parts.append(
-            f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)"
+            f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes, and "
+            "what security takes)"
+            if hardware.card.security != "none"
+            else f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)"
         )
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     *ways, last = _ways(plan, hardware, memory, held, weights)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.sealing import TAG_BYTES, Cost, piece_bytes
+
+NOT_SEALED = Cost(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,20 @@ class Rates:
         work_us: of one unit of work (``work``).
         read, write: of what leaves, and of what reaches, the card.
         block_bytes: of a card's block; 1: transfers have any size.
+        sealing: what the core takes to seal and open, while nothing is computed or moved.
+        clock_hz: the core's; 0 where it seals nothing.
     """
 
     work_us: float
     read: Transfers
     write: Transfers
     block_bytes: int = 1
+    sealing: Cost = NOT_SEALED
+    clock_hz: int = 0
+
+    @property
+    def sealed(self) -> bool:
+        return self.sealing != NOT_SEALED
 
     @classmethod
     def of(cls, hardware: Hardware) -> Rates:
@@ -57,20 +68,27 @@ class Rates:
             Transfers(byte_us[0], card.read_command_us, card.read_block_us),
             Transfers(byte_us[1], card.write_command_us, card.write_block_us),
             card.block_bytes,
+            hardware.sealing_cost,
+            hardware.clock_hz if card.security != "none" else 0,
         )
 
     def compute_us(self, work: float) -> float:
         return work * self.work_us
 
     def move_us(self, size: float, writes: bool, commands: int = 1) -> float:
-        """Of ``size`` bytes in ``commands`` pieces that start on blocks."""
+        """Of ``size`` bytes in ``commands`` pieces that start on blocks; sealed, with the time for
+        that, and in as many pieces as what is written has."""
         if not size:
             return 0.0
-        return self.blocks_us(size, self.blocks(size, commands), commands, writes)
+        if self.sealed and writes:
+            commands = max(commands, -(-int(size) // piece_bytes(self.block_bytes)))
+        sealing_us = self.sealing.us(size, commands, self.clock_hz) if self.sealed else 0.0
+        return self.blocks_us(size, self.blocks(size, commands), commands, writes) + sealing_us
 
     def blocks(self, size: float, commands: int = 1) -> int:
         """The fewest blocks that ``size`` bytes in ``commands`` pieces can lie in."""
-        return max(commands, -(-int(size) // self.block_bytes))
+        tags = commands * TAG_BYTES if self.sealed else 0
+        return max(commands, -(-(int(size) + tags) // self.block_bytes))
 
     def blocks_us(self, size: float, blocks: int, commands: int, writes: bool) -> float:
         """Of ``size`` bytes that lie in ``blocks`` blocks, which pass whole."""

@@ -33,7 +33,7 @@ GROUPS = {
         *("cycles_window", "cycles_new", "cycles_new_10ms", "realtime_factor_new"),
     ),
     CARD: (
-        *("io_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
+        *("io_us", "sealing_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
         *("retimed_us", "virtual_us", "retimed_error_pct"),
         *("card_read_bytes", "card_write_bytes"),
         *("write_amplification_block", "write_amplification_erase", "wear", "wear_worst"),

@@ -55,6 +55,7 @@ WORDS = {
     "energy_both_uj": ("while both do", "modelled"),
     "energy_idle_uj": ("while both wait", "modelled"),
     "io_us": ("time of the card", ""),
+    "sealing_us": ("time for security", "the core seals and opens what passes"),
     "overhead_pct": ("over a memory without end", ""),
     "retimed_us": ("planned time of the simulated run", "its instructions, the card's times"),
     "virtual_us": ("simulated time of the run", "an instruction a cycle of the clock"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline import home
+from pipeline import home, sealing
 from pipeline.budget import limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
@@ -30,6 +30,10 @@ def check(config: Mapping[str, Any]) -> None:
     for key in ("sram_bytes", "flash_bytes"):
         if config["hardware"][key] < 1:
             raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
+    card = config["hardware"]["card"]
+    security = str(getattr(card["security"], "name", card["security"]))
+    core = config["hardware"]["cpu"] or config["hardware"]["core"]
+    sealing.check(security, config["hardware"]["name"], card["bytes"], core)
     _images(config["target"])
     Prefix(config["codegen"]["prefix"])
     _packages(config)

@@ -86,7 +86,7 @@ class Swap(Strategy):
 
 def left(graph: Graph, hardware: Hardware) -> int:
     """Bytes of SRAM for tiles."""
-    return room(graph, hardware, graph.constants) // 2 - hardware.card.driver_bytes
+    return room(graph, hardware, graph.constants) // 2 - hardware.card.kept_bytes
 
 
 def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim) -> Plan:

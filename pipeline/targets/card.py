@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,14 +11,31 @@ from typing import Any
 from pipeline.codegen.card.image import NAME
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
+from pipeline.sealed_image import KEY_BYTES, MANIFEST, seal
 from pipeline.targets.layers import INVOKE, REST, of_functions
+
+CHIP_KEY = "chip.key"
+"""A simulated chip's own (firmware/security)."""
 
 
 def carry(source: Path, folder: Path) -> None:
-    """A copy of the image in the folder ``source``, if there is one."""
-    if (source / NAME).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / NAME, folder / NAME)
+    """A copy of the image in the folder ``source``, if there is one, and of how it is sealed."""
+    for name in (NAME, MANIFEST):
+        if (source / name).is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, folder / name)
+
+
+def insert(source: Path, folder: Path) -> None:
+    """The card with the image in ``source``, if there is one, for a simulated chip that runs in
+    ``folder``. Where the image is sealed that chip is new: it has a key that nothing else knows,
+    and was never started."""
+    if not (source / MANIFEST).is_file():
+        carry(source, folder)
+    elif (source / NAME).is_file():
+        key = secrets.token_bytes(KEY_BYTES)
+        (folder / CHIP_KEY).write_bytes(key)
+        seal(source, key, folder / NAME)
 
 
 def beside(build: Path) -> Path | None:

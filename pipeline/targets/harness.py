@@ -43,6 +43,8 @@ def harness_sources(hardware: Hardware, swaps: bool = False) -> dict[str, str]:
     files = [file for file in files if file.suffix in (".c", ".h", ".ld")]
     if swaps:
         files += sorted((FIRMWARE / "storage").glob(f"*{DEVICE}"))
+    if swaps and hardware.card.security != "none":
+        files += sorted((FIRMWARE / "security").glob("*_chip.c"))
     return {file.name: file.read_text() for file in files}
 
 

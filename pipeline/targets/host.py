@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from pipeline.codegen.card.image import NAME
 from pipeline.errors import ThimbleError
-from pipeline.targets import parameters, protocol, tools
+from pipeline.sealed_image import MANIFEST
+from pipeline.targets import card, parameters, protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Images, check_images, in_parallel, shares
@@ -55,7 +56,9 @@ def runnable(program: Path) -> Iterator[Path]:
             raise ThimbleError(f"{program}: {error.strerror}: run stage build again") from None
         copy.chmod(0o700)
         image = program.parent / NAME
-        if image.exists():  # which it does not change
+        if (program.parent / MANIFEST).exists():
+            card.insert(program.parent, copy.parent)
+        elif image.exists():  # which it does not change
             (copy.parent / NAME).symlink_to(image.resolve())
         yield copy
 

@@ -40,6 +40,10 @@ class Status(IntEnum):
     NO_CARD = 8
     OTHER_CARD = 9
     CARD_FAILED = 10
+    NO_KEY = 11
+    OTHER_KEY = 12
+    CARD_DAMAGED = 13
+    INPUT_LOST = 14
 
 
 EXPLAINED = {
@@ -49,6 +53,11 @@ EXPLAINED = {
     Status.OTHER_CARD: " (the card is too small, or holds another network, plan or version, or not "
     "all of the image: write card.img to it)",
     Status.CARD_FAILED: " (the card failed, or cannot be written)",
+    Status.NO_KEY: " (the chip has no key of 32 bytes, or cannot count its starts)",
+    Status.OTHER_KEY: " (the card's image was sealed for another chip, or its first or last "
+    "block is damaged: seal it with this chip's key and write it again)",
+    Status.CARD_DAMAGED: " (weights on the card are not what was sealed: write the image again)",
+    Status.INPUT_LOST: " (the card does not give back the input that was fed: feed it again)",
 }
 
 

@@ -63,7 +63,7 @@ class Core:
         with tempfile.TemporaryDirectory(prefix="thimble.") as name:
             folder = Path(name)
             (folder / "requests").write_bytes(stream)
-            card.carry(self.elf.parent, folder)
+            card.insert(self.elf.parent, folder)
             try:
                 done = subprocess.run(
                     command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,

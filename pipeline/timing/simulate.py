@@ -33,6 +33,8 @@ class Timeline:
         start, stop: (steps,).
         makespan_us: when the last track ends.
         frames: how many inferences that is.
+        sealing_us: of it, what the core seals and opens in; within the steps that move.
+        halted_us: by how much that makes the other steps longer.
     """
 
     tasks: tuple[TimedStep, ...]
@@ -43,6 +45,8 @@ class Timeline:
     stop: Times
     makespan_us: float
     frames: int
+    sealing_us: float = 0.0
+    halted_us: float = 0.0
 
 
 @dataclass
@@ -64,12 +68,14 @@ STEP, SIGNAL, WAIT = 0, 1, 2
 
 
 def simulate(
-    plan: Plan, graph: Graph, hardware: Hardware, measured: Mapping[str, float] | None = None
-) -> Timeline:
+    plan: Plan, graph: Graph, hardware: Hardware, measured: Mapping[str, float] | None = None,
+    seals: bool = True,
+) -> Timeline:  # fmt: skip
     """
     Args:
         measured: microseconds of whole operators whose kernels were measured; the others take
             ``hardware.cycles_per_mac``.
+        seals: what the core seals and opens takes time.
 
     Raises:
         PlanError: when every track that is not at its end waits, or the plan is another graph's.
@@ -104,16 +110,44 @@ def simulate(
     begin = np.concatenate([np.zeros(0), *(np.array(each, dtype=float) for each in starts)])
     took = np.concatenate([np.zeros(0), *(np.array(each, dtype=float) for each in durations)])
     number = [np.full(len(each), n, dtype=np.int64) for n, each in enumerate(starts)]
+    leaf, run = np.concatenate(leaves), np.concatenate(runs)
+    sealing_us = _sealing_us(costs.tasks, leaf, run) * seals
+    begin, end, makespan = _halted(begin, begin + took, makespan, sealing_us)
+    longer = (end - begin - took)[sealing_us == 0]
     return Timeline(
         tuple(costs.tasks),
         np.concatenate(number),
-        np.concatenate(leaves),
-        np.concatenate(runs),
+        leaf,
+        run,
         begin,
-        begin + took,
+        end,
         makespan,
         plan.frames,
+        float(sealing_us.sum()),
+        float(longer.sum()) if sealing_us.any() else 0.0,
     )
+
+
+def _sealing_us(tasks: Sequence[TimedStep], leaf: IntArray, run: IntArray) -> Times:
+    """Of each step; (steps,)."""
+    every = [task.sealing_us if len(task.sealing_us) else np.zeros(len(task.us)) for task in tasks]
+    first = np.cumsum([0, *(len(us) for us in every)])[:-1]
+    return np.concatenate([np.zeros(0), *every])[first[leaf] + run] if len(leaf) else np.zeros(0)
+
+
+def _halted(
+    start: Times, stop: Times, makespan: float, sealing_us: Times
+) -> tuple[Times, Times, float]:
+    """Times when all tracks stand still while the core seals or opens what a step moves, which is
+    counted at that step's end: no card goes on then, and no kernel."""
+    at = np.argsort(stop, kind="stable")
+    ends, passed = stop[at], np.concatenate([[0.0], np.cumsum(sealing_us[at])])
+
+    def later(times: Times) -> Times:
+        moved: Times = times + passed[np.searchsorted(ends, times, side="right")]
+        return moved
+
+    return later(start), later(stop), makespan + float(passed[-1])
 
 
 def _run(

@@ -48,15 +48,17 @@ def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
 def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     """Metrics of one inference, and how the simulation came to them.
 
-    ``compute_us`` and ``io_us`` are the core's and the card's time, ``makespan_us`` that of all the
-    frames; ``saved_us`` is what moving while computing saves of it. ``overhead_pct`` is what the
+    ``compute_us`` and ``io_us`` are the core's and the card's time, ``sealing_us`` the core's for
+    what security takes, ``makespan_us`` that of all the frames; ``saved_us`` is what moving while
+    computing saves of it. ``overhead_pct`` is what the
     makespan exceeds computing alone by, which is all that a memory without end would take;
     ``throughput_loss_pct`` is what share of the makespan the core does not compute.
     """
     frames, makespan_us, card = timeline.frames, timeline.makespan_us, hardware.card
     busy = states(timeline, card.dma)
     spent = energy(busy, hardware)
-    computing_us = busy.computing_us
+    computing_us = busy.computing_us - timeline.halted_us
+    moving_us = busy.read_us + busy.write_us - timeline.sealing_us
     read = sum(float(task.bytes.sum()) for task in timeline.tasks if task.kind == "read")
     stored = sum(float(task.stored.sum()) for task in timeline.tasks if task.kind == "write")
     layers = by_layer(timeline, graph, Rates.of(hardware))
@@ -66,8 +68,8 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         "frames": frames,
         "makespan_us": makespan_us,
         "compute_us": computing_us / frames,
-        "io_us": (busy.read_us + busy.write_us) / frames,
-        "saved_us": computing_us + busy.read_us + busy.write_us - makespan_us,
+        "io_us": moving_us / frames,
+        "saved_us": computing_us + moving_us - makespan_us,
         "throughput_fps": frames / makespan_us * 1e6 if makespan_us else 0.0,
         "card_read_bytes": read / frames,
         "card_write_bytes": stored / frames,
@@ -81,6 +83,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         "write_amplification_block": cells.block_amplification,
         "write_amplification_erase": cells.erase_amplification,
         "card_timing": card.timing,
+        **({"sealing_us": timeline.sealing_us / frames} if timeline.sealing_us else {}),
         "states_us": {
             "compute": busy.compute_us, "io": busy.io_us, "both": busy.both_us,
             "idle": busy.idle_us,

@@ -11,8 +11,10 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
+from pipeline.plan import pieces
+from pipeline.plan.pieces import Pieces
 from pipeline.plan.rates import Rates, work
-from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Signal, Slice, Step, Wait
+from pipeline.plan.vocabulary import Buffer, Compute, Finish, Move, Plan, Signal, Slice, Step, Wait
 from pipeline.timing.boxes import boxes
 from pipeline.timing.transfers import ends, transfers
 from pipeline.timing.unroll import Runs, Times
@@ -32,6 +34,7 @@ class TimedStep:
         bytes: (runs,) that a move carries.
         stored: (runs,) bytes that a write makes the card store: whole blocks.
         ends: (runs, 2) of a write, the card's bytes from the first to behind the last.
+        sealing_us: (runs,) of a move: the core seals or opens it, and nothing else goes on.
     """
 
     kind: Kind
@@ -41,6 +44,7 @@ class TimedStep:
     bytes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     stored: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     ends: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    sealing_us: Times = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass
@@ -63,6 +67,7 @@ class Costs:
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}
         self.makes = {op.output: op.name for op in self.graph.operators}
+        self.pieces = Pieces.of(self.plan) if self.rates.sealed and _swaps(self.plan) else None
         self.uses: dict[str, str] = {}
         for op in self.graph.operators:
             for name in (*op.inputs, *op.parameters):
@@ -142,6 +147,10 @@ class Costs:
         writes = on_card[1]
         buffer, piece = (target, step.dst) if writes else (source, step.src)
         lows, extents = boxes(piece, buffer.shape, runs)
+        if self.pieces is not None:
+            places = ends(buffer, lows, extents, np.zeros(runs.count, np.int64))
+            near = source if writes else target
+            return self._sealed("write" if writes else "read", op, near, piece, runs, places)
         shift = runs.values(piece.copy) % buffer.copies * buffer.copy_stride
         block_bytes = self.rates.block_bytes
         moved = transfers(buffer, lows, extents, block_bytes, shift)
@@ -156,6 +165,29 @@ class Costs:
         places = ends(buffer, lows, extents, shift)
         return TimedStep("write", op, us, bytes=moved.bytes, stored=stored, ends=places)
 
+    def _sealed(
+        self, kind: Literal["read", "write"], op: str, near: Buffer, moved: Slice, runs: Runs,
+        places: IntArray,
+    ) -> TimedStep:  # fmt: skip
+        """Of pieces in blocks of their own, one command each, that the core seals or opens."""
+        assert self.pieces is not None
+        far = self.plan.buffer[moved.buffer]
+        size, blocks, count = np.zeros((3, runs.count), np.int64)
+        for n in range(runs.count):
+            env = {name: int(values[n]) for name, values in runs.variables.items()}
+            for run in pieces.runs(near, far, moved, env):
+                each = list(self.pieces.sizes(far.name, run))
+                size[n] += sum(each)
+                blocks[n] += sum(map(self.pieces.blocks, each))
+                count[n] += len(each)
+        us = self._transfer_us(size, blocks, count, writes=kind == "write")
+        cost = self.rates.sealing
+        sealing_us = (size * cost.byte + count * cost.piece) / self.rates.clock_hz * 1e6
+        task = TimedStep(kind, op, us, bytes=size, sealing_us=sealing_us)
+        if kind == "write":
+            task.stored, task.ends = blocks * self.rates.block_bytes, places
+        return task
+
     def _transfer_us(
         self, size: IntArray, blocks: IntArray, commands: IntArray, writes: bool
     ) -> Times:
@@ -164,3 +196,7 @@ class Costs:
         passing = blocks * whole if whole > 1 else size
         us: Times = passing * rate.byte_us + commands * rate.command_us + blocks * rate.block_us
         return us
+
+
+def _swaps(plan: Plan) -> bool:
+    return any(plan.memory[buffer.memory].kind == "block" for buffer in plan.buffers)

@@ -112,6 +112,7 @@ class Project:
         shutil.copytree(ROOT / "conf" / "sweep", self.root / "conf" / "sweep")
         shutil.copytree(ROOT / "conf" / "hydra", self.root / "conf" / "hydra")
         shutil.copytree(ROOT / "conf" / "package", self.root / "conf" / "package")
+        shutil.copytree(ROOT / "conf" / "security", self.root / "conf" / "security")
         shutil.copytree(ROOT / "conf" / "experiment", self.root / "conf" / "experiment")
         shutil.copy(ROOT / "conf" / "config.yaml", self.root / "conf" / "config.yaml")
         (self.root / "firmware").mkdir()

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from pipeline import artifacts, board
 from pipeline.codegen import generate
-from pipeline.codegen.card import image
+from pipeline.codegen.card import image, sealed
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -50,7 +50,7 @@ def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = No
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)
     if swaps:
-        image.Image(graph, plan).write(folder / "generated" / image.NAME)
+        sealed.write(graph, plan, hardware, folder / "generated")
     return builds.build(folder / "generated", folder / "build", hardware)
 
 

@@ -9,6 +9,7 @@ from pipeline.codegen.arrival import WHOLE, Arrival, counters, input_bytes
 from pipeline.codegen.card import tracks
 from pipeline.codegen.card.image import CHECK, LAST_MAGIC, Image
 from pipeline.codegen.card.program import MOST_AXES, Code, Transfers
+from pipeline.codegen.card.sealed import Sealed
 from pipeline.codegen.checks import arena_bytes, arena_memory
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -24,7 +25,15 @@ class Card:
     moving: Track
 
     def __post_init__(self) -> None:
-        self.image = Image(self.program.graph, self.program.plan)
+        program = self.program
+        self.sealed = Sealed.of(program.graph, program.plan, program.hardware)
+        self.image = self.sealed.image if self.sealed else Image(program.graph, program.plan)
+        if self.sealed and self.taken:
+            raise ThimbleError(
+                f"security={self.sealed.security}: the result of {self._output_bytes:,} B has to "
+                f"fit the arena of {arena_bytes(program.plan):,} B: security=none, or a larger "
+                "hardware.sram_bytes"
+            )
         names = dict.fromkeys(
             step.counter
             for track in self.program.plan.tracks
@@ -40,14 +49,13 @@ class Card:
             ThimbleError: where it begins elsewhere.
         """
         program, graph = self.program, self.program.graph
-        begins = [program.plan.buffer[name] for name in program.plan.resident]
-        buffer = next(b for b in begins if b.tensor == graph.input)
+        buffer = self._input
         self._check(buffer)
         size, room = input_bytes(graph.tensors[graph.input]), self._room()
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
             room = min(room, self.image.block_bytes)
         source = render(
-            "frame/feed_card.c.j2",
+            "frame/feed_sealed.c.j2" if self.sealed else "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],
             room=min(room, size),
             **counters(program, graph.tensors[graph.input]),
@@ -69,9 +77,20 @@ class Card:
         return 0
 
     @property
+    def blocks(self) -> int:
+        """Of the card."""
+        return self.sealed.blocks if self.sealed else self.image.blocks
+
+    @property
     def taken(self) -> bool:
         """The output is larger than the arena: it stays on the card, and the caller takes it."""
         return self._output_bytes > arena_bytes(self.program.plan)
+
+    @property
+    def _input(self) -> Buffer:
+        plan = self.program.plan
+        begins = [plan.buffer[name] for name in plan.resident]
+        return next(b for b in begins if b.tensor == self.program.graph.input)
 
     @property
     def _output(self) -> Buffer:
@@ -107,6 +126,9 @@ class Card:
         code = transfers.code(self.moving.steps)
         return render(
             "frame/card.c.j2",
+            sealed=self.sealed.context(self._input) if self.sealed else None,
+            via="nn_sealed" if self.sealed else "storage",
+            fault="nn_sealed.fault" if self.sealed else "NN_CARD_FAILED",
             code=list(code),
             codes=Code,
             windows=transfers.windows,

@@ -45,10 +45,15 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Image:
-    """Bytes count from the beginning of the image."""
+    """Bytes count from the beginning of the image.
+
+    Attributes:
+        apart: feature maps lie one after the other, too, wherever the plan has them.
+    """
 
     graph: Graph
     plan: Plan
+    apart: bool = False
 
     @cached_property
     def block_bytes(self) -> int:
@@ -90,6 +95,11 @@ class Image:
         for buffer in self.weights:
             found[buffer.name] = top
             top += self._blocks(_bytes(buffer)) * self.block_bytes
+        if self.apart:
+            for buffer in self.maps:
+                found[buffer.name] = top
+                top += self._blocks(_bytes(buffer)) * self.block_bytes
+            return found
         lowest = min((b.extent[0] // 2 for b in self.maps), default=0)
         shift = top - lowest // self.block_bytes * self.block_bytes
         found |= {buffer.name: buffer.extent[0] // 2 + shift for buffer in self.maps}

@@ -1,0 +1,127 @@
+"""How what is on a card is sealed: pieces in blocks of their own, each with its tag before it.
+
+The image that is generated has no tags: it is the same for every chip. ``card.json`` beside it says
+how it is sealed with a chip's key, which nothing here knows (``pipeline.sealed_image``).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.codegen.card.image import LAST_MAGIC, MAGIC, NAME, Image
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.pieces import Pieces
+from pipeline.plan.vocabulary import Buffer, Plan
+from pipeline.sealed_image import MANIFEST, identity
+from pipeline.sealing import PIECE_BLOCKS, Security
+
+
+class Piece(NamedTuple):
+    """``at``: its first byte in the image without tags, ``block``: where it begins on the card; 0
+    of what is between two tensors."""
+
+    at: int
+    block: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Sealed:
+    image: Image
+    security: Security
+
+    @classmethod
+    def of(cls, graph: Graph, plan: Plan, hardware: Hardware) -> Sealed | None:
+        """None where nothing is sealed."""
+        security = hardware.card.security
+        return cls(Image(graph, plan, apart=True), security) if security != "none" else None
+
+    @cached_property
+    def cut(self) -> Pieces:
+        return Pieces.of(self.image.plan)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """Of weights, then of feature maps, as they lie on the card."""
+        found, block, cut = list[Piece](), 1, self.cut
+        for buffer in (*self.image.weights, *self.image.maps):
+            base = self.image.at[buffer.name]
+            for low, high in pairwise(cut.ends[buffer.name]):
+                found.append(Piece(base + low, block, high - low))
+                block += cut.blocks(high - low)
+            block_bytes = self.image.block_bytes
+            if rest := (-cut.ends[buffer.name][-1]) % block_bytes:
+                found.append(Piece(found[-1].at + found[-1].bytes, 0, rest))
+        return found
+
+    @cached_property
+    def weights(self) -> int:
+        """How many of the pieces, those between tensors among them, hold no feature maps."""
+        first = min(self.image.at[buffer.name] for buffer in self.image.maps)
+        return sum(piece.at < first for piece in self.pieces)
+
+    def _numbers(self, buffer: Buffer) -> tuple[int, int]:
+        """The first of a buffer's pieces and the one after its last."""
+        base = self.image.at[buffer.name]
+        last = base + self.cut.ends[buffer.name][-1]
+        within = [n for n, p in enumerate(self.pieces) if base <= p.at < last]
+        return within[0], within[-1] + 1
+
+    @cached_property
+    def blocks(self) -> int:
+        """Of the card: with the first, which says what it is, and the last."""
+        last = max(self.pieces, key=lambda piece: piece.block)
+        return last.block + self.cut.blocks(last.bytes) + 1
+
+    def identity(self, magic: bytes = MAGIC) -> bytes:
+        hashes = self.image.identity()[-16:]
+        return identity(magic, self.image.block_bytes, self.blocks, hashes, self.security)
+
+    def write(self, folder: Path) -> None:
+        """``card.json``."""
+        content: dict[str, Any] = {
+            "security": self.security,
+            "block_bytes": self.image.block_bytes,
+            "blocks": self.blocks,
+            "identity": self.identity().hex(),
+            "last": self.identity(LAST_MAGIC).hex(),
+            "pieces": [
+                [n, *piece] for n, piece in enumerate(self.pieces[: self.weights]) if piece.block
+            ],
+        }
+        part = folder / f"{MANIFEST}.part"
+        part.write_text(json.dumps(content, sort_keys=True) + "\n")
+        part.replace(folder / MANIFEST)
+
+    def context(self, fed: Buffer) -> dict[str, Any]:
+        """For the templates; ``fed``: the input."""
+        first, stop = self._numbers(fed)
+        return {
+            "pieces": self.pieces,
+            "end": self.pieces[-1].at + self.pieces[-1].bytes,
+            "weights": self.weights,
+            "input_first": first,
+            "input_stop": stop,
+            "encrypts": self.security == "encrypted",
+            "identity": list(self.identity()),
+            "last_magic": list(LAST_MAGIC),
+            "last": (self.blocks - 1) * self.image.block_bytes,
+            "blocks": self.blocks,
+            "block_bytes": self.image.block_bytes,
+            "copy_bytes": PIECE_BLOCKS * self.image.block_bytes,
+        }
+
+
+def write(graph: Graph, plan: Plan, hardware: Hardware, folder: Path) -> None:
+    """What a card holds, into ``folder``: ``card.img``, and ``card.json`` where it is sealed."""
+    sealed = Sealed.of(graph, plan, hardware)
+    image = sealed.image if sealed else Image(graph, plan)
+    image.write(folder / NAME)
+    if sealed:
+        sealed.write(folder)

@@ -1,0 +1,132 @@
+"""A card's image sealed for one chip: ``python -m pipeline.sealed_image FOLDER KEY IMAGE``.
+
+FOLDER is where ``card.img`` and ``card.json`` are (``generated`` of a run), KEY a file of 32 bytes
+that the chip has, too, and IMAGE what is written to the card. The key goes nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from pipeline.errors import ThimbleError
+from pipeline.sealing import TAG_BYTES
+
+MANIFEST = "card.json"
+IMAGE = "card.img"
+KEY_BYTES = 32
+SALT_BYTES = 16
+VERSION = 2
+IDENTITY = struct.Struct("<8sHHI16sI")
+"""Magic, version, bytes of a block, blocks of the card, hashes of graph and plan, how it is
+sealed."""
+LEVELS = {"integrity": 1, "encrypted": 2}
+HEADER, LAST = 0xFFFFFFFF, 0xFFFFFFFE
+"""Numbers of the first and the last block, beside those of pieces."""
+
+
+def identity(magic: bytes, block_bytes: int, blocks: int, hashes: bytes, security: str) -> bytes:
+    return IDENTITY.pack(magic, VERSION, block_bytes, blocks, hashes, LEVELS[security])
+
+
+def read_key(path: Path) -> bytes:
+    """
+    Raises:
+        ThimbleError: there is none, or it has another length.
+    """
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise ThimbleError(f"key {path}: {error.strerror}; it is a file of 32 bytes") from None
+    if len(key) != KEY_BYTES:
+        raise ThimbleError(
+            f"key {path}: {len(key)} bytes, it has {KEY_BYTES}: head -c {KEY_BYTES} /dev/urandom"
+        )
+    return key
+
+
+def seal(source: Path, key: bytes, image: Path, salt: bytes = b"") -> None:
+    """The image of the folder ``source`` for the chip that has ``key``, whole or not at all.
+
+    Args:
+        salt: 16 bytes, for tests; else they are random, and never the same twice. From them and the
+            key the image's own key is made.
+
+    Raises:
+        ThimbleError: the folder has no such image.
+    """
+    manifest = _manifest(source / MANIFEST)
+    salt = salt or secrets.token_bytes(SALT_BYTES)
+    cipher = ChaCha20Poly1305(derived(key, salt))
+    encrypts = manifest["security"] == "encrypted"
+    part = image.with_name(f"{image.name}.part")
+    size = manifest["block_bytes"]
+    with (source / IMAGE).open("rb") as plain, part.open("wb") as file:
+        for number, at, block, count in manifest["pieces"]:
+            plain.seek(at)
+            content = plain.read(count)
+            if len(content) < count:
+                raise ThimbleError(f"{source / IMAGE} ends early: run stage generate again")
+            file.seek(block * size)
+            file.write(sealed(cipher, number, content, encrypts))
+        for number, block, name in (
+            (HEADER, 0, "identity"),
+            (LAST, manifest["blocks"] - 1, "last"),
+        ):
+            said = bytes.fromhex(manifest[name]) + salt
+            file.seek(block * size)
+            file.write((said + cipher.encrypt(nonce(number), b"", said)).ljust(size, b"\0"))
+    part.replace(image)
+
+
+def derived(key: bytes, salt: bytes) -> bytes:
+    """The key of an image: ``aead_derive`` of firmware/security."""
+    return Cipher(algorithms.ChaCha20(key, salt), None).encryptor().update(bytes(KEY_BYTES))
+
+
+def nonce(number: int, start: int = 0, frame: int = 0) -> bytes:
+    """Of a piece; ``start`` of the chip and ``frame`` since are 0 of what is written here."""
+    return struct.pack("<III", number, start, frame)
+
+
+def sealed(cipher: ChaCha20Poly1305, number: int, content: bytes, encrypts: bool) -> bytes:
+    """The tag, and what it is of."""
+    if encrypts:
+        whole = cipher.encrypt(nonce(number), content, None)
+        return whole[-TAG_BYTES:] + whole[:-TAG_BYTES]
+    return cipher.encrypt(nonce(number), b"", content) + content
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise ThimbleError(
+            f"{path.parent} has no image to seal: run with security=integrity or encrypted"
+        ) from None
+    assert isinstance(found, dict)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 3:
+        print("python -m pipeline.sealed_image FOLDER KEY IMAGE", file=sys.stderr)
+        return 2
+    folder, key, image = map(Path, arguments)
+    try:
+        seal(folder, read_key(key), image)
+    except ThimbleError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""What leaves the chip is sealed: with a tag, and, where asked, encrypted (docs/security.md).
+
+ChaCha20-Poly1305 as RFC 8439 has it, by the core: docs/decisions/0020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.errors import ThimbleError
+
+Security = Literal["none", "integrity", "encrypted"]
+
+TAG_BYTES = 16
+PIECE_BLOCKS = 8
+"""Of the card: the most that a piece of a feature map takes, with its tag, since the chip keeps a
+copy of what it writes."""
+STACK_BYTES = 1152
+"""At most, of sealing and opening, and of what the chip remembers."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of the core: of a byte, and of a piece besides."""
+
+    byte: float
+    piece: float
+
+    def us(self, size: float, pieces: float, clock_hz: int) -> float:
+        return (size * self.byte + pieces * self.piece) / clock_hz * 1e6
+
+
+COSTS: dict[tuple[str, Security], Cost] = {
+    ("cortex-m4", "integrity"): Cost(8.44, 3600),
+    ("cortex-m4", "encrypted"): Cost(37.95, 4000),
+    ("cortex-m7", "integrity"): Cost(4.69, 1440),
+    ("cortex-m7", "encrypted"): Cost(18.91, 1440),
+}
+"""By ``hardware.cpu``: ``python -m tests.security.bench``, the slower of reading and writing."""
+
+
+def cost(cpu: str, security: Security) -> Cost:
+    """Of a pair that ``check`` lets pass."""
+    return COSTS.get((cpu, security), Cost(0.0, 0.0))
+
+
+def check(security: str, board: str, card_bytes: int, cpu: str) -> None:
+    """
+    Raises:
+        ThimbleError: for a board without a card, or a core that nothing was measured on, an AVR
+            among them.
+    """
+    if security == "none":
+        return
+    if not card_bytes:
+        raise ThimbleError(
+            f"security={security}: {board} has no card, so that nothing leaves its chip: "
+            "security=none, or hardware=stm32f746g_sd"
+        )
+    if not any(known == (cpu, security) for known in COSTS):
+        known = ", ".join(sorted({name for name, _ in COSTS}))
+        raise ThimbleError(
+            f"security={security}: seals on {known}, not on {board}'s {cpu}: security=none, or "
+            "hardware=stm32f746g_sd"
+        )
+
+
+def kept_bytes(block_bytes: int, security: Security) -> int:
+    """SRAM that sealing takes beside the arena."""
+    return PIECE_BLOCKS * block_bytes + STACK_BYTES if security != "none" else 0
+
+
+def piece_bytes(block_bytes: int) -> int:
+    """The most bytes of a feature map in one piece."""
+    return PIECE_BLOCKS * block_bytes - TAG_BYTES

@@ -1,0 +1,135 @@
+"""A sealed network on a simulated Cortex-M7 whose card lies (``fixture/faults.c``)."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.codegen.card.sealed import Piece, Sealed
+from pipeline.graph.tensor import IntArray
+from pipeline.plan.pieces import transferred
+from pipeline.sealing import Security
+from pipeline.strategies.swap import Swap
+from pipeline.targets import machines, protocol, qemu
+from pipeline.targets.card import CHIP_KEY, NAME
+from pipeline.targets.protocol import Command, Reply
+from tests.codegen.card.sealing import BLOCK, KEY, Program, board
+from tests.codegen.card.test_swapped import elements
+from tests.strategies.swap.nets import random_chain
+from tests.targets.cortex_m import built
+
+FAULTS = Path(__file__).parent / "fixture" / "faults.c"
+WRAPPED = ("block_device_open", "block_device_start", "block_device_poll", "nn_invoke")
+OLDER_SALT = b"an older image's"
+MOST_BLOCKS = 8
+
+
+class Kind(IntEnum):
+    NONE = 0
+    FLIP_READ = 1
+    FLIP_CARD = 2
+    FAIL = 3
+    SHORT_READ = 4
+    FLIP_WRITE = 5
+    LOST_WRITE = 6
+    GONE = 7
+    EXCHANGED = 8
+    OLDER = 9
+    CUT = 10
+
+
+@dataclass(frozen=True)
+class Fault:
+    """As fixture/faults.c has it."""
+
+    kind: Kind
+    command: int = 0
+    count: int = 0
+    source: int = 0
+    target: int = 0
+
+    @property
+    def packed(self) -> bytes:
+        return struct.pack("<5I", self.kind, self.command, self.count, self.source, self.target)
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """
+    Attributes:
+        weights: (first block, blocks) of each tile; ``input``: of each piece of the input.
+        reads, writes: commands of an inference that goes well.
+    """
+
+    program: Program
+    weights: list[tuple[int, int]]
+    input: list[tuple[int, int]]
+    reads: int
+    writes: int
+
+    def replies(
+        self, given: IntArray, faults: Sequence[Fault], folder: Path, begins: bool = True
+    ) -> list[Reply]:
+        """Of inferences with a fault each; ``begins``: the chip and the card are new, else as they
+        were left in ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if begins:
+            (folder / "chip.starts").unlink(missing_ok=True)
+            (folder / CHIP_KEY).write_bytes(KEY)
+            (folder / NAME).write_bytes(self.program.sealed())
+            (folder / "older.img").write_bytes(self.program.sealed(salt=OLDER_SALT))
+        (folder / "faults").write_bytes(b"".join(fault.packed for fault in faults))
+        images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
+        stream = b"".join(protocol.encode(Command.INFER, each.tobytes()) for each in images)
+        (folder / "requests").write_bytes(stream)
+        machine = machines.machine(self.program.hardware).name
+        elf = (self.program.build / "firmware.elf").resolve()
+        command = [qemu.PROGRAM, "-M", machine, "-kernel", str(elf), "-icount", "shift=0",
+                   "-semihosting-config", "enable=on,target=native", "-display", "none",
+                   "-monitor", "none", "-serial", "none", "-parallel", "none"]  # fmt: skip
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=1800)
+        return protocol.replies((folder / "replies").read_bytes())
+
+
+def faulty(folder: Path, security: Security, seed: int = 1) -> Faulty:
+    """A chain in square tiles, which write what each layer makes."""
+    graph = random_chain(seed)
+    buffer_bytes = elements(graph) // 8 // 32 * 32
+    hardware = board(security, elements(graph))
+    plan = Swap(scheduler="swapnn", buffer_bytes=buffer_bytes).plan(graph, hardware)
+    flags = [*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in WRAPPED)]
+    tool = replace(hardware.toolchain, flags=tuple(flags))
+    more = 2 * MOST_BLOCKS * BLOCK + 512  # what faults.c keeps
+    hardware = replace(hardware, toolchain=tool, sram_bytes=hardware.sram_bytes + more)
+    generated = folder / "generated"
+    generated.mkdir(parents=True)
+    shutil.copyfile(FAULTS, generated / FAULTS.name)
+    program = Program(folder, graph, hardware, plan, built(folder, graph, hardware, plan))
+    sealed = Sealed.of(graph, plan, hardware)
+    assert sealed is not None
+    input_buffer = next(
+        b for b in map(plan.buffer.__getitem__, plan.resident) if b.tensor == graph.input
+    )
+    context = sealed.context(input_buffer)
+
+    def places(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+        return [(piece.block, sealed.cut.blocks(piece.bytes)) for piece in pieces if piece.block]
+
+    output = sealed.cut.ends[plan.output]
+    commands = {True: len(output) - 1, False: 0}
+    for buffer, loads, run in transferred(plan):
+        commands[loads] += len(list(sealed.cut.sizes(buffer, run)))
+    return Faulty(
+        program,
+        places(sealed.pieces[: sealed.weights]),
+        places(sealed.pieces[context["input_first"] : context["input_stop"]]),
+        commands[True],
+        commands[False],
+    )

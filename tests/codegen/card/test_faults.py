@@ -1,0 +1,64 @@
+"""A card that lies, a sample of ``tests.codegen.card.campaign``: no wrong answer, what can be
+repaired is, and the rest ends with a status that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.targets.protocol import Status
+from tests.codegen.card import campaign
+from tests.codegen.card.campaign import DRAWN, REPAIRED, Case, drawn, ended
+from tests.codegen.card.faulty import Fault, Faulty, Kind, faulty
+from tests.codegen.card.sealing import given
+from tests.targets.cortex_m import needs_arm
+
+pytestmark = needs_arm
+SAMPLE, CUTS = 60, 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
+    return faulty(tmp_path_factory.mktemp("made"), "encrypted")
+
+
+def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Path) -> None:
+    found = campaign.injected(made, SAMPLE, 1, tmp_path)
+    assert {kind for kind, _ in found} == set(DRAWN)
+    assert not [end for _, end in found if end.startswith("wrong")]
+    assert sum(count for (_, end), count in found.items() if end == REPAIRED) > SAMPLE // 3
+
+
+def test_after_a_power_cut_the_next_start_is_right(made: Faulty, tmp_path: Path) -> None:
+    assert campaign.cut(made, CUTS, 1, tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        (Fault(Kind.FAIL, 3, 40), Status.CARD_FAILED),
+        (Fault(Kind.GONE, 3, 40), Status.NO_CARD),
+    ],
+)
+def test_what_does_not_come_back_ends_with_a_status(
+    made: Faulty, tmp_path: Path, fault: Fault, status: Status
+) -> None:
+    """And the next frame is right."""
+    frames = given(made.program.graph, 2)
+    first, second = made.replies(frames, [fault], tmp_path)
+    assert first.status == status and not first.payload
+    assert made.program.right(second, frames[1])
+
+
+def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) -> None:
+    """The campaign's own judgement: of an answer to another frame, and of another status."""
+    frames = given(made.program.graph, 2)
+    first, second = made.replies(frames, [], tmp_path)
+    any_case = drawn(made, np.random.default_rng(0))
+    assert ended(made, any_case, frames[0], first) == REPAIRED
+    assert ended(made, any_case, frames[0], second) == "wrong: another answer"
+    case = Case("", Fault(Kind.FAIL, 3, 40), frozenset({Status.OK}))
+    (failed,) = made.replies(frames[:1], [case.fault], tmp_path)
+    assert ended(made, case, frames[0], failed) == "wrong: card_failed"

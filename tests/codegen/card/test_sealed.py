@@ -1,0 +1,165 @@
+"""Networks whose card is sealed: the same answers, and none from a card that is not right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ThimbleError
+from pipeline.hardware import Card
+from pipeline.plan.pieces import Pieces
+from pipeline.sealed_image import main
+from pipeline.targets.protocol import Status
+from tests.codegen.card.sealing import BLOCK, KEY, Program, board, given, program
+from tests.targets.cortex_m import needs_arm, outputs, simulated
+from tests.tiers import quick
+
+pytestmark = needs_arm
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return program(tmp_path_factory.mktemp("encrypted"), "encrypted")
+
+
+@pytest.mark.parametrize(
+    ("security", "seed"),
+    quick(2, [("integrity", 1), ("encrypted", 9), ("integrity", 0), ("encrypted", 12)], ci=2),
+)
+def test_computes_what_the_graph_does_in_the_ram_that_it_says(
+    tmp_path: Path, security: str, seed: int
+) -> None:
+    made = program(tmp_path, security, seed)  # type: ignore[arg-type]
+    frames = given(made.graph, 3)
+    runs = simulated(tmp_path, made.graph, made.hardware, made.size, frames)
+    assert np.array_equal(outputs(made.graph, runs), made.graph.outputs(frames))
+    used = made.size.statics_bytes + (runs.stack_bytes or 0)
+    assert made.size.status == "ok" and used <= made.size.sram_bytes <= made.hardware.sram_bytes
+    for reply, frame in zip(made.answers(made.sealed(), frames), frames, strict=True):
+        assert made.right(reply, frame)
+
+
+def test_nothing_of_the_weights_is_on_the_card(encrypted: Program) -> None:
+    plain, sealed = (encrypted.build / "card.img").read_bytes(), encrypted.sealed()
+    runs = [
+        plain[at + n : at + n + 12]
+        for _, at, _, size in encrypted.pieces()
+        for n in range(0, size - 12, 97)
+    ]
+    assert runs and any(run in plain for run in runs)
+    assert not any(run in sealed for run in runs if len(set(run)) > 4)
+    assert encrypted.sealed(salt=b"1" * 16)[BLOCK:] != sealed[BLOCK:]
+
+
+def changed(image: bytes, at: int, bit: int = 0) -> bytes:
+    return image[:at] + bytes([image[at] ^ 1 << bit]) + image[at + 1 :]
+
+
+def copied(image: bytes, made: Program, source: int, target: int) -> bytes:
+    """With one tile of weights in the other's place."""
+    (_, _, first, size), (_, _, second, _) = made.pieces()[source], made.pieces()[target]
+    blocks = -(-(size + 16) // BLOCK)
+    tile = image[first * BLOCK : (first + blocks) * BLOCK]
+    return image[: second * BLOCK] + tile + image[(second + blocks) * BLOCK :]
+
+
+def older(image: bytes, made: Program) -> bytes:
+    """With a tile of the same network's image as it was sealed another time."""
+    _, _, block, size = made.pieces()[0]
+    before, end = made.sealed(salt=b"an older image's"), block * BLOCK + 16 + size
+    return image[: block * BLOCK] + before[block * BLOCK : end] + image[end:]
+
+
+WRONG: dict[str, tuple[Callable[[bytes, Program], bytes], Status]] = {
+    "a bit of a tag": (lambda i, p: changed(i, p.pieces()[0][2] * BLOCK + 3), Status.CARD_DAMAGED),
+    "a bit inside": (lambda i, p: changed(i, p.pieces()[1][2] * BLOCK + 9), Status.CARD_DAMAGED),
+    "another tile": (lambda i, p: copied(i, p, 0, len(p.pieces()) - 1), Status.CARD_DAMAGED),
+    "an older tile": (older, Status.CARD_DAMAGED),
+    "another key": (lambda _, p: p.sealed(b"k" * 32), Status.OTHER_KEY),
+    "another salt": (lambda i, _: changed(i, 40), Status.OTHER_KEY),
+    "the end of another": (
+        lambda i, p: i[:-BLOCK] + p.sealed(salt=b"another's, later")[-BLOCK:],
+        Status.OTHER_KEY,
+    ),
+    "no tags": (lambda i, p: (p.build / "card.img").read_bytes().ljust(len(i)), Status.OTHER_CARD),
+    "only integrity": (lambda i, _: changed(i, 32, 0), Status.OTHER_CARD),
+    "too small": (lambda i, _: i[:-BLOCK], Status.OTHER_CARD),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_card_that_is_wrong_gives_no_answer(encrypted: Program, name: str) -> None:
+    change, status = WRONG[name]
+    frames = given(encrypted.graph, 2)
+    found = encrypted.answers(change(encrypted.sealed(), encrypted), frames)
+    assert [reply.status for reply in found] == [status] * 2
+    assert all(not reply.payload for reply in found)
+
+
+@pytest.mark.parametrize("key", [None, KEY[:31], KEY + b"\0", b""])
+def test_a_chip_without_a_key_gives_no_answer(encrypted: Program, key: bytes | None) -> None:
+    (reply,) = encrypted.answers(encrypted.sealed(), given(encrypted.graph, 1), key)
+    assert reply.status == Status.NO_KEY
+
+
+def test_each_start_has_a_number_and_none_twice(encrypted: Program) -> None:
+    """Written down before its first use; a chip that cannot does not begin."""
+    frames, starts = given(encrypted.graph, 1), encrypted.folder / "chip" / "chip.starts"
+    for number in (1, 2, 3):
+        (reply,) = encrypted.answers(encrypted.sealed(), frames, again=number > 1)
+        assert encrypted.right(reply, frames[0])
+        assert int.from_bytes(starts.read_bytes(), "little") == number
+    for content in (b"\xff" * 4, b"\1"):
+        starts.write_bytes(content)
+        (reply,) = encrypted.answers(encrypted.sealed(), frames, again=True)
+        assert reply.status == Status.NO_KEY
+
+
+def test_transfers_are_of_whole_pieces(encrypted: Program) -> None:
+    cut = Pieces.of(encrypted.plan)
+    stored = {b.name: b for b in encrypted.plan.buffers if b.name in cut.ends}
+    assert any(buffer.role != "constant" for buffer in stored.values())
+    for name, ends in cut.ends.items():
+        sizes = np.diff(ends)
+        assert (sizes > 0).all() and ends[0] == 0
+        if stored[name].role != "constant":
+            assert (sizes <= 8 * BLOCK - 16).all()
+
+
+def test_seals_with_a_key_from_a_file(
+    encrypted: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, image = tmp_path / "key", tmp_path / "image"
+    arguments = [str(encrypted.build), str(key), str(image)]
+    for content, said in ((None, "No such file"), (KEY[:9], "9 bytes, it has 32")):
+        if content is not None:
+            key.write_bytes(content)
+        assert main(arguments) == 1
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1 and not list(tmp_path.glob("image*"))
+    key.write_bytes(KEY)
+    assert main(arguments) == 0
+    frames = given(encrypted.graph, 1)
+    assert encrypted.right(encrypted.answers(image.read_bytes(), frames)[0], frames[0])
+    assert main([str(tmp_path), str(key), str(image)]) == 1
+    assert "no image to seal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cpu": "cortex-m33"}, "seals on cortex-m4, cortex-m7, not on"),
+        ({"cpu": "", "core": "avr"}, "not on stm32f746g_sd's avr"),
+        ({"card": {"security": "integrity"}}, "has no card"),
+    ],
+)
+def test_says_what_is_not_sealed(changes: dict[str, object], said: str) -> None:
+    hardware = board("encrypted", 10_000)
+    if isinstance(card := changes.get("card"), dict):
+        changes = {"card": Card(**card)}
+    with pytest.raises(ThimbleError, match=said):
+        replace(hardware, **changes)  # type: ignore[arg-type]
