@@ -13,6 +13,7 @@ from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
 from pipeline.codegen.card import tracks
 from pipeline.codegen.card.code import Card
+from pipeline.codegen.cortex_m.woven import woven
 from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
@@ -24,6 +25,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels.cortex_m import WEAVES
 from pipeline.plan import matches
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
@@ -121,6 +123,8 @@ def _source(
 ) -> str:
     windows = code.parts(program.windows)
     kernels = [kernel.code() for kernel in program.kernels.values()]
+    if program.hardware.cpu in WEAVES:
+        kernels = list(map(woven, kernels))
     if program.constants.tables or any(part.code() for part in program.tables):
         program.headers.add("nn_int8.h")
     if windows.kernels:

@@ -147,10 +147,10 @@ class Joint(Strategy):
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if found := within(graph, hardware, needed(graph), limit, most):
             fastest = found.laid.plan(self.name, self._notes(found, graph))
-            if smallest is None:
-                return fastest
-            both = (smallest, fastest)
-            return min(both, key=lambda plan: modelled_cycles(plan, graph, hardware))
+            plans = [fastest] if smallest is None else [smallest, fastest]
+            if fits:  # the search may have taken faster kernels for granted
+                plans.append(whole)
+            return min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
         return whole if fits else smallest or self._least(graph, hardware)
 
     def _notes(self, found: Found, graph: Graph) -> Notes:

@@ -72,7 +72,7 @@ def test_more_memory_is_never_slower_and_is_kept_to() -> None:
 
 def test_whole_operators_stand_among_rows() -> None:
     """Weights that wait for flash are read once a call; where there is room that saves more."""
-    graph = random_graph(2)
+    graph = random_graph(18)
     assert mixed(fastest(graph, 1.7)[0], graph)
 
 

@@ -41,7 +41,11 @@ RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 cycles they take for one of the first in portable C: the mean of simulated networks, and of ten
 layers."""
 
-__all__ = ["RATES", "Fast", "best_pixels", "has_dsp", "kernels"]
+WEAVES = ("cortex-m7",)
+"""Those that issue two instructions at once, if these suit each other: their assembly has loads
+between multiplications. On others a load after a load is cheaper."""
+
+__all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),

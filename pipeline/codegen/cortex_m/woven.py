@@ -1,0 +1,132 @@
+"""Inline assembly in the order in which a core with two pipelines issues most of it two at a time:
+loads and what prepares their words between multiplications.
+
+The rules are those of the cycle model (``firmware/simulators/cortex_m7_timing.h``, docs/
+cycle-models.md): an instruction joins the one before it if it needs none of its results and both
+are not of one unit, and what is loaded is used no sooner than the next but one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MULTIPLIES = ("smla", "smua", "smml", "mul", "mla")
+PREPARES = ("sxtb16", "uxtb16", "sxtab16", "uxtab16", "pkhbt", "pkhtb", "add", "sub", "mov")
+MOST = 400
+"""Instructions that are put in order together: more are several times as many."""
+
+LINE = re.compile(r'^ +"(.*)\\n"$')
+REGISTER = re.compile(r"%\[\w+\]|%\d+|\b(?:r\d+|ip|lr|sp)\b")
+WRITTEN_BACK = re.compile(r"\[([^],]+)(?:\], *#|, *#[^]]*\]!)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """
+    Attributes:
+        unit: what works on it: ``load``, ``multiply`` or ``other``.
+        writes, reads: registers, as the text has them.
+    """
+
+    text: str
+    unit: str
+    writes: frozenset[str]
+    reads: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> Instruction | None:
+        """None: it has to stay where it is."""
+        code, _, operands = text.strip().partition(" ")
+        if code == "ldr":
+            unit = "load"
+        elif code.startswith(MULTIPLIES):
+            unit = "multiply"
+        elif code in PREPARES:
+            unit = "other"
+        else:
+            return None
+        to, *rest = REGISTER.findall(operands)
+        back = WRITTEN_BACK.search(operands)
+        return cls(text, unit, frozenset({to, *([back[1]] if back else [])}), frozenset(rest))
+
+    def after(self, other: Instruction) -> bool:
+        """Whether it has to stay behind ``other``."""
+        return bool(self.reads & other.writes or self.writes & (other.reads | other.writes))
+
+    def late(self, before: Instruction) -> bool:
+        """Whether it waits for what ``before`` loads."""
+        return before.unit == "load" and bool(self.reads & before.writes)
+
+    def joins(self, before: Instruction) -> bool:
+        shares = self.unit != "other" and self.unit == before.unit
+        return not (shares or self.reads & before.writes)
+
+
+def woven(source: str) -> str:
+    """C whose inline assembly has one instruction a line, what ``.rept`` repeats written out."""
+    return "\n".join(_ordered(_expanded(source.split("\n"))))
+
+
+def in_order(given: list[Instruction]) -> list[Instruction]:
+    """One after the other the one that takes fewest cycles; of several the one after which most
+    has to follow."""
+    behind = [
+        {n for n, earlier in enumerate(given[:number]) if each.after(earlier)}
+        for number, each in enumerate(given)
+    ]
+    paths = [1] * len(given)
+    for number in reversed(range(len(given))):
+        for n in behind[number]:
+            paths[n] = max(paths[n], paths[number] + 1 + given[number].late(given[n]))
+    found: list[Instruction] = []
+    left, joined = dict.fromkeys(range(len(given))), True
+
+    def cycles(each: Instruction) -> int:
+        if not found:
+            return 1
+        return 0 if not joined and each.joins(found[-1]) else 1 + each.late(found[-1])
+
+    while left:
+        ready = [n for n in left if not any(m in left for m in behind[n])]
+        best = min(ready, key=lambda n: (cycles(given[n]), -paths[n], n))
+        joined = bool(found) and cycles(given[best]) == 0
+        found.append(given[best])
+        del left[best]
+    return found
+
+
+def _ordered(lines: list[str]) -> list[str]:
+    """Each run of instructions that may change places."""
+    found, run = list[str](), list[tuple[str, Instruction]]()
+
+    def close() -> None:
+        texts = {each.text: line for line, each in run}
+        found.extend(texts[each.text] for each in in_order([each for _, each in run]))
+        run.clear()
+
+    for line in lines:
+        inside = LINE.match(line)
+        each = Instruction.of(inside[1]) if inside else None
+        if each is None or len(run) == MOST:
+            close()
+        if each is None:
+            found.append(line)
+        else:
+            run.append((line, each))
+    close()
+    return found
+
+
+def _expanded(lines: list[str]) -> list[str]:
+    found, start, times = list[str](), 0, 0
+    for line in lines:
+        inside = LINE.match(line)
+        text = inside[1] if inside else ""
+        if text.startswith(".rept "):
+            start, times = len(found), int(text.split()[1])
+        elif text == ".endr":
+            found[start:] = found[start:] * times
+        else:
+            found.append(line)
+    return found
