@@ -23,6 +23,7 @@ class Window(Kernel):
     """
 
     work_cycles: float
+    looks_up = True
 
     @property
     def name(self) -> str:
@@ -74,6 +75,7 @@ class Sum(Kernel):
     """
 
     work_cycles: float
+    looks_up = True
 
     @property
     def name(self) -> str:

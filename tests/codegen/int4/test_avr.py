@@ -255,6 +255,11 @@ def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     {
         "many bytes": lambda: Chain((5, 5, 3)).conv("a", 17, dtype="uint8").dense("d", 13),
         "padding": lambda: Chain((5, 5, 2)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 4),
+        "padded maximum": lambda: (
+            Chain((5, 5, 2))
+            .maximum("a", kernel=(3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
+            .dense("d", 4)
+        ),
         "bytes": lambda: Chain((5, 5, 2), "uint8").conv("a", 3, dtype="uint8").dense("d", 4),
     }.items(),
     ids=lambda v: v if isinstance(v, str) else "",
