@@ -180,7 +180,7 @@ def test_a_training_without_an_end_survives_nothing() -> None:
 def test_a_network_that_is_refused_fails_no_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    about = {"jobs": [], "output": "json", "overrides": [], "entry": None}
+    about = {"jobs": [], "sets": [], "output": "json", "overrides": [], "entry": None}
     write_json(tmp_path / sweep.ABOUT, about)
     progress.lost(tmp_path, 0, "quantize: its sums are too large")
     progress.lost(tmp_path, 1, "")
