@@ -159,6 +159,16 @@ def test_npm_refuses_an_archive_that_leaves_its_folder(clients: Path, tmp_path: 
     assert not (tmp_path / "escaped").exists()
 
 
+def test_links_in_an_archive_are_refused(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("package/a")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(tmp_path / "set.tgz", "w:gz") as made:
+        made.addfile(link)
+    with pytest.raises(SourceError, match="'package/a' is no file"):
+        sources.unpack(tmp_path / "set.tgz")
+    assert not (tmp_path / "package").exists()
+
+
 def test_an_archive_that_unpacks_without_end_is_given_up(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
