@@ -97,12 +97,14 @@ def test_it_is_the_same_graph_as_before_it_was_packed() -> None:
     assert np.array_equal(before.outputs(images), after.outputs(images))
 
 
-def test_bytes_are_stable(tmp_path: Path) -> None:
+def test_integers_are_stable() -> None:
     """What a release stores is what a release of the released stores."""
     name = "mnist_2kb-mnist"
-    weights = Released(name).train(Mnist2kb(), {}, Run()).weights
-    write_npz(tmp_path / "again.npz", integers(Mnist2kb(), weights))
-    assert (tmp_path / "again.npz").read_bytes() == (FOLDER / f"{name}.npz").read_bytes()
+    again = integers(Mnist2kb(), Released(name).train(Mnist2kb(), {}, Run()).weights)
+    stored = read_npz(FOLDER / f"{name}.npz")
+    assert again.keys() == stored.keys()
+    for key, values in stored.items():
+        assert again[key].dtype == values.dtype and np.array_equal(again[key], values), key
 
 
 def test_another_data_set_is_one_clear_line() -> None:
