@@ -12,13 +12,14 @@ import re
 from dataclasses import dataclass
 
 MULTIPLIES = ("smla", "smua", "smml", "mul", "mla")
+WITH_TWO_RESULTS = "smlal"
 PREPARES = ("sxtb16", "uxtb16", "sxtab16", "uxtab16", "pkhbt", "pkhtb", "add", "sub", "mov")
 MOST = 400
 """Instructions that are put in order together: more are several times as many."""
 
 LINE = re.compile(r'^ +"(.*)\\n"$')
 REGISTER = re.compile(r"%\[\w+\]|%\d+|\b(?:r\d+|ip|lr|sp)\b")
-WRITTEN_BACK = re.compile(r"\[([^],]+)(?:\], *#|, *#[^]]*\]!)")
+WRITTEN_BACK = re.compile(r"\[([^],]+)(?:\], *\S|[^]]*\]!)")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Instruction:
         code, _, operands = text.strip().partition(" ")
         if code == "ldr":
             unit = "load"
-        elif code.startswith(MULTIPLIES):
+        elif code.startswith(MULTIPLIES) and not code.startswith(WITH_TWO_RESULTS):
             unit = "multiply"
         elif code in PREPARES:
             unit = "other"

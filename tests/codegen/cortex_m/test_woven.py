@@ -134,3 +134,14 @@ def test_what_is_not_known_stays_where_it_is() -> None:
     ]
     repeated = [*lines[:2], *lines[3:5] * 2, *lines[6:]]
     assert woven("\n".join(lines)).split("\n") == repeated
+
+
+@pytest.mark.parametrize("text", ["smlal r0, r1, r2, r3", "strb r0, [r1]", "adds r0, r1, r2"])
+def test_what_it_does_not_know_stays_where_it_is(text: str) -> None:
+    assert Instruction.of(text) is None
+
+
+@pytest.mark.parametrize("text", ["ldr r0, [r1], #4", "ldr r0, [r1], r2", "ldr r0, [r1, #4]!"])
+def test_an_address_that_is_written_back(text: str) -> None:
+    found = Instruction.of(text)
+    assert found is not None and found.writes == {"r0", "r1"}
