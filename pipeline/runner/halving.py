@@ -2,7 +2,9 @@
 
 Successive halving (Jamieson & Talwalkar 2016): of those trained on one rung, a share goes on to the
 next, which trains longer and from the beginning, so that a survivor is an ordinary model with an
-ordinary training. Networks that no strategy fits on the board are dropped before any training.
+ordinary training. Networks that no strategy fits on the board are dropped before any training. On
+the first rung the best may have children, each with one thing changed, which are planned and
+trained as their parents were (evolution; Real et al. 2019, without the forgetting of the old).
 Every plan and every training is a job of a sweep, with its cache: the same command goes on.
 """
 
@@ -12,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from math import ceil
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -21,7 +24,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import options, sweep, table
 from pipeline.runner.live import View
 from pipeline.runner.scores import SEARCH, validation
-from pipeline.runner.space import Space
+from pipeline.runner.space import Space, another
 from pipeline.runner.sweeper import Sweeps
 
 STREAMED = "model.input_pool=1"
@@ -33,6 +36,11 @@ class Architectures(Sweeps):
         networks: how many are drawn; the n-th is the same however many there are.
         seed: of the draws.
         halving: of so many networks on a rung, one goes on.
+        generations: how often the best of the first rung, one of ``halving``, have children.
+        children: how many they have together each time.
+        fits: the stage that a network has to come through with a strategy; from ``build`` on its
+            size in flash counts as well.
+        limits: by a result's figure, such as ``weight_bytes`` or ``macs``, the most that is taken.
         strategies: by the name that each has in the figure, its overrides for networks with a
             ``pooled`` input and for those that take it as it is ``streamed``.
         rungs: overrides of the training on each, from the shortest to the longest.
@@ -45,6 +53,10 @@ class Architectures(Sweeps):
         networks: int,
         seed: int,
         halving: int,
+        generations: int,
+        children: int,
+        fits: str,
+        limits: Mapping[str, float | None],
         strategies: Mapping[str, Mapping[str, str] | None],
         rungs: Sequence[str],
         space: Mapping[str, Any],
@@ -62,12 +74,14 @@ class Architectures(Sweeps):
                 "halving=2 or more"
             )
         self.networks, self.seed, self.halving = networks, seed, halving
+        self.generations, self.children, self.fits = generations, children, fits
+        self.limits = {key: most for key, most in limits.items() if most is not None}
         self.strategies = {str(name): words for name, words in strategies.items() if words}
-        self.rungs = [rung.split() for rung in rungs]
+        self.rungs = list(rungs)
         self.space = Space(**{str(key): value for key, value in space.items()})
         self.params = dict(params or {})
         self.jobs: list[list[str]] = []
-        self.tries = 0
+        self.tries: list[int] = []
 
     def sweep(self, arguments: list[str]) -> None:
         assert self.config is not None
@@ -77,25 +91,20 @@ class Architectures(Sweeps):
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         typed = [word for word in arguments if not word.startswith("until=")]
         until = [word for word in arguments if word.startswith("until=")]
-        images = self.config.model.input_shape
-        drawn = islice(self.space.networks(images, self.seed), self.networks)
-        found: list[dict[str, Any]] = [
-            {"overrides": network, "rungs": [], "bytes": {}} for network in drawn
-        ]
-
-        self._plan(found, [word for word in typed if not word.startswith(("train=", "train."))])
-        alive = [each for each in found if each["bytes"]]
-        for number, rung in enumerate(self.rungs):
-            if number:
-                alive = _best(alive, ceil(len(alive) / self.halving))
-            jobs = [[*typed, *each["overrides"], *self._least(each), *rung] for each in alive]
-            results = self._round([[*job, "until=train"] for job in jobs])
-            for each, result in zip(alive, results, strict=True):
-                each["rungs"].append(validation(Path(result["run_dir"])))
+        image = self.config.model.input_shape
+        drawn = list(islice(self.space.networks(image, self.seed), self.networks))
+        found: list[dict[str, Any]] = []
+        alive = self._tried(drawn, found, typed)
+        random = Random(self.seed)
+        for _ in range(self.generations):
+            alive += self._tried(self._varied(alive, found, image, random), found, typed)
+        for rung in self.rungs[1:]:
+            alive = _best(alive, ceil(len(alive) / self.halving))
+            self._train(alive, typed, rung)
             self._keep(found)
         alive = _best(alive, ceil(len(alive) / self.halving))
         last = [
-            [*typed, *each["overrides"], *self._words(each, name), *self.rungs[-1], *until]
+            [*typed, *each["overrides"], *self._words(each, name), *self.rungs[-1].split(), *until]
             for each in alive
             for name in each["bytes"]
         ]
@@ -103,6 +112,50 @@ class Architectures(Sweeps):
             each["survives"] = True
         self._keep(found)
         self._round(last)
+
+    def _tried(
+        self, networks: Sequence[list[str]], found: list[dict[str, Any]], typed: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Add ``networks`` to those ``found``; train those that fit on the first rung, and return
+        them."""
+        new: list[dict[str, Any]] = [
+            {"overrides": network, "rungs": [], "bytes": {}} for network in networks
+        ]
+        found += new
+        self._plan(new, [word for word in typed if not word.startswith(("train=", "train."))])
+        fitting = [each for each in new if each["bytes"]]
+        self._train(fitting, typed, self.rungs[0])
+        self._keep(found)
+        return fitting
+
+    def _varied(
+        self,
+        alive: Sequence[dict[str, Any]],
+        found: Sequence[Mapping[str, Any]],
+        image: Sequence[int],
+        random: Random,
+    ) -> list[list[str]]:
+        """Children of the best, none of which was found before; fewer where there are no others."""
+        parents = _best(alive, ceil(len(alive) / self.halving))
+        known = {tuple(each["overrides"]) for each in found}
+        children: list[list[str]] = []
+        while parents and len(children) < self.children:
+            child = another(
+                lambda: self.space.varied(random.choice(parents)["overrides"], image, random), known
+            )
+            if child is None:
+                break
+            known.add(tuple(child))
+            children.append(child)
+        return children
+
+    def _train(self, networks: Sequence[dict[str, Any]], typed: Sequence[str], rung: str) -> None:
+        jobs = [
+            [*typed, *each["overrides"], *self._least(each), *rung.split(), "until=train"]
+            for each in networks
+        ]
+        for each, result in zip(networks, self._round(jobs), strict=True):
+            each["rungs"].append(validation(Path(result["run_dir"])))
 
     def _keep(self, found: Sequence[Mapping[str, Any]]) -> None:
         """So that a search that is interrupted has what it found so far."""
@@ -113,12 +166,13 @@ class Architectures(Sweeps):
         """Note of each network how many bytes of activations each strategy that fits takes; one
         that a stage refuses, such as for sums too large, is dropped like one that does not fit."""
         asked = [(each, name) for each in found for name in self.strategies]
-        words, self.tries = ("train=random", "until=schedule"), len(asked)
+        words = ("train=random", f"until={self.fits}")
+        self.tries += range(len(self.jobs), len(self.jobs) + len(asked))
         results = self._round(
             [[*typed, *each["overrides"], *self._words(each, name), *words] for each, name in asked]
         )
         for (each, name), result in zip(asked, results, strict=True):
-            if result["status"] == "ok":
+            if result["status"] == "ok" and all(result[k] <= v for k, v in self.limits.items()):
                 each["bytes"][name] = result["pmu_bytes"]
 
     def _least(self, network: Mapping[str, Any]) -> list[str]:

@@ -1,16 +1,33 @@
-"""Networks drawn at random from a described space: the overrides that make each."""
+"""Networks drawn at random from a described space, and varied: the overrides that make each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from random import Random
 
 from pipeline.errors import ThimbleError
 
+Words = list[str] | None
 TRIES = 1_000
 """Draws in a row that may come to nothing: more, and the space is held to be empty."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution; 0 channels: depthwise. ``pooled``: a 2x2 maximum follows."""
+
+    channels: int
+    kernel: int
+    stride: int
+    bits: int
+    pooled: bool
+
+    def left(self, side: int) -> int:
+        """Of ``side`` pixels."""
+        side = (side - self.kernel) // self.stride + 1
+        return side // 2 if self.pooled else side
 
 
 @dataclass(frozen=True)
@@ -53,11 +70,8 @@ class Space:
         """
         random, known = Random(seed), set[tuple[str, ...]]()
         while True:
-            for _ in range(TRIES):
-                found = self._drawn(random, image)
-                if found and tuple(found) not in known:
-                    break
-            else:
+            found = another(lambda: self._drawn(random, image), known)
+            if found is None:
                 raise ThimbleError(
                     f"hydra.sweeper.space: after {len(known)} networks no other is found that "
                     f"leaves anything of images of {image[0]}x{image[1]}: ask for fewer "
@@ -66,26 +80,75 @@ class Space:
             known.add(tuple(found))
             yield found
 
-    def _drawn(self, random: Random, image: Sequence[int]) -> list[str] | None:
-        """None where nothing is left of the image."""
+    def varied(self, network: Sequence[str], image: Sequence[int], random: Random) -> Words:
+        """``network`` with one thing changed: the pool of its input, or of its convolutions one
+        that comes, goes, or is another in one respect, which may be its own. None where nothing is
+        left of the image, or what is left isn't of the space."""
+        pool, layers = _network(network)
+        at = random.randrange(len(layers))
+        fresh = self._layer(random, at)
+        change = random.choice(("pool", "add", "remove", *(each.name for each in fields(Layer))))
+        if change == "pool":
+            pool = random.choice(self.input_pools)
+        elif change == "add":
+            layers.insert(at, fresh)
+        elif change == "remove":
+            del layers[at]
+        else:
+            layers[at] = replace(layers[at], **{change: getattr(fresh, change)})
+        if not self.layers[0] <= len(layers) <= self.layers[1] or not layers[0].channels:
+            return None
+        return _words(pool, layers, image)
+
+    def _drawn(self, random: Random, image: Sequence[int]) -> Words:
         pool = random.choice(self.input_pools)
-        sides = [side // pool for side in image[:2]]
-        convolutions, pooled, bits = [], [], []
-        for number in range(1, random.randint(*self.layers) + 1):
-            kernel, stride = random.choice(self.kernels), random.choice(self.strides)
-            apart = number > 1 and random.random() < self.depthwise
-            channels = random.choice(self.channels)
-            convolutions.append([0 if apart else channels, kernel, stride])
-            bits.append(random.choice(self.bits))
-            sides = [(side - kernel) // stride + 1 for side in sides]
-            if random.random() < self.pooled:
-                pooled.append(number)
-                sides = [side // 2 for side in sides]
-            if min(sides) < 1:
+        layers = [self._layer(random, n) for n in range(random.randint(*self.layers))]
+        return _words(pool, layers, image)
+
+    def _layer(self, random: Random, number: int) -> Layer:
+        apart = number > 0 and random.random() < self.depthwise
+        return Layer(
+            channels=0 if apart else random.choice(self.channels),
+            kernel=random.choice(self.kernels),
+            stride=random.choice(self.strides),
+            bits=random.choice(self.bits),
+            pooled=random.random() < self.pooled,
+        )
+
+
+def another(made: Callable[[], Words], known: set[tuple[str, ...]]) -> Words:
+    """A network that ``made`` makes and that isn't ``known``; None where it makes none."""
+    for _ in range(TRIES):
+        found = made()
+        if found and tuple(found) not in known:
+            return found
+    return None
+
+
+def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
+    for side in image[:2]:
+        left = side // pool
+        for each in layers:
+            if (left := each.left(left)) < 1:
                 return None
-        values = {"input_pool": pool, "convolutions": convolutions, "pooled": pooled, "bits": bits}
-        return [f"model.{key}={_text(value)}" for key, value in values.items()]
+    values = {
+        "input_pool": pool,
+        "convolutions": [[each.channels, each.kernel, each.stride] for each in layers],
+        "pooled": [n for n, each in enumerate(layers, 1) if each.pooled],
+        "bits": [each.bits for each in layers],
+    }
+    return [
+        f"model.{key}={json.dumps(value, separators=(',', ':'))}" for key, value in values.items()
+    ]
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+def _network(words: Sequence[str]) -> tuple[int, list[Layer]]:
+    """What ``_words`` made them of."""
+    pool, convolutions, pooled, bits = (json.loads(word.partition("=")[2]) for word in words)
+    layers = [
+        Layer(channels, kernel, stride, each, n in pooled)
+        for n, ((channels, kernel, stride), each) in enumerate(
+            zip(convolutions, bits, strict=True), 1
+        )
+    ]
+    return pool, layers

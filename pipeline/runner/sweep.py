@@ -58,10 +58,10 @@ def begin(
     os.environ[FOLDER] = str(folder)
 
 
-def go_on(folder: Path, jobs: Sequence[Sequence[str]], tries: int) -> None:
+def go_on(folder: Path, jobs: Sequence[Sequence[str]], tries: Sequence[int]) -> None:
     """More ``jobs`` in the sweep in ``folder``, after those that it has; all are given. That one of
-    the first ``tries`` is refused is a result, not a failure of the sweep."""
-    changes = {"jobs": [list(job) for job in jobs], "tries": tries}
+    those numbered ``tries`` is refused is a result, not a failure of the sweep."""
+    changes = {"jobs": [list(job) for job in jobs], "tries": list(tries)}
     write_json(folder / ABOUT, read_json(folder / ABOUT) | changes)
 
 
@@ -77,7 +77,9 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
     for job, values in zip(jobs, about["sets"], strict=False):
         job["set"] = values
-    ended = {job["status"] for job in jobs[about.get("tries", 0) :]} <= {"ok", "infeasible"}
+    tries = set(about.get("tries", ()))
+    counting = {job["status"] for number, job in enumerate(jobs) if number not in tries}
+    ended = counting <= {"ok", "infeasible"}
     result: dict[str, Any] = {
         "status": "ok" if ended and not error else "failed",
         "run_dir": str(folder),

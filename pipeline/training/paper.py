@@ -56,7 +56,8 @@ class Paper(Recipe):
             the training set, and lowered it on distorted ones.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
-        teacher: channels, kernel and stride of its convolutions.
+        teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
+            by their labels alone (``label_share=1``), as a search does for its short trainings.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.
     """
@@ -92,6 +93,11 @@ class Paper(Recipe):
         if len(self.trials) != 3 or min(self.trials) < 1:
             raise ThimbleError(
                 f"train.trials={list(self.trials)}: three numbers, of the trials in each phase"
+            )
+        if not self.teacher and self.label_share != 1:
+            raise ThimbleError(
+                f"train.label_share={self.label_share:g}: without a teacher (train.teacher=[]) it "
+                "has to be 1"
             )
         if 0 < self.probes < self.trials[0]:
             raise ThimbleError(
@@ -164,13 +170,16 @@ class Paper(Recipe):
         key = fingerprint(run.seed, self.images, data["train_images"], data["train_labels"])
         shapes = tuple((width, kernel, stride) for width, kernel, stride in self.teacher)
         teacher = Teacher(shapes, epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
-        key = fingerprint(key, teacher, pool.size)
-        judge = teacher.train(train, model.classes, run, Checkpoint(run.checkpoints, key), steps)
-        copies = Copies(self.copies, tuple(self.strengths), self.distortion, self.temperature)
+        key, judge = fingerprint(key, teacher, pool.size), None
+        if shapes:
+            keep = Checkpoint(run.checkpoints, key)
+            judge = teacher.train(train, model.classes, run, keep, steps)
+        shared = (self.distortion, self.temperature)
+        copies = Copies(model.classes, self.copies, tuple(self.strengths), *shared)
         seen = copies.judged(train, judge, pool, run, key, steps)
         count = len(VALIDATION_STRENGTHS)
         key = fingerprint(key, copies)
-        copies = Copies(count, VALIDATION_STRENGTHS, self.distortion, self.temperature)
+        copies = Copies(model.classes, count, VALIDATION_STRENGTHS, *shared)
         key = fingerprint(key, copies, data["validation_images"], data["validation_labels"])
         distorted = copies.judged(held, judge, pool, run, key, steps)
         clean = _pooled(pool, held.pixels), held.labels.cpu().numpy().astype(np.uint8)

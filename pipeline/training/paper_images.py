@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
@@ -23,7 +24,8 @@ PART = 1_000
 @dataclass(frozen=True)
 class Judged:
     """Pooled images (n, side, side, c) of 0…15, labels (n,), the teacher's shares of the classes
-    (n, classes) in 1/255, and how strongly each image is distorted (n,)."""
+    (n, classes) in 1/255, without a teacher those of the labels, and how strongly each image is
+    distorted (n,)."""
 
     images: U8
     labels: U8
@@ -40,8 +42,9 @@ def times(distortion: Distortion, strength: float) -> Distortion:
 @dataclass(frozen=True)
 class Copies:
     """``count`` copies of a set, copy ``i`` distorted ``strengths[i % n]`` times as much as
-    ``distortion`` says; the shares are taken at ``temperature``."""
+    ``distortion`` says; the shares of the ``classes`` are taken at ``temperature``."""
 
+    classes: int
     count: int
     strengths: Sequence[float]
     distortion: Distortion
@@ -53,7 +56,7 @@ class Copies:
     def judged(
         self,
         source: Examples,
-        teacher: nn.Module,
+        teacher: nn.Module | None,
         pool: nn.Module,
         run: Run,
         key: str,
@@ -71,18 +74,23 @@ class Copies:
             strengths = torch.full((len(state["labels"]),), self.strength(index))
             parts.append([state["images"], state["labels"], state["shares"], strengths])
             share = len(strengths) / len(source.labels)
-            steps.done("images", index + 1, self.count, f"{share:.2%} recognised by the teacher")
+            said = f"{share:.2%} recognised by the teacher" if teacher else "distorted"
+            steps.done("images", index + 1, self.count, said)
         return Judged(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
 
     @torch.no_grad()
     def _copy(
-        self, source: Examples, teacher: nn.Module, pool: nn.Module, run: Run, index: int
+        self, source: Examples, teacher: nn.Module | None, pool: nn.Module, run: Run, index: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         distortion = times(self.distortion, self.strength(index))
         pixels = distortion.apply(source.pixels, run.generator(index))
-        judged = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
-        known = judged.argmax(1) == source.labels
-        shares = torch.softmax(judged[known] / self.temperature, 1)
+        if teacher is None:
+            known = torch.ones(len(pixels), dtype=torch.bool, device=pixels.device)
+            shares = one_hot(source.labels, self.classes).float()
+        else:
+            judged = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
+            known = judged.argmax(1) == source.labels
+            shares = torch.softmax(judged[known] / self.temperature, 1)
         pooled = (pool(pixels[known]) * 16).permute(0, 2, 3, 1)
         return (
             pooled.to(torch.uint8, memory_format=torch.contiguous_format).cpu(),

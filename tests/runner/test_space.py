@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
+from random import Random
 from typing import Any
 
 import pytest
@@ -50,6 +51,32 @@ def test_each_is_a_network_of_the_space() -> None:
         seen["pool"].add((model.input_pool, bool(model.pooled)))
         seen["bits"] |= set(model.bits)
     assert seen["depthwise"] == {True, False} and seen["bits"] == {4, 8} and len(seen["pool"]) == 4
+
+
+def test_a_variation_is_of_the_space_and_differs_in_one_thing() -> None:
+    random = Random(1)
+    kinds = set[str]()
+    for parent in drawn(40):
+        for _ in range(10):
+            child = SPACE.varied(parent, (28, 28, 1), random)
+            if child is None or child == parent:
+                continue
+            model = SmallCnn(**{key: _tuples(value) for key, value in values(child).items()})
+            assert model.build() is not None
+            least, most = CHOICES["layers"]
+            assert least <= len(model.convolutions) <= most and model.convolutions[0][0] > 0
+            was = values(parent)["convolutions"]
+            longer = len(model.convolutions) - len(was)
+            assert abs(longer) <= 1
+            changed = tuple(k for k, v in values(child).items() if v != values(parent)[k])
+            if not longer:  # one key alone, and of its convolutions one number
+                assert len(changed) == 1
+                now = [list(each) for each in model.convolutions]
+                pairs = [zip(*both, strict=True) for both in zip(was, now, strict=True)]
+                differ = sum(a != b for both in pairs for a, b in both)
+                assert differ == (changed == ("convolutions",))
+            kinds.add(("longer", "shorter")[longer < 0] if longer else changed[0])
+    assert kinds == {"input_pool", "convolutions", "pooled", "bits", "longer", "shorter"}
 
 
 def _tuples(value: Any) -> Any:

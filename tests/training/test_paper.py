@@ -49,6 +49,16 @@ def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
     assert float(trained.weights[ACCURACY_FLOAT]) > 0.8
 
 
+def test_it_learns_without_a_teacher() -> None:
+    """As a search's short trainings do, without the last phase, too."""
+    short = replace(SHORT, teacher=[], label_share=1.0, trials=[1, 1, 1], frozen_epochs=0)
+    trained = short.train(MODEL, DATA, Run(1))
+    assert [row.phase for row in trained.rows] == ["float"] * 12 + ["quantized"] * 6
+    assert trained.rows[-1].validation_accuracy > 0.8
+    with pytest.raises(ThimbleError, match=r"label_share=0\.7: without a teacher"):
+        Paper([1, 1, 1], 1, 1, 1, teacher=[])
+
+
 @pytest.mark.ci
 def test_the_seed_decides_and_not_the_threads(plain: Arrays) -> None:
     assert equal(plain, SHORT.train(MODEL, DATA, Run(1)).weights)

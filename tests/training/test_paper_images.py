@@ -39,7 +39,7 @@ def judged(copies: Copies, run: Run, key: str = "") -> Judged:
 
 
 def test_what_the_teacher_mistakes_is_left_out() -> None:
-    found = judged(Copies(1, (0.0,), DISTORTION, 1.0), Run())
+    found = judged(Copies(10, 1, (0.0,), DISTORTION, 1.0), Run())
     kept = np.arange(60) % 3 != 0
     assert np.array_equal(found.labels, DATA["train_labels"][kept])
     pooled = (POOL(SOURCE.pixels) * 16).permute(0, 2, 3, 1).numpy()
@@ -47,8 +47,15 @@ def test_what_the_teacher_mistakes_is_left_out() -> None:
     assert found.images.dtype == np.uint8 and found.images.max() <= 15
 
 
+def test_without_a_teacher_all_are_taken_by_their_labels() -> None:
+    copies = Copies(11, 2, (0.0, 1.0), DISTORTION, 1.0)
+    found = copies.judged(SOURCE, None, POOL, Run(), "", Steps())
+    assert np.array_equal(found.labels, np.tile(DATA["train_labels"], 2))
+    assert np.array_equal(found.shares, 255 * np.eye(11, dtype=np.uint8)[found.labels])
+
+
 def test_shares_are_the_softmax_at_the_temperature() -> None:
-    cool, warm = (judged(Copies(1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
+    cool, warm = (judged(Copies(10, 1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
     for found, logit in ((cool, 2.0), (warm, 1.0)):
         right = np.exp(logit) / (np.exp(logit) + 9)
         assert set(found.shares[np.arange(40), found.labels]) == {round(right * 255)}
@@ -56,7 +63,7 @@ def test_shares_are_the_softmax_at_the_temperature() -> None:
 
 
 def test_strengths_are_taken_in_turn() -> None:
-    found = judged(Copies(4, (0.0, 1.0), DISTORTION, 1.0), Run())
+    found = judged(Copies(10, 4, (0.0, 1.0), DISTORTION, 1.0), Run())
     parts = np.split(found.images, 4)
     assert np.array_equal(parts[0], parts[2])
     assert not np.array_equal(parts[0], parts[1])
@@ -65,13 +72,13 @@ def test_strengths_are_taken_in_turn() -> None:
 
 
 def test_the_seed_decides() -> None:
-    copies = Copies(1, (1.0,), DISTORTION, 1.0)
+    copies = Copies(10, 1, (1.0,), DISTORTION, 1.0)
     first, again, other = (judged(copies, Run(seed)).images for seed in (1, 1, 2))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
 def test_copies_are_made_once(tmp_path: Path) -> None:
-    copies, run = Copies(2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
+    copies, run = Copies(10, 2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
     first = judged(copies, run, "key")
     kept = sorted(tmp_path.iterdir())
     assert len(kept) == 2
