@@ -65,15 +65,18 @@ def separable(
 
 
 class SqueezeExcite(nn.Module):
-    """Scale each channel by a gate computed from all channels' means (Hu et al. 2018)."""
+    """Scale each channel by a gate computed from all channels' means (Hu et al. 2018).
 
-    def __init__(self, channels: int, squeezed: int, act: str) -> None:
+    ``hard``: with ReLU and a gate of three straight lines (Howard et al. 2019, section 5.3).
+    """
+
+    def __init__(self, channels: int, squeezed: int, act: str, hard: bool = False) -> None:
         super().__init__()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.squeeze = nn.Conv2d(channels, squeezed, 1)
-        self.act = activation(act)
+        self.act = activation("relu" if hard else act)
         self.excite = nn.Conv2d(squeezed, channels, 1)
-        self.gate = nn.Sigmoid()
+        self.gate = nn.Hardsigmoid() if hard else nn.Sigmoid()
 
     def forward(self, x: Tensor) -> Tensor:
         gate: Tensor = self.gate(self.excite(self.act(self.squeeze(self.pool(x)))))
@@ -84,7 +87,8 @@ class InvertedResidual(nn.Module):
     """Expand, depthwise, project (Sandler et al. 2018, fig. 4d); the block's input is added where
     the shapes are equal.
 
-    ``squeezed`` channels of squeeze-excitation follow the depthwise convolution; 0 is none.
+    ``squeezed`` channels of squeeze-excitation follow the depthwise convolution; 0 is none;
+    ``hard``: by its ``hard`` gate.
     ``project`` is the kernel and the stride of the projection.
     """
 
@@ -98,6 +102,7 @@ class InvertedResidual(nn.Module):
         act: str = "relu6",
         squeezed: int = 0,
         project: Pair = (1, 1),
+        hard: bool = False,
     ) -> None:
         super().__init__()
         hidden = round(c_in * expand)
@@ -106,7 +111,7 @@ class InvertedResidual(nn.Module):
             self.body.add_module("expand", convolution(c_in, hidden, 1, act=act))
         self.body.add_module("depthwise", convolution(hidden, hidden, kernel, stride, hidden, act))
         if squeezed:
-            self.body.add_module("excite", SqueezeExcite(hidden, squeezed, act))
+            self.body.add_module("excite", SqueezeExcite(hidden, squeezed, act, hard))
         self.body.add_module("project", convolution(hidden, c_out, *project, act=None))
         self.adds = c_in == c_out and stride == 1 and project[1] == 1
 

@@ -25,7 +25,7 @@ JOINS = {aten.cat.default}
 ALIASES = {
     *(aten.batch_norm.default, aten.flatten.using_ints, aten.pad.default),
     *(aten.relu.default, aten.hardtanh.default, aten.silu.default, aten.hardswish.default),
-    *(aten.tanh.default, aten.sigmoid.default),
+    *(aten.tanh.default, aten.sigmoid.default, aten.hardsigmoid.default),
 }
 """Fused into the operator before or after them: no tensor of their own (TRUTHS, Pex's rules)."""
 
