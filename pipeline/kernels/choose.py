@@ -6,10 +6,11 @@ from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m
 from pipeline.kernels.form import Form
-from pipeline.kernels.int4 import Sum, Window
+from pipeline.kernels.int4 import Copy, Sum, Window
 from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
@@ -33,7 +34,12 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
 
 
 def _of_nibbles(form: Form, work_cycles: float) -> Kernel:
-    return Sum(work_cycles) if isinstance(form.op, Add) else Window(work_cycles)
+    match form.op:
+        case Add():
+            return Sum(work_cycles)
+        case Rearrange():
+            return Copy(work_cycles)
+    return Window(work_cycles)
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

@@ -1,5 +1,5 @@
-"""C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere; and
-sums of 4 bits."""
+"""C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere;
+sums and crops of 4 bits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
@@ -90,9 +91,36 @@ class Sum(Kernel):
         names = (op.output, *op.inputs)
         if any(tensors[name].dtype.bits != 4 for name in names):
             return "generated code adds up 4 bits to 4 bits, or 8 to 8"
-        rows = form.out.extents[0] == 1 and all(map(form.whole_rows, names))
-        if not rows and not all(form.covers(name) and form.in_one_piece(name) for name in names):
-            return "generated code adds what lies in one piece: all, or a row"
+        rows = len(form.target.shape) == 3 and form.out.extents[0] == 1
+        if not all(form.covers(name, slice(int(rows), None)) for name in names):
+            return "generated code adds up all of a tensor, or a row"
+        return ""
+
+    def cycles(self, form: Form) -> float:
+        return self.work_cycles * prod(form.out.extents)
+
+
+@dataclass(frozen=True)
+class Copy(Kernel):
+    """Pixels of 4 bits that are taken out of an image as they are.
+
+    Attributes:
+        work_cycles: of an element.
+    """
+
+    work_cycles: float
+    looks_up = True
+
+    @property
+    def name(self) -> str:
+        return "int4.copy"
+
+    def why_not(self, form: Form) -> str:
+        op = form.op
+        if not isinstance(op, Rearrange) or not op.whole_pixels(form.source.shape):
+            return f"no code for {type(op).__name__}; have crops of images"
+        if {form.source.dtype.bits, form.target.dtype.bits} != {4}:
+            return "generated code crops images of 4 bits, or of 8"
         return ""
 
     def cycles(self, form: Form) -> float:

@@ -43,6 +43,29 @@ class ByteConv2d(nn.Conv2d):
     """A convolution whose weights and outputs keep 8 bits in the 4-bit format."""
 
 
+class ResidualUnit(nn.Module):
+    """Two 3x3 convolutions without padding, and the middle of what went in added to what comes out:
+    (n, c, h, w) -> (n, channels, h - 4, w - 4). Where ``channels`` are others than ``depth``, a 1x1
+    convolution stands before the sum (He et al. 2016, eq. 2).
+    """
+
+    def __init__(self, depth: int, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(depth, channels, 3)
+        self.second = nn.Conv2d(channels, channels, 3)
+        self.matched = nn.Conv2d(depth, channels, 1) if channels != depth else None
+
+    @staticmethod
+    def middle(x: Tensor) -> Tensor:
+        return x[..., 2:-2, 2:-2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept = self.middle(x)
+        if self.matched is not None:
+            kept = self.matched(kept)
+        return torch.relu(self.second(torch.relu(self.first(x))) + kept)
+
+
 @dataclass(frozen=True)
 class Model(ABC):
     """A network's shape as the config gives it."""
@@ -162,7 +185,7 @@ def resized(network: nn.Sequential, arrays: Arrays) -> nn.Sequential:
 
     A pruned network has fewer channels than its model says: its weights tell.
     """
-    for name, layer in network.named_children():
+    for name, layer in network.named_modules():
         if not isinstance(layer, (nn.Conv2d, nn.Linear)):
             continue
         try:

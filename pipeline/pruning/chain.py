@@ -57,6 +57,11 @@ class Chain:
 
     def cut(self, network: QuantizedNetwork, weights: Arrays) -> tuple[Arrays, list[Row]]:
         """``weights`` without the weakest channels: their filters, biases, and what reads them."""
+        if network.has_units:
+            raise ThimbleError(
+                "prune: the channels of residual units are added up, and this pruning knows of "
+                "chains only: use prune=none"
+            )
         smaller, rows = dict(weights), []
         kept: npt.NDArray[np.bool_] | None = None  # of the channels that the next layer reads
         for name, layer in network.quantized.items():

@@ -11,20 +11,25 @@ from torch import nn
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.models.network import Shape
+from pipeline.quantize.power_of_two import Format
 from pipeline.quantize.range_check import check_sums
 from pipeline.quantize.simulated import (
     ACTIVATION,
     BIAS,
     LOGIT,
     PIXEL_EXPONENT,
+    SIGNED,
     QuantizedLayer,
     QuantizedNetwork,
+    QuantizedUnit,
 )
 
 IMAGE, POOLED, LOGITS = "image", "pooled", "logits"
@@ -45,8 +50,9 @@ class _Builder:
         self.tensors[name] = Tensor(name, values.shape, dtype, (2.0**exponent,))
         self.constants[name] = values
 
-    def append(self, op: Operator, dtype: DType, scale: float) -> None:
-        self.tensors[op.output] = Tensor(op.output, op.infer(self.tensors), dtype, (scale,))
+    def append(self, op: Operator, dtype: DType, scale: float, zero_point: int = 0) -> None:
+        shape = op.infer(self.tensors)
+        self.tensors[op.output] = Tensor(op.output, shape, dtype, (scale,), zero_point)
         self.operators.append(op)
         self.last = op.output
 
@@ -82,6 +88,8 @@ def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
     for layer_name, layer in network.layers.items():
         if isinstance(layer, QuantizedLayer):
             exponent = _weighted(builder, layer_name, layer, exponent)
+        elif isinstance(layer, QuantizedUnit):
+            exponent = _unit(builder, layer_name, layer, exponent)
         elif isinstance(layer, nn.MaxPool2d):
             last = builder.tensors[builder.last]
             builder.append(
@@ -109,7 +117,7 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
         round(float(steps.bias)),
     )
     out = bias if steps.out is None else round(float(steps.out))
-    dtype = layer.activation.dtype
+    dtype, zero_point = _stored(layer.activation)
     if steps.out is None:
         dtype = LOGIT if layer.sum_bits <= LOGIT.bits else WIDE_LOGIT
     requant = PowerOfTwo(left_shift=acc - bias, right_shift=out - bias)
@@ -132,7 +140,43 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
     builder.constant(parameters[1], biases, BIAS.dtype, bias)
     source = builder.tensors[builder.last]
     check_sums(name, values, biases, source.dtype, requant, layer.sum_bits)
-    builder.append(_operator(name, layer, source.name, parameters, requant), dtype, 2.0**out)
+    op = _operator(name, layer, source.name, parameters, requant)
+    builder.append(op, dtype, 2.0**out, zero_point)
+    return out
+
+
+def _stored(activation: Format) -> tuple[DType, int]:
+    """How an activation lies in memory, and what stands for 0 there: nibbles are unsigned."""
+    if activation is SIGNED:
+        return ACTIVATION.dtype, -SIGNED.dtype.minimum
+    return activation.dtype, 0
+
+
+def _unit(builder: _Builder, name: str, unit: QuantizedUnit, incoming: int) -> int:
+    """Append a residual unit; returns log2 of its output's step. What is kept of its input comes
+    first: then all of the input can go where the first convolution writes."""
+    source, kept, exponent = builder.tensors[builder.last], f"{name}.kept", incoming
+    height, width, channels = source.shape
+    shape, ones = (height - 4, width - 4, channels), (1, 1, 1)
+    op = Rearrange(
+        kept, (source.name,), kept, shape=shape, axes=(0, 1, 2),
+        starts=(2, 2, 0), steps=ones, repeats=ones,
+    )  # fmt: skip
+    builder.append(op, source.dtype, source.scale[0])
+    if unit.matched is not None:
+        exponent, kept = _weighted(builder, f"{name}.matched", unit.matched, incoming), builder.last
+    builder.last = source.name
+    first = _weighted(builder, f"{name}.first", unit.first, incoming)
+    steps = exponent, _weighted(builder, f"{name}.second", unit.second, first)
+    out = round(float(ACTIVATION.exponent(unit.out_log2)))
+    finest = min(*steps, out)
+    left, right = (PowerOfTwo(step - finest) for step in steps)
+    both = kept, builder.last
+    total = Add(
+        f"{name}.sum", both, name, operands=both, left_shift=0,
+        operand_requants=(left, right), requant=PowerOfTwo(0, out - finest),
+    )  # fmt: skip
+    builder.append(total, ACTIVATION.dtype, 2.0**out)
     return out
 
 

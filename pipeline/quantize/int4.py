@@ -12,8 +12,8 @@ from pipeline.graph.graph import Graph
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
 from pipeline.quantize.export import to_graph
-from pipeline.quantize.parameters import THRESHOLDS, from_arrays
-from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.quantize.parameters import from_arrays
+from pipeline.quantize.simulated import THRESHOLDS, QuantizedNetwork
 
 
 @dataclass(frozen=True)

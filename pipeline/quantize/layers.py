@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import nn
 
 from pipeline.errors import ThimbleError
-from pipeline.models.network import PixelPool
+from pipeline.models.network import PixelPool, ResidualUnit
 
 WEIGHTED = (nn.Conv2d, nn.Linear)
-PLAIN = (nn.ReLU, nn.MaxPool2d, nn.Flatten)
+PLAIN = (nn.ReLU, nn.MaxPool2d, nn.Flatten, ResidualUnit)
 
 
 def check_layers(network: nn.Sequential) -> None:
@@ -25,8 +25,8 @@ def check_layers(network: nn.Sequential) -> None:
             continue
         if not isinstance(layer, WEIGHTED + PLAIN):
             raise ThimbleError(
-                f"quantize: {name} is a {type(layer).__name__}; Conv2d, Linear, ReLU, MaxPool2d "
-                "and Flatten are supported"
+                f"quantize: {name} is a {type(layer).__name__}; Conv2d, Linear, ReLU, "
+                "MaxPool2d, Flatten and ResidualUnit are supported"
             )
         if isinstance(layer, WEIGHTED) != isinstance(layers[index + 1], nn.ReLU):
             raise ThimbleError(

@@ -10,8 +10,6 @@ from pipeline.errors import ThimbleError
 from pipeline.models.network import Model, resized
 from pipeline.quantize.simulated import QuantizedNetwork
 
-THRESHOLDS = ("weight_log2", "bias_log2", "out_log2")
-
 
 def to_arrays(network: QuantizedNetwork) -> Arrays:
     """``<layer>.weight``, ``.bias`` and log2 thresholds ``.weight_log2``, ``.bias_log2``,
@@ -20,10 +18,8 @@ def to_arrays(network: QuantizedNetwork) -> Arrays:
     for name, layer in network.quantized.items():
         arrays[f"{name}.weight"] = layer.layer.weight.detach().numpy().copy()
         arrays[f"{name}.bias"] = layer.bias.detach().numpy().copy()
-        for kind in THRESHOLDS:
-            if (threshold := getattr(layer, kind)) is not None:
-                arrays[f"{name}.{kind}"] = threshold.detach().numpy().copy()
-    return arrays
+    thresholds = network.thresholds.items()
+    return arrays | {name: value.detach().numpy().copy() for name, value in thresholds}
 
 
 def from_arrays(model: Model, arrays: Arrays) -> QuantizedNetwork:
@@ -32,14 +28,9 @@ def from_arrays(model: Model, arrays: Arrays) -> QuantizedNetwork:
         if values.dtype.kind == "f" and not np.isfinite(values).all() and "_log2" not in name:
             raise ThimbleError(f"{name} is not finite: training diverged, lower its rates")
     network = QuantizedNetwork(resized(model.chain(), arrays))
-    for name, layer in network.quantized.items():
-        for kind in THRESHOLDS:
-            if (threshold := getattr(layer, kind)) is None:
-                continue
-            value = arrays.get(f"{name}.{kind}")
-            if value is None or value.shape != () or not np.isfinite(value):
-                raise ThimbleError(
-                    f"the weights lack the threshold {name}.{kind}: run the train stage again"
-                )
-            threshold.data.copy_(torch.from_numpy(value))
+    for name, threshold in network.thresholds.items():
+        value = arrays.get(name)
+        if value is None or value.shape != () or not np.isfinite(value):
+            raise ThimbleError(f"the weights lack the threshold {name}: run the train stage again")
+        threshold.data.copy_(torch.from_numpy(value))
     return network

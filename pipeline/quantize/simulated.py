@@ -15,18 +15,24 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.graph.tensor import DType
-from pipeline.models.network import ByteConv2d, PixelPool
+from pipeline.models.network import ByteConv2d, PixelPool, ResidualUnit
 from pipeline.quantize.layers import check_layers
 from pipeline.quantize.power_of_two import Format
 
 WEIGHT, BIAS, ACTIVATION = (Format(DType.parse(name)) for name in ("int4", "int8", "uint4"))
 BYTE_WEIGHT, BYTE = (Format(DType.parse(name)) for name in ("int8", "uint8"))
 """Of a ``ByteConv2d``."""
+SIGNED = Format(DType.parse("int4"))
+"""Of what a residual unit adds up; stored as uint4 with a zero point of 8."""
 LOGIT = DType.parse("int16")
 WIDE_BITS = 25
 """Of sums in which bytes take part, sign and all: float32 holds them exactly."""
 PIXEL_EXPONENT = -4
 """Of the pooled image: 0…15 stand for 0…15/16."""
+
+
+THRESHOLDS = ("weight_log2", "bias_log2", "out_log2")
+"""What the log2 thresholds of a layer are called."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,14 @@ class QuantizedLayer(nn.Module):
     """
 
     def __init__(
-        self, layer: nn.Conv2d | nn.Linear, activated: bool, source: Format = ACTIVATION
+        self,
+        layer: nn.Conv2d | nn.Linear,
+        activated: bool,
+        source: Format = ACTIVATION,
+        activation: Format = ACTIVATION,
     ) -> None:
         super().__init__()
-        self.source, self.weights, self.activation = source, WEIGHT, ACTIVATION
+        self.source, self.weights, self.activation = source, WEIGHT, activation
         if isinstance(layer, ByteConv2d):
             self.weights, self.activation = BYTE_WEIGHT, BYTE
         if layer.bias is None:
@@ -106,6 +116,49 @@ class QuantizedLayer(nn.Module):
             return value, steps.bias
         return self.activation.quantize(value, steps.out), steps.out
 
+    def calibrate(self, x: Tensor) -> None:
+        """Set the thresholds to those of least squared error on what comes in."""
+        self.weight_log2.fill_(self.weights.best_log2(self.layer.weight))
+        self.bias_log2.fill_(BIAS.best_log2(self.bias))
+        if self.out_log2 is not None:
+            made = self.layer(x)
+            made = made if self.activation.dtype.signed else made.clamp(min=0)
+            self.out_log2.fill_(self.activation.best_log2(made))
+
+
+class QuantizedUnit(nn.Module):
+    """A residual unit: its convolutions on their grids, and a threshold of the sum, whose clip to
+    unsigned activations is the ReLU."""
+
+    def __init__(self, unit: ResidualUnit) -> None:
+        super().__init__()
+        self.first = QuantizedLayer(unit.first, activated=True)
+        self.second = QuantizedLayer(unit.second, activated=True, activation=SIGNED)
+        self.matched = None
+        if unit.matched is not None:
+            self.matched = QuantizedLayer(unit.matched, activated=True, activation=SIGNED)
+        self.out_log2 = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor, incoming: Tensor | float) -> tuple[Tensor, Tensor]:
+        out = ACTIVATION.exponent(self.out_log2)
+        return ACTIVATION.quantize(self.total(x, incoming), out), out
+
+    def total(self, x: Tensor, incoming: Tensor | float) -> Tensor:
+        """What is quantized."""
+        kept = ResidualUnit.middle(x)
+        if self.matched is not None:
+            kept, _ = self.matched(kept, incoming)
+        made, _ = self.second(*self.first(x, incoming))
+        total: Tensor = made + kept
+        return total
+
+    def calibrate(self, x: Tensor, incoming: Tensor | float) -> None:
+        if self.matched is not None:
+            self.matched.calibrate(ResidualUnit.middle(x))
+        self.first.calibrate(x)
+        self.second.calibrate(self.first(x, incoming)[0])
+        self.out_log2.fill_(ACTIVATION.best_log2(self.total(x, incoming).clamp(min=0)))
+
 
 class QuantizedNetwork(nn.Module):
     """The layers of an ``nn.Sequential`` after its pixel pool, quantized; shares its parameters."""
@@ -121,18 +174,30 @@ class QuantizedNetwork(nn.Module):
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
                 made = QuantizedLayer(layer, isinstance(after, nn.ReLU), source)
                 self.layers[name], source = made, made.activation
+            elif isinstance(layer, ResidualUnit):
+                self.layers[name] = QuantizedUnit(layer)
             elif not isinstance(layer, nn.ReLU):
                 self.layers[name] = layer
 
     @property
     def quantized(self) -> dict[str, QuantizedLayer]:
-        return {n: m for n, m in self.layers.items() if isinstance(m, QuantizedLayer)}
+        """By name; those of a residual unit are called UNIT.first and so on."""
+        found = self.layers.named_modules()
+        return {n: m for n, m in found if isinstance(m, QuantizedLayer)}
+
+    @property
+    def has_units(self) -> bool:
+        return any(isinstance(layer, QuantizedUnit) for layer in self.layers.values())
+
+    @property
+    def thresholds(self) -> dict[str, nn.Parameter]:
+        return {n: p for n, p in self.layers.named_parameters() if n.endswith(THRESHOLDS)}
 
     def forward(self, pooled: Tensor) -> Tensor:
         """(n, c, h, w) pooled pixels in 0…15/16 -> (n, classes) real logits."""
         x, exponent = pooled, torch.tensor(float(PIXEL_EXPONENT))
         for layer in self.layers.values():
-            if isinstance(layer, QuantizedLayer):
+            if isinstance(layer, (QuantizedLayer, QuantizedUnit)):
                 x, exponent = layer(x, exponent)
             else:
                 x = layer(x)
@@ -143,19 +208,17 @@ class QuantizedNetwork(nn.Module):
         """Set every threshold to the one of least squared error, from the inputs onwards."""
         x, exponent = pooled, torch.tensor(float(PIXEL_EXPONENT))
         for layer in self.layers.values():
-            if not isinstance(layer, QuantizedLayer):
+            if isinstance(layer, QuantizedLayer):
+                layer.calibrate(x)
+                x, exponent = layer(x, exponent)
+            elif isinstance(layer, QuantizedUnit):
+                layer.calibrate(x, exponent)
+                x, exponent = layer(x, exponent)
+            else:
                 x = layer(x)
-                continue
-            layer.weight_log2.fill_(layer.weights.best_log2(layer.layer.weight))
-            layer.bias_log2.fill_(BIAS.best_log2(layer.bias))
-            if layer.out_log2 is not None:
-                layer.out_log2.fill_(layer.activation.best_log2(layer.layer(x).clamp(min=0)))
-            x, exponent = layer(x, exponent)
 
     def freeze(self) -> None:
         """Thresholds to their powers of two, no longer trained."""
-        for layer in self.quantized.values():
-            for threshold in (layer.weight_log2, layer.bias_log2, layer.out_log2):
-                if threshold is not None:
-                    threshold.data.ceil_()
-                    threshold.requires_grad_(False)
+        for threshold in self.thresholds.values():
+            threshold.data.ceil_()
+            threshold.requires_grad_(False)

@@ -17,8 +17,8 @@ from torch import nn
 from pipeline.artifacts import Arrays, read_json, read_npz
 from pipeline.errors import ThimbleError
 from pipeline.models.network import Model
-from pipeline.quantize.parameters import THRESHOLDS, from_arrays
-from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT
+from pipeline.quantize.parameters import from_arrays
+from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT, THRESHOLDS
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
@@ -77,6 +77,8 @@ def real(integers: Arrays) -> Arrays:
 def integers(model: Model, weights: Arrays) -> Arrays:
     """The inverse: what to release of a training's ``weights.npz``."""
     network = from_arrays(model, weights)
+    if network.has_units:
+        raise ThimbleError("weights of chains are released, and not of residual units")
     network.freeze()
     packed: Arrays = {}
     incoming = float(PIXEL_EXPONENT)

@@ -33,7 +33,7 @@ SMALL = replace(SHORT, frames=24)
 
 
 def in_four_bits() -> Graph:
-    model = Google12(input_shape=SMALL.shape, joined=2, channels=(4, 6), classes=3)
+    model = Google12(input_shape=SMALL.shape, joined=2, channels=(4, 6), units=(), classes=3)
     return Int4().graph("google12", model, random_weights(model), None)
 
 

@@ -10,9 +10,9 @@ from torch import nn
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.models.mnist_2kb import Mnist2kb
-from pipeline.models.network import ByteConv2d
+from pipeline.models.network import ByteConv2d, ResidualUnit
 from pipeline.quantize.export import to_graph
-from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.quantize.simulated import QuantizedLayer, QuantizedNetwork, QuantizedUnit
 from tests.quantize.nets import chain, images, shaken
 
 Shape = tuple[int, int, int]
@@ -24,10 +24,10 @@ def assert_equal(network: QuantizedNetwork, shape: Shape, count: int, seed: int)
     pixels = images(count, shape, seed)
     found = graph.run(pixels.permute(0, 2, 3, 1).numpy().astype(np.int64))
     x, exponent = network.pool(pixels), torch.tensor(-4.0)
-    by_operator = {op.name: graph.tensors[op.output] for op in graph.operators}
+    by_operator = graph.tensors | {op.name: graph.tensors[op.output] for op in graph.operators}
     with torch.no_grad():
         for name, layer in network.layers.items():
-            if name in network.quantized:
+            if isinstance(layer, (QuantizedLayer, QuantizedUnit)):
                 x, exponent = layer(x, exponent)
             else:
                 x = layer(x)
@@ -68,6 +68,18 @@ NETWORKS: dict[str, tuple[Shape, nn.Sequential]] = {
             nn.MaxPool2d(3, stride=2),
             nn.Flatten(),
             nn.Linear(4 * 2 * 2, 5),
+        ),
+    ),
+    "residual units, the second of other channels": (
+        (16, 20, 3),
+        chain(
+            nn.Conv2d(3, 6, 3),
+            nn.ReLU(),
+            ResidualUnit(6, 6),
+            ResidualUnit(6, 9),
+            nn.Flatten(),
+            nn.Linear(9 * 6 * 10, 5),
+            pool=1,
         ),
     ),
     "bytes among nibbles, depthwise": (

@@ -12,6 +12,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Hardware, Power, Toolchain
@@ -84,6 +85,16 @@ class Chain:
             operand_requants=(one, one), requant=FixedPoint.of([1 / (1 << 20)]),
         )  # fmt: skip
         return self.add(op, dtype)
+
+    def middle(self, name: str, edge: int) -> Chain:
+        """What is last without ``edge`` pixels on each side."""
+        source = self.tensors[self.last]
+        rows, columns, channels = source.shape
+        op = Rearrange(
+            name, (self.last,), name, shape=(rows - 2 * edge, columns - 2 * edge, channels),
+            axes=(0, 1, 2), starts=(edge, edge, 0), steps=(1, 1, 1), repeats=(1, 1, 1),
+        )  # fmt: skip
+        return self.add(op, str(source.dtype))
 
     def average(self, name: str, shift: int = 6, dtype: str = "uint4", **options: object) -> Chain:
         requant = PowerOfTwo(0, shift, "floor")

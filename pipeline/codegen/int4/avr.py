@@ -93,6 +93,7 @@ class Assembly:
     out_scattered: bool
     left_shift: int
     right_shift: int
+    zero_point: int
     weights: str
     bias: str
     part: bool
@@ -272,6 +273,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         kernel.out_scattered,
         spec.requant.left_shift,
         spec.requant.right_shift,
+        spec.target.zero_point,
         f"nn_weights_{identifier(spec.op.name)}",
         f"nn_bias_{identifier(spec.op.name)}",
         bool(kernel.of),
@@ -299,16 +301,20 @@ def suits(kernel: WindowKernel) -> bool:
     values of 16 bits, no padding."""
     spec, requant = kernel.window, kernel.window.requant
     source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
-    nibbles = [str(t.dtype) == "uint4" and not t.zero_point for t in (source, target)]
+    nibbles = [str(t.dtype) == "uint4" for t in (source, target)]
     clips = spec.limits != (target.dtype.minimum, target.dtype.maximum)
     if spec.padded or spec.combine == "sum" or not nibbles[0] or clips or spec.depthwise:
+        return False
+    if source.zero_point or (spec.combine == "max" and target.zero_point):
         return False
     if spec.combine == "max":
         return nibbles[1] and lanes <= MAX_REDUCED_LANES
     narrow = nibbles[1] and requant.right_shift <= 11 and requant.rounding == "half_even"
     wide = str(target.dtype) == "int16" and not target.zero_point
     wide = wide and requant.right_shift == 0 and not kernel.out_scattered
-    in_range = kernel.value_low >= -(1 << 15) and kernel.value_high < 1 << 15
+    top = kernel.value_high + (target.zero_point << requant.right_shift)
+    in_range = kernel.value_low >= -(1 << 15) and top < 1 << 15
+    in_range = in_range and target.zero_point % 2 == 0  # halves are rounded to even either way
     biased = spec.bias is not None and bool((abs(spec.bias + 0.5) < 128).all())
     return (
         (narrow or (wide and kernel.out_parities <= {0}))

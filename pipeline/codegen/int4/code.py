@@ -41,6 +41,8 @@ def parts(windows: Windows) -> Parts:
     kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]
     if windows.sums:
         kernels.insert(0, render("int4/sum.c.j2", sums=windows.sums))
+    if windows.copies:
+        kernels.insert(0, render("int4/copy.c.j2"))
     return Parts(
         pixels=windows.tables.pixels,
         scatter=windows.tables.scatter,

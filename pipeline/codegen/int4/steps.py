@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int4.operators import move, sums, window
+from pipeline.codegen.int4.operators import crops, move, sums, window
 from pipeline.codegen.int4.window import add_step
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
 
 
@@ -15,10 +16,13 @@ def write(program: Program, step: Compute | Clear | Finish | Move) -> None:
     match step:
         case Compute():
             op = program.operators[step.op]
-            if isinstance(op, Add):
-                sums.emit(program, op, step)
-            else:
-                add_step(program, window(program.graph, op), step)
+            match op:
+                case Add():
+                    sums.emit(program, op, step)
+                case Rearrange():
+                    crops.emit(program, op, step)
+                case _:
+                    add_step(program, window(program.graph, op), step)
         case Move():
             move.emit(program, step)
         case _:

@@ -93,8 +93,11 @@ def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     torn = window.combine == "max" and kernel.scattered
     if not windows.has_assembly or count <= most or torn or window.target.dtype.bits != 4:
         return []
-    parts = kernel.parts(most)
-    return parts if all(avr.window(part) for part in parts) else []
+    for size in (most, avr.MAX_COUNTED_LANES):
+        parts = kernel.parts(size)
+        if all(avr.window(part) for part in parts):
+            return parts
+    return []
 
 
 def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
@@ -107,9 +110,10 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
 
 def _in_rows(buffer: Buffer, view: View) -> bool:
     """Whether the pixels of each row lie side by side; rows may lie in a ring."""
-    pixel = grid(buffer.shape)[2] * buffer.nibbles
+    _, columns, channels = grid(buffer.shape)
+    pixel = channels * buffer.nibbles
     if view.kind == "affine":
-        return view.column == pixel
+        return columns == 1 or view.column == pixel
     place = buffer.map
     if not isinstance(place, Affine) or len(place.strides) != 3 or any(place.wrap[1:]):
         return False

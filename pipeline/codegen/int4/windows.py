@@ -45,6 +45,7 @@ class Windows:
         kernels: by operator and kinds of view, in the order they are first called.
         cycles: permutations of all moves: ``nn_cycles``.
         sums: tables of all sums: ``nn_sums``.
+        copies: whether there are pixels that are only copied.
         units: how many nibbles wide the pieces are that they move.
         shared: C variables that several kernels need.
     """
@@ -60,6 +61,7 @@ class Windows:
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
     cycles: list[int] = field(default_factory=list)
     sums: list[int] = field(default_factory=list)
+    copies: bool = False
     units: set[int] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 

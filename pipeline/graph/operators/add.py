@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
 from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
-from pipeline.graph.requant import FixedPoint
+from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -20,7 +20,7 @@ class Add(Operator):
     """``operands`` (activations or constants) brought to one scale, added, and requantized.
 
     TFLite's int8 ADD: each operand is shifted left by ``left_shift``, multiplied by its own
-    ``operand_requants``, and the sum by ``requant``.
+    ``operand_requants``, and the sum by ``requant``. The 4-bit format shifts instead.
     """
 
     element_wise: ClassVar[bool] = True
@@ -28,8 +28,8 @@ class Add(Operator):
 
     operands: tuple[str, str] = ("", "")
     left_shift: int = 20
-    operand_requants: tuple[FixedPoint, FixedPoint] = (FixedPoint((0,), (0,)),) * 2
-    requant: FixedPoint = FixedPoint((0,), (0,))
+    operand_requants: tuple[Requant, Requant] = (FixedPoint((0,), (0,)),) * 2
+    requant: Requant = FixedPoint((0,), (0,))
     clip: Clip = None
 
     def renamed(self, names: Mapping[str, str]) -> Self:

@@ -48,6 +48,11 @@ class Rearrange(Operator):
             raise ThimbleError(f"{self.name}: it changes the quantization of {source.name}")
         return self.shape
 
+    def whole_pixels(self, source: tuple[int, ...]) -> bool:
+        """Whether it chooses pixels of an image (h, w, c), each as it is and none twice."""
+        kept = self.axes == (0, 1, 2) and self.repeats == (1, 1, 1)
+        return kept and self.shape[2] == source[2]
+
     @property
     def windows(self) -> tuple[Window, ...]:
         fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)

@@ -79,7 +79,9 @@ def _of_elements(form: Form) -> Iterator[str]:
         yield f"a table is for elements of 8 bits, not {form.source.dtype}"
     if isinstance(op, Add):
         for name, requant in zip(op.operands, op.operand_requants, strict=True):
-            if len(requant.multipliers) > 1:
+            if not isinstance(requant, FixedPoint):
+                yield f"{name} is added by shifts; code for this core has multipliers"
+            elif len(requant.multipliers) > 1:
                 yield f"{name} has several multipliers, one is possible"
     ends = getattr(op, "requant", None)
     if isinstance(ends, FixedPoint) and len(ends.multipliers) > 1:

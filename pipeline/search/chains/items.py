@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.graph.access import Operand
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import NEVER, read_times
 from pipeline.search.chains.flow import Flow, Span
@@ -179,4 +180,4 @@ class Item:
 def by_pixel(op: Operator) -> bool:
     """Whether pixels are made one after the other, each of what it needs; of others all are made at
     once, over an input that they may take the place of or apart."""
-    return op.slides or op.element_wise
+    return op.slides or op.element_wise or isinstance(op, Rearrange)

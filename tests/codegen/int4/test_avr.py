@@ -14,6 +14,7 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.requant import PowerOfTwo
 from pipeline.hardware import Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
@@ -318,3 +319,15 @@ def test_twin_on_the_chip(tmp_path: Path) -> None:
     slow = on_chip(tmp_path / "twin", graph, plan, twin)[1]
     fast = on_chip(tmp_path / "assembly", graph, plan, hardware)[1]
     assert slow.compute_cycles.min() > 2 * fast.compute_cycles.max()
+
+
+@pytest.mark.parametrize("right_shift", [1, 4, 6, 9])
+def test_a_zero_point(right_shift: int, tmp_path: Path) -> None:
+    """Signed results, as residual units add them up: halves are rounded to even on both sides."""
+    chain = Chain((5, 5, 2)).conv("signed", 5)
+    chain.tensors["signed"] = dataclasses.replace(chain.tensors["signed"], zero_point=8)
+    requant = PowerOfTwo(1, right_shift)
+    chain.operators[-1] = dataclasses.replace(chain.operators[-1], requant=requant)
+    graph, hardware = chain.dense("logits", 3).graph(), load_hardware()
+    on_chip(tmp_path, graph, Ordinary().plan(graph, hardware), hardware)
+    assert uses_assembly(tmp_path, "signed")

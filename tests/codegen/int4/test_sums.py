@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.codegen.int4.operators.sums import table
+from pipeline.codegen.int4.stretches import stretches
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.add import Add
@@ -19,11 +22,16 @@ from pipeline.kernels import Form, choose
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.replace import Replace
 from pipeline.strategies.sliding import Sliding
+from tests.codegen.int4.test_avr import on_chip, uses_assembly
 from tests.codegen.int8.support import Native, frames, host
 from tests.codegen.support import uno
 from tests.strategies.chains import Chain
+from tests.targets.conftest import load_hardware, needs_avr
 
 ONCE = FixedPoint.of([2.0**-20])
 """Of sums that are shifted left by 20."""
@@ -50,6 +58,16 @@ def residual() -> Graph:
     return plus(chain, "first", "b").dense("logits", 3).graph()
 
 
+def cropped(channels: int = 5, wide: int = 5) -> Graph:
+    """The same without padding: the middle of its input is added; ``wide`` channels behind it."""
+    chain = Chain((12, 9, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))
+    chain.conv("first", channels).middle("middle", 2)
+    chain.last = "first"
+    chain.conv("a", channels).conv("b", channels)
+    chain.tensors["b"] = replace(chain.tensors["b"], zero_point=8)
+    return plus(chain, "middle", "b").conv("wide", wide, 2).dense("logits", 3).graph()
+
+
 @pytest.mark.parametrize("dtype", ["uint4", "int4"])
 def test_the_table_has_every_pair(dtype: str) -> None:
     kind = DType.parse(dtype)
@@ -70,9 +88,18 @@ def test_the_table_has_every_pair(dtype: str) -> None:
         assert nibbles[(a & 15) * 16 + (b & 15)] == wanted & 15
 
 
-@pytest.mark.parametrize("strategy", [Ordinary(), Sliding()], ids=lambda s: s.name)
-def test_a_residual_unit_natively(strategy: Strategy, tmp_path: Path) -> None:
-    graph, board = residual(), host()
+STRATEGIES = [Ordinary(), Joint(), Replace(), Herringbone()]
+
+
+@pytest.mark.parametrize(
+    ("make", "strategy"),
+    [*((residual, each) for each in (Ordinary(), Sliding())), *((cropped, s) for s in STRATEGIES)],
+    ids=lambda each: each.__name__ if callable(each) else each.name,
+)
+def test_a_residual_unit_natively(
+    make: Callable[[], Graph], strategy: Strategy, tmp_path: Path
+) -> None:
+    graph, board = make(), host()
     plan = strategy.plan(graph, board)
     verify(plan, graph)
     given = frames(graph)
@@ -80,6 +107,24 @@ def test_a_residual_unit_natively(strategy: Strategy, tmp_path: Path) -> None:
     assert (interpret(plan, graph, given[2]).output == wanted[2]).all()
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
     assert (native(given) == wanted).all()
+
+
+@needs_avr
+def test_a_residual_unit_on_the_chip(tmp_path: Path) -> None:
+    """In assembly: what has a zero point, and a convolution of more channels than can be computed
+    at once where deep pixels are torn from one another."""
+    graph, board = cropped(16, 20), load_hardware(weights_in="flash")
+    on_chip(tmp_path, graph, Replace().plan(graph, board), board)
+    for name in ("first", "a", "b", "wide"):
+        assert uses_assembly(tmp_path, name), name
+
+
+def test_what_would_be_overwritten_is_refused() -> None:
+    cells = [np.array([[4, 5, 6], [0, 1, 2], [5, 6, 7]])]
+    with pytest.raises(ThimbleError, match="before it reads the next"):
+        stretches("sum", cells)
+    assert stretches("sum", [cells[0][:2], cells[0][:2] + 3]) == [(4, 0, 6)]
+    assert stretches("sum", [cells[0][:2], cells[0][:2] + 4]) == [(4, 0, 3), (8, 4, 3)]
 
 
 def test_a_tensor_and_itself() -> None:

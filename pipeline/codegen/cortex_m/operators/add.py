@@ -67,7 +67,9 @@ def compute(job: Job) -> None:
         views, out = [row_view(job, name, piece, row) for name, piece in names], out_row(job)
     else:
         views, out = [job.view(name, piece, job.box) for name, piece in names], job.out()
-    pairs = zip(op.operands, op.operand_requants, strict=True)
+    left, right = op.operand_requants
+    assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
+    pairs = zip(op.operands, (left, right), strict=True)
     sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
     found = end_of(op, job.program.graph)
     assert found is not None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from pipeline.codegen.int4.lines import are_disjoint, pixels
+from pipeline.codegen.int4.stretches import Stretch, stretches
+from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
-from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Tensors, clipped_to
 from pipeline.graph.operators.add import Add
 from pipeline.graph.tensor import IntArray, Tensor
@@ -17,16 +21,27 @@ STORED = np.arange(16)
 
 
 def emit(program: Program, op: Add, step: Compute) -> None:
-    """Of a row or of all; no loop is around it."""
+    """Of a row or of all; no loop is around it. A call for each stretch that lies in one piece."""
     pieces = {program.buffer(piece).tensor: piece for piece in step.ins}
-    first, second = (_first(program, pieces[name]) for name in op.operands)
     at = program.windows.add_sums(table(op, program.graph.tensors))
-    out = program.buffer(step.out)
-    count = int(np.prod([stop - start for start, stop in step.out.box(out.shape, {})]))
-    numbers = (first, second, _first(program, step.out), count)
-    arguments = (Argument(PLACE, Value(number)) for number in numbers)
-    call = Call("nn_sum", (Argument(f"&nn_sums[{PLACE}]", Value(at)), *arguments))
-    program.run(op.name, lambda: call)
+    for numbers in _stretches(program, [*(pieces[name] for name in op.operands), step.out], step):
+        places = (Argument(PLACE, Value(number)) for number in numbers)
+        arguments = (Argument(f"&nn_sums[{PLACE}]", Value(at)), *places)
+        program.run(op.name, partial(Call, "nn_sum", arguments))
+
+
+def _stretches(program: Program, pieces: list[Slice], step: Compute) -> list[Stretch]:
+    buffers = [program.buffer(piece) for piece in pieces]
+    box = step.out.box(buffers[-1].shape, {})
+    places = zip(buffers, pieces, strict=True)
+    whole = [buffer.run(piece.box(buffer.shape, {})) for buffer, piece in places]
+    firsts = tuple(first for first in whole if first is not None)
+    if len(firsts) == len(whole):
+        return [(*firsts, int(np.prod([stop - start for start, stop in box])))]
+    apart = all(are_disjoint(buffers[-1], box, buffer, box) for buffer in buffers[:-1])
+    elements = [as_pixels(buffer) for buffer in buffers]
+    order = pixels(step, box, apart)
+    return stretches(step.op, (np.stack([each[at] for each in elements]) for at in order))
 
 
 def table(op: Add, tensors: Tensors) -> list[int]:
@@ -45,11 +60,3 @@ def _values(tensor: Tensor) -> IntArray:
     """What each of 16 nibbles stands for, in steps of the tensor's scale."""
     signed = np.where(STORED > 7, STORED - 16, STORED) if tensor.dtype.signed else STORED
     return np.asarray(signed - tensor.zero_point, dtype=np.int64)
-
-
-def _first(program: Program, piece: Slice) -> int:
-    buffer = program.buffer(piece)
-    found = buffer.run(piece.box(buffer.shape, {}))
-    if found is None:
-        raise ThimbleError(f"{buffer.name}: generated code adds up what lies in one piece")
-    return found
