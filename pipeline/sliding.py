@@ -134,7 +134,10 @@ class _Longer:
 
     def _shared(self, op: Operator) -> Operator | None:
         """``op`` for all windows at once; None where it cannot be exact."""
-        if not op.inputs or any(name not in self.step for name in op.inputs) or op.fixed_shape:
+        if not op.inputs or any(name not in self.step for name in op.inputs):
+            return None
+        crops = isinstance(op, Rearrange) and op.whole_pixels(self.one.tensors[op.inputs[0]].shape)
+        if op.fixed_shape and not crops:
             return None
         if isinstance(op, Dense):
             op = self._as_convolution(op)
@@ -145,6 +148,8 @@ class _Longer:
             for operand in op.reads(tensors)
             if operand.tensor in self.step
         }
+        if op.element_wise and set(op.same_sized(tensors)) == set(op.inputs):
+            steps = {self.step[name] for name in op.inputs}  # of one row, too
         moving = any(
             window.axis == 0
             for operand in op.reads(tensors)
@@ -158,6 +163,10 @@ class _Longer:
             step = 1
             if op.infer(self.tensors)[0] != self.of.windows:
                 return None
+        if isinstance(op, Rearrange):
+            if rows == 1:
+                op, step = replace(op, steps=(step, *op.steps[1:])), 1
+            op = replace(op, shape=(rows + step * (self.of.windows - 1), *op.shape[1:]))
         self.step[op.output] = step
         return op
 

@@ -46,6 +46,7 @@ class Order:
     def of(cls, graph: Graph, operators: Sequence[Operator], start: str) -> Order:
         """``start``: the tensor that comes in, every row in order."""
         producers = {op.output: op for op in operators}
+        turns = {name: turn for turn, name in enumerate((start, *producers))}
         found, read = dict[Made, int](), dict[Made, int]()
 
         def make(each: Made) -> None:
@@ -57,7 +58,9 @@ class Order:
                 found[each] = read[each] = len(found)
                 return
             rows = read_by(producers[each.tensor], graph, each.row)
-            given = [Made(name, row) for name, some in rows.items() for row in some]
+            # the longer branch first: of what both read it needs the earlier rows
+            names = sorted(rows, key=lambda name: -turns[name])
+            given = [Made(name, row) for name in names for row in rows[name]]
             for other in given:
                 make(other)
             found[each] = len(found)

@@ -7,13 +7,15 @@ import torch
 from pipeline.artifacts import Arrays
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.pruning.chain import Chain
 from pipeline.pruning.magnitude import Magnitude
 from pipeline.pruning.method import to_csv
 from pipeline.pruning.width import Width
 from pipeline.quantize.int4 import Int4
-from pipeline.quantize.parameters import from_arrays
+from pipeline.quantize.parameters import from_arrays, to_arrays
+from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ThreePhases
 
@@ -103,3 +105,10 @@ def test_limits_and_other_methods_are_not_for_chains_of_four_bits() -> None:
         Magnitude(macs=100).prune(MODEL, trained(), DATA, Run(1))
     with pytest.raises(ThimbleError, match="only prune=magnitude makes smaller"):
         Width(width=0.5).prune(MODEL, trained(), DATA, Run(1))
+
+
+def test_units_whose_channels_are_added_up_are_refused() -> None:
+    model = Google12(input_shape=(28, 28, 1), joined=2, channels=(3, 4), units=(4,))
+    weights = to_arrays(QuantizedNetwork(model.chain()))
+    with pytest.raises(ThimbleError, match=r"residual units are added up.*prune=none"):
+        chain(0.5).cut(from_arrays(model, weights), weights)

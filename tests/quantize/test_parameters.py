@@ -6,20 +6,34 @@ import torch
 
 from pipeline.artifacts import read_npz, write_npz
 from pipeline.errors import ThimbleError
+from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.models.network import Model
 from pipeline.quantize.parameters import from_arrays, to_arrays
 from tests.quantize.nets import images, shaken
 
 SHAPE = (28, 28, 1)
 
 
-def test_a_network_survives_its_file(tmp_path: Path) -> None:
-    network = shaken(Mnist2kb().build(), 1, SHAPE)
+WITH_UNITS = Google12(input_shape=(28, 28, 1), joined=2, channels=(3, 4), units=(4,))
+
+
+@pytest.mark.parametrize("model", [Mnist2kb(), WITH_UNITS], ids=["chain", "units"])
+def test_a_network_survives_its_file(model: Model, tmp_path: Path) -> None:
+    network = shaken(model.chain(), 1, SHAPE)
     write_npz(tmp_path / "weights.npz", to_arrays(network))
-    again = from_arrays(Mnist2kb(), read_npz(tmp_path / "weights.npz"))
+    again = from_arrays(model, read_npz(tmp_path / "weights.npz"))
     pooled = network.pool(images(50, SHAPE, 2))
     with torch.no_grad():
         assert torch.equal(again(pooled), network(pooled))
+
+
+def test_a_unit_has_a_threshold_of_its_sum() -> None:
+    network = shaken(WITH_UNITS.chain(), 1, SHAPE)
+    names = set(to_arrays(network))
+    assert {"unit1.out_log2", "unit1.first.weight", "unit1.second.out_log2"} <= names
+    network.freeze()
+    assert all(not t.requires_grad and float(t) % 1 == 0 for t in network.thresholds.values())
 
 
 def test_names_are_layer_and_kind() -> None:

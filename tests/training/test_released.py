@@ -12,6 +12,7 @@ from pipeline.datasets.fashion_mnist import FashionMnist
 from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.parameters import to_arrays
@@ -105,6 +106,12 @@ def test_integers_are_stable() -> None:
     assert again.keys() == stored.keys()
     for key, values in stored.items():
         assert again[key].dtype == values.dtype and np.array_equal(again[key], values), key
+
+
+def test_residual_units_are_one_clear_line() -> None:
+    model = Google12(input_shape=(28, 28, 1), joined=2, channels=(3, 4), units=(4,))
+    with pytest.raises(ThimbleError, match="chains are released"):
+        integers(model, to_arrays(QuantizedNetwork(model.chain())))
 
 
 def test_another_data_set_is_one_clear_line() -> None:
