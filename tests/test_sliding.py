@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,13 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
 from pipeline.sliding import Windows
+from pipeline.strategies.sliding import Sliding
+from tests.codegen.int8.support import host
 from tests.graphs import Net
+from tests.strategies.chains import Chain
 
 VALID = (0, 0, 1, 1)
 """No padding along time."""
@@ -90,6 +97,23 @@ def test_without_padding_in_time_no_row_is_computed_twice() -> None:
     dense = sum(op.macs(one.tensors) for op in one.operators[2:])
     rows = sum(op.macs(one.tensors) / one.tensors[op.output].shape[0] for op in one.operators[:2])
     assert new == rows + dense
+
+
+@pytest.mark.parametrize("frames", [13, 11])  # the unit leaves 2 rows of a window, or 1
+def test_of_residual_units_nothing_is_computed_twice(frames: int) -> None:
+    chain = Chain((frames, 9, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))
+    chain.conv("first", 4, stride=(2, 1)).middle("middle", 2)
+    chain.last = "first"
+    one, windows = chain.conv("a", 4).conv("b", 4).plus("sum", "middle").dense("out", 3).graph(), 3
+    every = Windows(windows, 4).graph(one)
+    assert [op.name for op in every.operators] == [op.name for op in one.operators]
+    given = np.random.default_rng(5).integers(0, 256, (4, *every.tensors[every.input].shape))
+    wanted = one_by_one(one, given, Windows(windows, 4))
+    assert (every.outputs(given).reshape(wanted.shape) == wanted).all()
+    board = replace(host(), streams_input=True)
+    plan = Sliding().plan(every, board)
+    verify(plan, every)
+    assert (interpret(plan, every, given[0]).output == every.outputs(given)[0]).all()
 
 
 def test_a_dense_end_is_a_convolution_over_all_of_a_window() -> None:
