@@ -113,6 +113,7 @@ def metrics(
     if "energy_uj" in found:  # of a core alone
         found |= dict.fromkeys(STATES, 0.0) | {STATES[0]: found["energy_uj"]}
     found |= {name: schedule[name] for name in SIMULATED if name in schedule}
+    found |= beside_card(device, hardware)
     return found | by_layer(device, graph)
 
 
@@ -183,6 +184,17 @@ def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
     }
     known = hardware.power.active_ma
     return found | ({"energy_uj": hardware.power.active_uj(compute_us)} if known else {})
+
+
+def beside_card(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
+    """``compute_us`` and ``io_us`` of a core that makes a card's transfers itself, as its cycles
+    were counted; nothing elsewhere."""
+    if "card_cycles" not in device:
+        return {}
+    card = device["card_cycles"]
+    computing = device["compute_cycles"]["median"] - card
+    times = {"compute_us": computing, "io_us": card}
+    return {name: cycles / hardware.clock_hz * 1e6 for name, cycles in times.items()}
 
 
 def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:

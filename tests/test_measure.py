@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.measure import by_layer, float_network, metrics, references, timing, warnings
+from pipeline.measure import (
+    beside_card,
+    by_layer,
+    float_network,
+    metrics,
+    references,
+    timing,
+    warnings,
+)
 from pipeline.metrics import METRICS
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.herringbone import Herringbone
@@ -234,3 +242,12 @@ def test_accuracy_that_is_no_better_than_chance_is_said(found: dict[str, Any], s
 def test_one_label_or_none_is_no_chance() -> None:
     for labels in (np.zeros(5, np.uint8), np.zeros(0, np.uint8)):
         assert warnings({"accuracy_int": 0.0}, labels) == {}
+
+
+def test_a_core_that_makes_a_cards_transfers_has_two_times() -> None:
+    device = {**DEVICE, "card_cycles": 320_000}
+    assert beside_card(device, BOARD) == {"compute_us": 40_000, "io_us": 20_000}
+    assert beside_card(DEVICE, BOARD) == {}
+    found = measured(device, said={"io_us": 7})
+    assert (found["compute_us"], found["io_us"]) == (40_000, 20_000)
+    assert found["cycles"] == 960_000

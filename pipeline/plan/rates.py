@@ -41,6 +41,7 @@ class Rates:
         block_bytes: of a card's block; 1: transfers have any size.
         sealing: what the core takes to seal and open, while nothing is computed or moved.
         clock_hz: the core's; 0 where it seals nothing.
+        dma: transfers go on beside computing; else nothing does beside anything.
     """
 
     work_us: float
@@ -49,6 +50,7 @@ class Rates:
     block_bytes: int = 1
     sealing: Cost = NOT_SEALED
     clock_hz: int = 0
+    dma: bool = True
 
     @property
     def sealed(self) -> bool:
@@ -60,7 +62,7 @@ class Rates:
         work_us, card = hardware.cycles_per_mac / hardware.clock_hz * 1e6, hardware.card
         if card.timing == "paper":
             same = Transfers(1e6 / card.paper_bytes_per_s)
-            return cls(work_us, same, same)
+            return cls(work_us, same, same, dma=card.dma)
         rates = (card.read_bytes_per_s, card.write_bytes_per_s)
         byte_us = [1e6 / rate if rate else 0.0 for rate in rates]
         return cls(
@@ -70,6 +72,7 @@ class Rates:
             card.block_bytes,
             hardware.sealing_cost,
             hardware.clock_hz if card.security != "none" else 0,
+            card.dma,
         )
 
     def compute_us(self, work: float) -> float:

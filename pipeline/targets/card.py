@@ -93,3 +93,10 @@ def instructions(
     invoke = sum(count for name, count in functions.items() if name.endswith(f"_{INVOKE}"))
     rest = whole - sum(count for _, count in layers) - waiting - invoke
     return {"layers": layers, "invoke": invoke, "waiting": waiting, "card": rest}
+
+
+def own_cycles(functions: Mapping[str, int], whole: int, names: Sequence[str]) -> int | None:
+    """Of an inference of ``whole`` cycles on a core that makes the transfers itself: those that it
+    takes for them; None where nothing waits for a card. Arguments as of ``instructions``."""
+    found = instructions(functions, whole, names)
+    return None if found is None else int(found["waiting"] + found["card"])

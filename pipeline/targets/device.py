@@ -67,6 +67,7 @@ def measure(
         "arena_touched_bytes": runs.arena_touched_bytes,
         "layer_cycles": _by_layer(runs, layers),
         "card_instructions": _instructions(runs, layers),
+        "card_cycles": _card_cycles(runs, layers),
         "host": {"images": len(images)},
         "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
     }
@@ -136,6 +137,16 @@ def _instructions(runs: Runs, layers: Sequence[str]) -> dict[str, Any] | None:
     if "function_instructions" not in modelled:
         return None
     return card.instructions(modelled["function_instructions"], modelled["instructions"], layers)
+
+
+def _card_cycles(runs: Runs, layers: Sequence[str]) -> int | None:
+    """Of the inference whose compute cycles are the median, those that the core takes for a card's
+    transfers; None where nothing counts them, or no card is used."""
+    if not (runs.functions and len(runs.compute_cycles)):
+        return None
+    median = _median(runs.compute_cycles)
+    cycles = dict(zip(runs.functions, runs.function_cycles[median].tolist(), strict=True))
+    return card.own_cycles(cycles, int(runs.compute_cycles[median]), layers)
 
 
 def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None:

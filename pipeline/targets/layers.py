@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +57,18 @@ class Layers:
         return found
 
 
+SHARED = "dot"
+"""The name, behind the prefix, of the function that several layers call: its cycles are theirs."""
+
 RUN = "run_"
 INVOKE = "invoke"
 """The end of nn_invoke's name, behind the prefix that all names have."""
+
+
+def prefix_of(functions: Iterable[str]) -> str:
+    """Of all names, with what is between it and the rest; "" where there is no nn_invoke."""
+    found = [name.removesuffix(INVOKE) for name in functions if name.endswith(f"_{INVOKE}")]
+    return min(found, key=len, default="")
 
 
 def of_functions(
@@ -74,8 +83,7 @@ def of_functions(
             is, and maybe more behind.
         names: of the layers, in order.
     """
-    prefixes = [name.removesuffix(INVOKE) for name in functions if name.endswith(f"_{INVOKE}")]
-    prefix = min(prefixes, key=len, default="")
+    prefix = prefix_of(functions)
     layers = {f"{RUN}{identifier(name)}": name for name in names}  # of 4-bit kernels
     layers |= {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
     found = dict.fromkeys(names, 0)

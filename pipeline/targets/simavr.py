@@ -21,7 +21,7 @@ from pipeline.hardware import Hardware
 from pipeline.targets import card, parameters, protocol, tools
 from pipeline.targets.elf import RAM_SECTIONS
 from pipeline.targets.harness import FIRMWARE
-from pipeline.targets.layers import Layers
+from pipeline.targets.layers import SHARED, Layers, prefix_of
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command, Identity
 from pipeline.targets.runs import Images, Runs, check_images, in_parallel, shares
@@ -223,7 +223,7 @@ def run(
     """
     elf = build / "firmware.elf"
     layers = Layers.of(size.get("steps", {}))
-    code = {} if layers.names else size.get("code", {})
+    code = {} if layers.names else own_functions(size.get("code", {}))
     inserted = card.beside(build)
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
@@ -249,6 +249,12 @@ def run(
         functions=tuple(code),
         function_cycles=np.concatenate([p.function_cycles for p in parts]),
     )
+
+
+def own_functions(code: Mapping[str, Any]) -> dict[str, Any]:
+    """Those whose cycles are counted apart."""
+    shared = f"{prefix_of(code)}{SHARED}"
+    return {name: at for name, at in code.items() if name.partition(".")[0] != shared}
 
 
 def _infer(

@@ -59,6 +59,18 @@ def test_the_headline_with_parameters_sent_over_the_line(small: Project) -> None
     assert [row["name"] for row in sent["rows"]] == [row["name"] for row in held["rows"]]
 
 
+@pytest.mark.ci
+def test_weights_that_neither_memory_of_an_uno_holds(small: Project) -> None:
+    """On a stand-in, with random weights."""
+    given = ("experiment=mnist_uno_sd", "train=random", "quantize=int8", "target.images=1")
+    result = small.run(*given)
+    assert result["weight_bytes"] > 30 * 2048 > result["flash_limit_bytes"]
+    assert result["sram_bytes"] <= result["sram_limit_bytes"] == 2048
+    assert result["mismatches_device"] == result["mismatches_host"] == 0
+    assert result["compute_us"] + result["io_us"] == pytest.approx(result["cycles"] / 16)
+    assert 1e6 < result["latency_us"] < 2e6
+
+
 @pytest.mark.slow
 def test_the_papers_figure_1(small: Project) -> None:
     result = small.run("experiment=gural_figure1", "target.images=2")

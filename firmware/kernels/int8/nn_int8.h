@@ -39,6 +39,14 @@
 #define NN_KERNEL NN_NOCLONE
 #endif
 
+/* Where index `index` of a ring of `size` lies; there is no division by a constant of 32 bits on an AVR, and no index that
+ * needs them. */
+#if defined(__AVR__)
+#define nn_ring(index, size) ((int16_t)((uint16_t)(index) % (size)))
+#else
+#define nn_ring(index, size) ((index) % (size))
+#endif
+
 static inline int32_t nn_min(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t nn_max(int32_t a, int32_t b) { return a > b ? a : b; }
 
@@ -49,7 +57,14 @@ static inline int32_t nn_clip(int32_t value, int32_t low, int32_t high) {
 /* value * multiplier / 2**31 to nearest, halves towards +infinity: gemmlowp's
  * SaturatingRoundingDoublingHighMul, but for -2**31 times itself. */
 static inline int32_t nn_doubled_high(int32_t value, int32_t multiplier) {
-    return (int32_t)(((int64_t)value * multiplier + ((int32_t)1 << 30)) >> 31);
+    const int64_t rounded = (int64_t)value * multiplier + ((int32_t)1 << 30);
+#if defined(__AVR__) /* where eight bytes are shifted bit by bit */
+    uint32_t words[2];
+    memcpy(words, &rounded, sizeof words);
+    return (int32_t)(words[1] << 1 | words[0] >> 31);
+#else
+    return (int32_t)(rounded >> 31);
+#endif
 }
 
 /* value / 2**exponent to nearest, halves away from zero: gemmlowp's RoundingDivideByPOT. */
@@ -114,6 +129,43 @@ static inline int32_t nn_first_tap(int32_t at, int32_t low, int32_t dilation) {
 static inline int32_t nn_end_tap(int32_t at, int32_t high, int32_t dilation, int32_t taps) {
     return at >= high ? 0 : nn_min(taps, (high - at + dilation - 1) / dilation);
 }
+
+/* The sum of `count` products of (value - least) and weight, where `least` is the least that a value can be, as a byte:
+ * the difference is one without a sign. `values` are bytes with or without. */
+#if defined(__AVR__) /* where a compiler runs out of registers in a loop of these */
+static NN_NOINLINE __attribute__((unused)) int32_t nn_dot(
+    const void *values, const int8_t *weights, uint16_t count, uint8_t least) {
+    int32_t sum = 0;
+    uint8_t value, weight;
+    if (count) {
+        __asm__ volatile(
+            "1: ld %[value], X+\n\t"
+            "ld %[weight], Z+\n\t"
+            "sub %[value], %[least]\n\t"
+            "mulsu %[weight], %[value]\n\t"
+            "sbc %[value], %[value]\n\t" /* the product's sign */
+            "add %A[sum], r0\n\t"
+            "adc %B[sum], r1\n\t"
+            "adc %C[sum], %[value]\n\t"
+            "adc %D[sum], %[value]\n\t"
+            "sbiw %[count], 1\n\t"
+            "brne 1b\n\t"
+            "clr __zero_reg__"
+            : [sum] "+r"(sum), "+x"(values), "+z"(weights), [count] "+w"(count), [value] "=&a"(value), [weight] "=&a"(weight)
+            : [least] "r"(least)
+            : "r0", "memory");
+    }
+    return sum;
+}
+#else
+static inline int32_t nn_dot(const void *values, const int8_t *weights, uint16_t count, uint8_t least) {
+    int32_t sum = 0;
+    for (uint16_t n = 0; n < count; n++) {
+        sum += (int32_t)(uint8_t)(((const uint8_t *)values)[n] - least) * weights[n];
+    }
+    return sum;
+}
+#endif
 
 /* Elements wider than a byte, at any address. */
 static inline int16_t nn_load_16(const uint8_t *from) {

@@ -21,7 +21,7 @@ def times(*factors: str) -> str:
 def offset(index: str, start: str, ring: int, stride: int | str) -> str:
     """Bytes from a view's corner to ``index`` along one axis."""
     if ring:
-        return product(f"({index}) % {ring}", stride)
+        return product(f"nn_ring({index}, {ring})", stride)
     return product(minus(index, start), stride)
 
 

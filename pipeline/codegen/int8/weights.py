@@ -71,6 +71,15 @@ def weights(
     return Weights(Array(NAME), {NAME: view}, starts)
 
 
+def least(job: Job) -> int | None:
+    """What ``nn_dot`` takes from each input, as a byte, where the core has one of its own: weights
+    lie in the arena, inputs are at least their zero point. None elsewhere."""
+    source = job.tensor(job.op.inputs[0])
+    assembly = job.program.hardware.core == "avr" and job.held(job.op.parameters[0])
+    plain = source.zero_point == source.dtype.minimum
+    return source.zero_point % 256 if assembly and plain else None
+
+
 def table(
     job: Job, op: Operator, axes: tuple[int, ...] = (), words: tuple[str, ...] = OF_WINDOWS
 ) -> Array:

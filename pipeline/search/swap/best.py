@@ -104,7 +104,7 @@ def search(
     tries = Tries(graph, chain, sram, frames, rates, grain, aim)
     found = tries.found()
     if not found:
-        sram = max(sram, least_bytes(chain, grain))
+        sram = max(sram, least_bytes(chain, grain, tries.search.copies[0]))
         tries = replace(tries, sram=sram)
         found = tries.found()
     segments = [each for part, _ in found[0].parts for each in part]
@@ -183,7 +183,7 @@ class Tries:
         builder = Builder(self.graph, self.sram, self.rates, self.grain)
         for part, room in parts:
             builder.run(part, range(self.frames), room)
-        tried = [schedule(builder.queues, first) for first in (False, True)]
+        tried = [schedule(builder.queues, first, self.rates.dma) for first in (False, True)]
         chosen = min(tried, key=lambda each: each.makespan_us)
         tasks = builder.queues.tasks
         io_us = sum(task.us for name in QUEUES if name != "compute" for task in tasks[name])

@@ -40,6 +40,7 @@ def lower_bound(
     - cpu: all work that the output depends on, one step after the other;
     - io: every weight that ``flash_bytes`` cannot hold is read at least once, every needed input
       too, and every output written;
+    - cpu and io: both of these, where they take turns;
     - path: a first byte of input, all work, the output's last byte;
     - weights: before a layer's first computation all work is done that one element of its target is
       made of, and SRAM then holds no more than its bytes of the weights of this layer and those
@@ -71,6 +72,8 @@ def lower_bound(
         left = max(0, later - sram_bytes - flash_bytes)
         least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + last_us
         found["weights"] = max(found["weights"], least_us)
+    if not rates.dma:
+        found["cpu and io"] = found["cpu"] + found["io"]
     by = max(found, key=lambda name: found[name])
     return Bound(found[by], by, cpu_us)
 

@@ -119,8 +119,9 @@ class Scheduled:
     io: tuple[Queue, ...]
 
 
-def schedule(program: Queues, writes_first: bool) -> Scheduled:
-    """List scheduling: of a read and a write that can start, the preferred kind goes first."""
+def schedule(program: Queues, writes_first: bool, dma: bool = True) -> Scheduled:
+    """List scheduling: of a read and a write that can start, the preferred kind goes first; without
+    ``dma`` nothing does while something else runs."""
     queues = program.tasks
     at, done = dict.fromkeys(QUEUES, 0), dict.fromkeys(QUEUES, 0)
     now, running, io = 0.0, dict[str, tuple[float, Queue]](), list[Queue]()
@@ -144,7 +145,7 @@ def schedule(program: Queues, writes_first: bool) -> Scheduled:
     while sum(done.values()) < total:
         if "cpu" not in running and able("compute"):
             start("cpu", "compute")
-        if "io" not in running:
+        if "io" not in running and (dma or not running):
             for name in order:
                 if able(name):
                     start("io", name)

@@ -111,4 +111,4 @@ def _needs(search: Search, first: int, last: int) -> Iterator[int]:
             yield plain.needed_bytes
         for n, layer in enumerate(layers):
             if layer.weight and not layer.channelwise:
-                yield replace(plain, streamed=n, tile=1).needed_bytes
+                yield replace(plain, streamed=n, tile=1, copies=search.copies[0]).needed_bytes

@@ -25,6 +25,8 @@ TILES = (256, 64, 16, 8, 4)
 """Weight tiles are of these parts of SRAM, of 128 KiB at most."""
 COPIES = (2, 3, 8)
 MORE_COPIES = (2, 3, 4, 6, 12)
+ONE_COPY = (1,)
+"""Where nothing arrives while something is computed."""
 STEP = 1e-7
 """What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
 else is."""
@@ -69,6 +71,11 @@ class Search:
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
     offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
     smaller: dict[int, Search] = field(default_factory=dict)
+
+    @property
+    def copies(self) -> Sequence[int]:
+        """How many tiles of a layer's weights may lie in SRAM."""
+        return COPIES if self.rates.dma else ONE_COPY
 
     @cached_property
     def step_us(self) -> float:
@@ -160,7 +167,9 @@ class Search:
         rows = layers[-1].shape[0]
         for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
             rings = self.ring(first, last, chunk)
-            plain = Segment(layers, rings, outside, source, target, grain=self.grain)
+            plain = Segment(
+                layers, rings, outside, source, target, copies=self.copies[0], grain=self.grain
+            )
             for each in places_of_rows(plain):
                 yield from self.fitting(each)
 
@@ -171,7 +180,7 @@ class Search:
             yield plain
         for n, layer in enumerate(plain.layers):
             if layer.weight and not layer.channelwise:
-                yield from self.streamed(replace(plain, streamed=n), layer)
+                yield from self.streamed(replace(plain, streamed=n), layer, self.copies)
 
     def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
         """What these layers read of others, what is in SRAM first; none where that is not read."""
@@ -182,14 +191,14 @@ class Search:
         return (*kept, *(each for each in found if each not in kept)) if kept else ()
 
     def streamed(
-        self, segment: Segment, layer: TiledLayer, numbers: Sequence[int] = COPIES
+        self, segment: Segment, layer: TiledLayer, numbers: Sequence[int]
     ) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
-        if room < COPIES[0] * aligned(layer.row_bytes, self.grain):
+        if room < numbers[0] * aligned(layer.row_bytes, self.grain):
             return
         sizes = [min(1 << 17, self.sram_bytes // part) for part in TILES]
-        sizes.append(min(1 << 14, room // COPIES[0]))
+        sizes.append(min(1 << 14, room // numbers[0]))
         tiles = {max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}
         if replace(segment, tile=min(tiles)).needed_bytes > self.sram_bytes:
             tiles = {1}
@@ -203,7 +212,8 @@ class Search:
     def retiled(self, segment: Segment) -> Iterator[Segment]:
         """The segment with other weight tiles."""
         if segment.streamed >= 0:
-            yield from self.streamed(segment, segment.layers[segment.streamed], MORE_COPIES)
+            numbers = MORE_COPIES if self.rates.dma else ONE_COPY
+            yield from self.streamed(segment, segment.layers[segment.streamed], numbers)
 
     def within(self, sram_bytes: int) -> Search:
         """A search in less memory; the same one for the same memory."""
@@ -242,18 +252,19 @@ def places_of_rows(segment: Segment) -> Iterator[Segment]:
             yield replace(segment, reads_ahead=reads_ahead, writes_behind=writes_behind)
 
 
-def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN) -> int:
-    """SRAM in which each layer can run alone, row by row, with the smallest tiles of weights."""
-    return max(min(_alone(layer, grain)) for layer in layers)
+def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN, copies: int = COPIES[0]) -> int:
+    """SRAM in which each layer can run alone, row by row, with so many of the smallest tiles of
+    weights."""
+    return max(min(_alone(layer, grain, copies)) for layer in layers)
 
 
-def _alone(layer: TiledLayer, grain: int) -> Iterator[int]:
+def _alone(layer: TiledLayer, grain: int, copies: int) -> Iterator[int]:
     rings = Rings.of((layer,), 1)
     whole = Segment((layer,), rings, rings.outside, "stored", "stored", grain=grain)
     if layer.windows or not layer.weight:
         yield whole.needed_bytes
     if layer.weight and not layer.channelwise:
-        yield replace(whole, streamed=0, tile=1, copies=COPIES[0]).needed_bytes
+        yield replace(whole, streamed=0, tile=1, copies=copies).needed_bytes
 
 
 def tail(layers: Sequence[TiledLayer]) -> int:

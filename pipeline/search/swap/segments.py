@@ -290,12 +290,15 @@ class Segment:
 
     def waits_us(self, rates: Rates) -> float:
         """How long computing waits for rows without a place of their own."""
+        if not rates.dma:
+            return 0.0
         arrives = 0.0 if self.reads_ahead else self.arrives_us(rates)
         return arrives + (0.0 if self.writes_behind else self.leaves_us(rates))
 
     def busy_us(self, rates: Rates) -> float:
-        """Of the engine that takes longer."""
-        return max(self.cpu_us(rates) + self.waits_us(rates), self.io_us(rates))
+        """Of the engine that takes longer; of both where they take turns."""
+        cpu_us, io_us = self.cpu_us(rates), self.io_us(rates)
+        return max(cpu_us + self.waits_us(rates), io_us) if rates.dma else cpu_us + io_us
 
     @property
     def steps(self) -> int:

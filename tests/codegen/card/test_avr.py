@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit
 from pipeline.plan.verify import verify
 from pipeline.strategies.swap import Swap
-from pipeline.targets import card, simavr
+from pipeline.targets import card, device, simavr
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests.codegen.int8.support import frames
@@ -71,6 +72,49 @@ def test_weights_and_maps_that_no_memory_of_the_chip_holds(tmp_path: Path, uno: 
     assert size.status == "ok"
     runs = run(tmp_path, graph, uno, size, 2)
     assert np.array_equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+
+
+def rectified() -> Graph:
+    """Inputs that are at least their zero point, as behind a ReLU: padded windows of a grey image,
+    of several channels, and dense layers, with weights at both ends."""
+    chain = Chain("net", (12, 12, 1))
+    chain.conv(4, 5, 1, 2)
+    chain.maximum(2, 2)
+    chain.conv(6, 3)
+    chain.dense(12)
+    chain.dense(5)
+    graph = chain.graph(np.random.default_rng(1))
+    weights = graph.constants["dense3.w"]
+    weights[0], weights[1] = 127, -128
+    tensors = {
+        name: tensor if name in graph.constants else replace(tensor, zero_point=-128)
+        for name, tensor in graph.tensors.items()
+    }
+    return replace(graph, tensors=tensors)
+
+
+def test_products_in_assembly(tmp_path: Path, uno: Hardware) -> None:
+    """The same answers as the graph's for extreme inputs, too, and what of the cycles is the
+    card's."""
+    graph = rectified()
+    size = built(tmp_path, graph, uno, Swap().plan(graph, uno))
+    assert "nn_dot(" in (tmp_path / "generated" / "model.c").read_text()
+    given = frames(graph, 4).astype(np.int8)
+    given[2], given[3] = 127, -128
+    names = [op.name for op in graph.operators]
+    target = {"name": "simulate", "images": 4}
+    report, arrays = device.measure(
+        target, tmp_path / "build", vars(size), uno, given.view(np.uint8), names
+    )
+    expected = graph.outputs(given.astype(np.int64)).reshape(4, -1)
+    for where in ("device", "host"):
+        assert np.array_equal(arrays[f"{where}_outputs"].view(np.int8), expected)
+    layers, whole = dict(report["layer_cycles"]), report["compute_cycles"]["median"]
+    assert set(layers) == {*names, "rest"} and sum(layers.values()) == whole
+    assert 0.5 * layers["rest"] < report["card_cycles"] < layers["rest"]
+    for op in graph.operators:
+        if macs := op.macs(graph.tensors):
+            assert layers[op.name] < 120 * macs
 
 
 @pytest.mark.ci

@@ -21,7 +21,7 @@ def compute(job: Job) -> None:
     count, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
     if kept := over.aside(job):
         return over.compute(job, about(job, op), kept)
-    if depth == 1:
+    if depth == 1 and (op.groups > 1 or weights.least(job) is None):
         return depthwise.compute(job)
     piece = job.given(source.name)
     inside, channels, outs = ranges(job, op, depth)
@@ -81,6 +81,7 @@ def compute(job: Job) -> None:
         kernel=(kernel_h, kernel_w),
         depth=depth,
         row_wise=row_wise,
+        dot=weights.least(job) if row_wise else None,
         outs_per_group=0 if op.groups == 1 else count // op.groups,
         cut=cut,
         zero=source.zero_point,

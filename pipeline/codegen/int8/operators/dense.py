@@ -44,12 +44,19 @@ def compute(job: Job) -> None:
         "part" if job.partial else "",
         job.order,
         nest=loops,
+        dot=weights.least(job) if _side_by_side(loops) else None,
         inputs=source.size,
         zero=source.zero_point,
         weights=read.array,
         ending=None if job.partial else ending(job.program, op),
         all=outs.most if at_once else 0,
     )
+
+
+def _side_by_side(loops: nest.Nest) -> bool:
+    """Whether one loop goes through inputs and weights byte by byte."""
+    plain = not any(loops.begins) and not loops.ordered
+    return plain and [axis.strides for axis in loops.axes] == [(1, 1)]
 
 
 WRITERS = {"int8.dense": compute}
