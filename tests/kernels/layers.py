@@ -61,6 +61,7 @@ class Layer:
         adding: channels of the input that a pass adds to sums of ``bits``; 0: none.
         twice: sums are rounded twice, as TFLite's own are.
         dilation: of convolutions, both ways.
+        scattered: pixels of its input lie by a table, as those of its output.
     """
 
     kernel: str
@@ -75,6 +76,7 @@ class Layer:
     bits: int = 32
     twice: bool = False
     dilation: int = 1
+    scattered: bool = False
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Layer:
@@ -92,7 +94,7 @@ class Layer:
 
     def graph(self) -> Graph:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
-        if self.by_row:
+        if self.by_row or self.scattered:
             net.lookup()
         sides = [(k - 1) // 2 * self.dilation if self.same else 0 for k in self.window]
         padding = (sides[0], sides[0], sides[1], sides[1])
@@ -130,8 +132,9 @@ class Layer:
         if self.by_row:
             return plan_of_rows(self.kernel, graph, hardware, runs=runs)
         return plan_by(
-            self.kernel, graph, hardware, self.at_once, self.adding, self.bits, runs=runs
-        )
+            self.kernel, graph, hardware, self.at_once, self.adding, self.bits,
+            scattered=self.scattered, runs=runs,
+        )  # fmt: skip
 
     def passes(self) -> int:
         if self.by_row:
@@ -161,12 +164,13 @@ def plan_by(
     adding: int = 0,
     bits: int = 32,
     *,
+    scattered: bool = False,
     runs: bool = True,
 ) -> Plan:
     """The last operator of ``graph`` runs by ``kernel``, with scratch at the end of the arena.
 
     Args:
-        at_once, adding, bits: see ``Layer``: a loop runs passes.
+        at_once, adding, bits, scattered: see ``Layer``: a loop runs passes.
         runs: or all but that.
     """
     plan = Ordinary(preserve_input=True).plan(graph, hardware)
@@ -174,9 +178,10 @@ def plan_by(
     assert isinstance(last, Compute)
     op, out = graph.operator(last.op), plan.buffer[last.out.buffer]
     buffers = {b.name: b for b in plan.buffers if b.name not in last.scratch}
-    if kernel.startswith("cortex_m.gathered"):  # at the same place, element by element
-        out = replace(out, map=Table(tuple(out.addresses(out.box).reshape(-1).tolist())))
-        buffers[out.name] = out
+    if kernel.startswith("cortex_m.gathered"):
+        out = buffers[out.name] = _by_table(out)
+        for name in (piece.buffer for piece in last.ins[:1] if scattered):
+            buffers[name] = _by_table(buffers[name])
     steps, ends = list[Step](), list[Step]()
     step, passes = replace(last, kernel=kernel, scratch=()), 0
     read = {plan.buffer[piece.buffer].tensor: piece.buffer for piece in step.ins}
@@ -206,6 +211,11 @@ def plan_by(
     run = (one,) if runs else ()
     track = Track(plan.tracks[0].name, (*before, *steps, *run, *ends))
     return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
+
+
+def _by_table(buffer: Buffer) -> Buffer:
+    """At the same place, element by element."""
+    return replace(buffer, map=Table(tuple(buffer.addresses(buffer.box).reshape(-1).tolist())))
 
 
 def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> Plan:

@@ -125,6 +125,7 @@ class Kernel:
             source=views.get("in"),
             held=views.get("weights"),
             out=views[WRITTEN],
+            views=views,
             **self.shared,
         )
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
-from pipeline.kernels.cortex_m.add import Sum
+from pipeline.kernels.cortex_m.add import GatheredSum, Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.concat import RowConcat
 from pipeline.kernels.cortex_m.by_row.convolution import (
@@ -51,7 +51,7 @@ KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
     *(RowConcat, RowFused, RowSpatial, RowWide),
-    *(GatheredConvolution, GatheredDepthwise, GatheredPool),
+    *(GatheredConvolution, GatheredDepthwise, GatheredPool, GatheredSum),
 )
 
 

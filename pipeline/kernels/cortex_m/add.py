@@ -9,6 +9,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.gathered import anywhere
 from pipeline.kernels.cortex_m.quick import REACH, Quick, quick
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
@@ -22,23 +23,10 @@ class Sum(Fast):
     takes = "sums of two tensors of one shape, or of rows of theirs, in one piece each"
 
     def can(self, form: Form) -> bool:
-        op, tensors = form.op, form.graph.tensors
-        return (
-            isinstance(op, Add)
-            and not form.partial
-            and len(set(op.inputs)) == 2
-            and op.operands == op.inputs
-            and all(tensors[name].shape == form.target.shape for name in op.inputs)
-            and (
-                (form.covers(op.output) and all(map(form.in_one_piece, form.parts)))
-                or all(map(form.whole_rows, form.parts))
-                or form.alike_blocks()
-            )
-            and all(
-                has_side(tensors[name], requant, op.left_shift)
-                for name, requant in zip(op.operands, op.operand_requants, strict=True)
-            )
-            and end_of(op, form.graph) is not None
+        return adds(form) and (
+            (form.covers(form.op.output) and all(map(form.in_one_piece, form.parts)))
+            or all(map(form.whole_rows, form.parts))
+            or form.alike_blocks()
         )
 
     def each_row(self, form: Form) -> bool:
@@ -56,6 +44,46 @@ class Sum(Fast):
 
     def counts(self, form: Form) -> Counts:
         return {"output": made(form), "call": 1}
+
+
+class GatheredSum(Sum):
+    """Of pixels that lie anywhere, one after the other, channels by words; those of a pixel
+    may lie anywhere, too."""
+
+    word = "gathered_sum"
+    takes = "sums of two images of one shape, all channels of pixels that lie anywhere"
+
+    def can(self, form: Form) -> bool:
+        return adds(form) and len(form.target.shape) == 3 and anywhere(form)
+
+    def each_row(self, form: Form) -> bool:
+        return False
+
+    def counts(self, form: Form) -> Counts:
+        rows, columns, channels = form.out.extents
+        pixels = rows * columns
+        return {
+            "word": pixels * (channels // 4),
+            "element left over": pixels * (channels % 4),
+            "pixel": pixels,
+        }
+
+
+def adds(form: Form) -> bool:
+    """Whether it is a sum of two tensors of one shape that ends quickly, wherever they lie."""
+    op, tensors = form.op, form.graph.tensors
+    return (
+        isinstance(op, Add)
+        and not form.partial
+        and len(set(op.inputs)) == 2
+        and op.operands == op.inputs
+        and all(tensors[name].shape == form.target.shape for name in op.inputs)
+        and all(
+            has_side(tensors[name], requant, op.left_shift)
+            for name, requant in zip(op.operands, op.operand_requants, strict=True)
+        )
+        and end_of(op, form.graph) is not None
+    )
 
 
 def has_side(tensor: Tensor, requant: object, left_shift: int) -> bool:

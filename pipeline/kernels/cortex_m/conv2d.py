@@ -127,23 +127,30 @@ def pixels_of(form: Form) -> int:
 
 
 def pixels_together(pixels: int) -> int:
-    """How many of ``pixels`` to compute together: each block of p costs 3 + 3p instructions for
-    two channels and two taps, and the last block is as large as the others."""
-    costs = {p: -(-pixels // p) * (3 + 3 * p) for p in range(1, min(MOST_PIXELS, pixels) + 1)}
+    """How many of ``pixels`` to compute together, where the last block is as large as the
+    others."""
+    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(MOST_PIXELS, pixels) + 1)}
     return min(costs, key=lambda p: (costs[p], -p))
+
+
+def instructions(pixels: int) -> int:
+    """For two channels and two taps of so many pixels."""
+    return 3 + 3 * pixels
 
 
 def reached(op: Conv2d, tensors: Tensors) -> list[tuple[int, int]]:
     """Taps (ky, kx) that lie inside of the input for some pixel."""
-    axes = [
-        [
-            k
-            for k in range(tensors[op.parameters[0]].shape[1 + axis])
-            if any(
-                0 <= n * op.stride[axis] - op.padding[2 * axis] + k * op.dilation[axis] < extent
-                for n in range(tensors[op.output].shape[axis])
-            )
-        ]
-        for axis, extent in enumerate(tensors[op.inputs[0]].shape[:2])
+    rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
+    return [(ky, kx) for ky in rows for kx in columns]
+
+
+def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> list[int]:
+    """Rows (``axis`` 0) or columns (1) of the kernel that lie inside of the input for some
+    pixel."""
+    extent, made = tensors[op.inputs[0]].shape[axis], tensors[op.output].shape[axis]
+    stride, pad, dilation = op.stride[axis], op.padding[2 * axis], op.dilation[axis]
+    return [
+        k
+        for k in range(tensors[op.parameters[0]].shape[1 + axis])
+        if any(0 <= n * stride - pad + k * dilation < extent for n in range(made))
     ]
-    return [(ky, kx) for ky in axes[0] for kx in axes[1]]

@@ -11,15 +11,25 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.kernels.cortex_m.conv2d import pixels_together
+from pipeline.kernels.cortex_m.conv2d import (
+    MOST_WORDS,
+    instructions,
+    pixels_together,
+    reached_along,
+)
 from pipeline.kernels.cortex_m.fast import Fast, convolution, words
+from pipeline.kernels.cortex_m.inner import packs, rounds
 from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
+from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.work import Counts, made, positions
 
 LANES = 4
 """Channels that one word holds."""
+
+TAIL = 0.05
+"""Of a step's products: what code of its own for a last block of fewer pixels has to save."""
 
 MOST_TAPS_UNROLLED = 25
 """Of a depthwise convolution whose sums stay in registers from tap to tap."""
@@ -37,10 +47,6 @@ class Gathered(Fast):
         """Of the step."""
         return prod(form.out.extents[:2])
 
-    def taps(self, form: Form) -> int:
-        """Elements of a window."""
-        return prod(form.graph.tensors[convolution(form).parameters[0]].shape[1:])
-
 
 class GatheredConvolution(Gathered):
     """Two channels at a time, of up to four pixels whose windows are widened once."""
@@ -54,28 +60,58 @@ class GatheredConvolution(Gathered):
             isinstance(op, Conv2d)
             and op.groups == 1
             and form.target.shape[2] >= 2
+            and all(window(form))
             and in_any_order(form)
         )
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""
-        together = self.together(form)
-        blocks, pairs = -(-self.pixels(form) // together), -(-form.out.extents[2] // 2)
-        window = words(self.taps(form))
+        op, size = convolution(form), words(self.elements(form))
+        pairs = -(-form.out.extents[2] // 2)
+        passes = pairs * self.table_passes(form)
+        pixels = sum(number * together for together, number in self.blocks(form))
+        rows, columns = map(len, window(form))
+        whole = in_whole_rows(form)
         return {
-            "word of a pixel and a pair": blocks * pairs * window * together,
-            "pair of channels": blocks * pairs,
-            "word of a window": blocks * together * window,
-            "tap": blocks * together * prod(positions(form)),
-            "pixel": blocks * together,
+            "word of a pair of channels": size * passes,
+            "the same, weights not packed": size * passes * (not packs(op, form.graph)),
+            "word of a pixel and a pair": size * pixels * pairs,
+            "round": passes * rounds(size, MOST_WORDS),
+            "pair of channels": passes,
+            "output": 2 * pixels * pairs,
+            "pixel": pixels,
+            "tap": pixels * rows * columns * (not whole),
+            "row of a window": pixels * rows * whole,
+            "word of a window": pixels * size,
+            "word that is put together": pixels * size * (form.source.shape[2] % 4 > 0),
+            **endings(op, form.graph, 2 * pixels * pairs),
         }
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
-        return -(-self.pixels(form) // self.together(form))
+        return sum(number for _, number in self.blocks(form))
 
     def together(self, form: Form) -> int:
         """Pixels whose windows are held at a time."""
         return pixels_together(self.pixels(form))
+
+    def tail(self, form: Form) -> int:
+        """Pixels of the last block, where that is worth code of its own; otherwise it is as large
+        as the others."""
+        together, pixels = self.together(form), self.pixels(form)
+        left, even = pixels % together, all(form.even(form.op.output, axis) for axis in (0, 1))
+        if not left or not even:
+            return together
+        saved = instructions(together) - instructions(left)
+        return left if saved >= TAIL * -(-pixels // together) * instructions(together) else together
+
+    def blocks(self, form: Form) -> tuple[tuple[int, int], ...]:
+        """How many pixels are computed together, and how often."""
+        number, together = -(-self.pixels(form) // self.together(form)), self.together(form)
+        return (together, number - 1), (self.tail(form), 1)
+
+    def elements(self, form: Form) -> int:
+        """Of a window."""
+        return prod(map(len, window(form))) * form.source.shape[2]
 
     def scratch_bytes(self, form: Form) -> int:
         return self.beside(form)[-1]
@@ -84,9 +120,9 @@ class GatheredConvolution(Gathered):
         """Where in the scratch each of these ends: windows, 16 bits an element; one as it is
         stored, where words of it are not of one pixel, or a torn pixel; outputs of torn pixels."""
         together, (_, _, channels) = self.together(form), form.source.shape
-        windows = together * words(self.taps(form)) * 8
+        windows = together * words(self.elements(form)) * 8
         whole = channels * torn(form, form.op.inputs[0])
-        stored = windows + (4 * words(self.taps(form)) if channels % 4 else whole)
+        stored = windows + (4 * words(self.elements(form)) if channels % 4 else whole)
         made = together * form.target.shape[2] * torn(form, form.op.output)
         return windows, stored, stored + made
 
@@ -149,6 +185,7 @@ class GatheredPool(Gathered):
         return {
             f"word of a tap, {kind}": pixels * taps * words(channels),
             "output of averages": made(form) * (kind == "average"),
+            "word of a pixel": pixels * words(channels),
             "pixel": pixels,
         }
 
@@ -160,6 +197,25 @@ class GatheredPool(Gathered):
         return self.made(form) + form.target.shape[2]
 
 
+def window(form: Form) -> tuple[range, range]:
+    """Rows and columns of the kernel, from the first one that lies inside of the input for some
+    pixel to the last."""
+    op, tensors = convolution(form), form.graph.tensors
+    rows, columns = (
+        range(each[0], each[-1] + 1) if each else range(0)
+        for each in (reached_along(op, tensors, axis) for axis in (0, 1))
+    )
+    return rows, columns
+
+
+def in_whole_rows(form: Form) -> bool:
+    """Whether taps of a row of the window lie side by side, where all of them are inside."""
+    op, given = convolution(form), form.given
+    pixel = form.source.shape[2] * given.bits // 4
+    by_strides = given.spread == "strides" and given.strides[1] == pixel
+    return by_strides and len(window(form)[1]) > 1 and op.dilation[1] == 1
+
+
 def torn(form: Form, tensor: str) -> bool:
     """Whether channels of a pixel may lie anywhere."""
     return form.parts[tensor].spread == "table"
@@ -168,16 +224,26 @@ def torn(form: Form, tensor: str) -> bool:
 def in_any_order(form: Form) -> bool:
     """All channels of some pixels, side by side or anywhere, where these lie over what they are
     made of, or anywhere: other kernels are a little faster, but take none of that."""
-    op, parts = form.op, (form.given, form.out)
-    elsewhere = any(part.spread == "table" for part in parts)
-    if form.partial or form.aside or not form.covers(op.output, slice(2, 3)):
-        return False
-    return bool(form.overlaps or elsewhere) and all(
-        part.spread == "table"
-        or (
-            part.spread == "strides"
-            and not any(part.rings)
-            and (part.extents[2] == 1 or part.strides[2] == part.bits // 4)
+    return not form.aside and (anywhere(form) or (bool(form.overlaps) and whole_pixels(form)))
+
+
+def anywhere(form: Form) -> bool:
+    """All channels of some pixels, side by side or anywhere, some of which no strides lead to."""
+    return any(part.spread == "table" for part in form.parts.values()) and whole_pixels(form)
+
+
+def whole_pixels(form: Form) -> bool:
+    """All channels of some pixels, side by side but where a table says where they are."""
+    return (
+        not form.partial
+        and form.covers(form.op.output, slice(2, 3))
+        and all(
+            part.spread == "table"
+            or (
+                part.spread == "strides"
+                and not any(part.rings)
+                and (part.extents[2] == 1 or part.strides[2] == part.bits // 4)
+            )
+            for part in form.parts.values()
         )
-        for part in parts
     )

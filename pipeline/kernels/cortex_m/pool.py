@@ -38,11 +38,13 @@ class Pool(Fast):
         rows, columns, channels = form.out.extents
         pixels, taps = rows * columns, prod(positions(form))
         kind = "average" if form.op.combine == "add" else "maximum"
+        padded = any(getattr(form.op, "padding"))  # noqa: B009
         return {
             f"word of a tap, {kind}": pixels * taps * -(-channels // 4),
             "output of averages": pixels * channels * (kind == "average"),
             "row of taps": pixels * positions(form)[0] * -(-channels // 4),
-            "pixel of an image with padding": pixels * any(getattr(form.op, "padding")),  # noqa: B009
+            "pixel of an image with padding": pixels * padded,
+            "average of an image with padding": pixels * channels * padded * (kind == "average"),
         }
 
 

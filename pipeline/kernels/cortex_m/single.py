@@ -65,8 +65,11 @@ class Rows(Fast):
         )
 
     def counts(self, form: Form) -> Counts:
+        rows, columns = positions(form)
+        words, left = divmod(columns * form.source.shape[2], 4)
         return {
-            "product": products(form),
+            "word of a row": made(form) * rows * words,
+            "product left over": made(form) * rows * left,
             "output": made(form),
         }
 

@@ -4,7 +4,7 @@ portable twin, with ASan and UBSan, gives the graph's outputs from tables, peels
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.kernels import Form
+from pipeline.kernels.cortex_m.gathered import GatheredConvolution, window
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Table
@@ -30,7 +32,7 @@ from tests.tiers import quick
 
 BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
 STRATEGIES = (Herringbone, Replace, SingleTranspose)
-GATHERED = {"cortex_m.gathered_conv2d", "cortex_m.gathered_depthwise", "cortex_m.gathered_pool"}
+GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool", "sum")}
 
 
 def chain(seed: int) -> Graph:
@@ -52,6 +54,23 @@ def chain(seed: int) -> Graph:
         net.mean((2, 2), stride=(2, 1), padding=edges)
     net.conv(int(rng.integers(14, 19)), (2, 3), padding=valid, dilation=(1, 1 + seed % 2))
     net.dense(int(rng.integers(6, 12)))
+    net.dense(5)
+    return net.graph()
+
+
+def blocks(seed: int) -> Graph:
+    """Residual blocks: rows of 5 to 11 pixels one by one, so that the last few are fewer than the
+    others; windows of which some taps, or columns, never lie inside."""
+    rng = np.random.default_rng(seed)
+    height, width, channels = (int(rng.integers(*ends)) for ends in ((5, 8), (5, 12), (4, 11)))
+    net = Net((height, width, 2), rng, name="blocks")
+    net.conv(channels, (3, 3))
+    for apart in (1, int(rng.integers(2, 13))):
+        start = net.last
+        for _ in range(2):
+            net.conv(channels, (3, 3), padding=(apart,) * 4, dilation=(apart, apart))
+        net.plus(*((net.last, start) if seed % 2 else (start, net.last)))
+    net.conv(6, (3, 3), padding=(width,) * 4, dilation=(width, width))
     net.dense(5)
     return net.graph()
 
@@ -84,6 +103,38 @@ def test_chains(kind: type[Strategy], layout: Layout, seed: int, tmp_path: Path)
     assert used["cortex_m.gathered_conv2d"] and not portable, used
 
 
+@pytest.mark.parametrize("seed", quick(2, range(20), ci=2))
+def test_blocks(seed: int, tmp_path: Path) -> None:
+    graph = blocks(seed)
+    plan = Herringbone().plan(graph, core())
+    check(graph, plan, seed, tmp_path)
+    used = kernels(plan)
+    assert used["cortex_m.gathered_sum"] and used["cortex_m.gathered_conv2d"]
+    assert not used["int8.add"] and not used["int8.conv2d"], used
+
+
+def test_pixels_that_are_left_have_code_of_their_own_where_it_pays() -> None:
+    kernel = GatheredConvolution()
+    found = dict[int, tuple[int, int]]()
+    for width in (4, 5, 6, 7, 9, 10, 130):
+        net = Net((1, width, 8), np.random.default_rng(width), name="row")
+        net.conv(8, (1, 1))
+        form = Form.whole(net.operators[0], net.graph())
+        found[width] = kernel.together(form), kernel.tail(form)
+        assert sum(n * pixels for pixels, n in kernel.blocks(form)) >= width
+    # 5 = 3 + 2, 6 = 3 + 3, 7 = 4 + 3, 10 = 4 + 4 + 2; of 130 the last two are not worth it
+    assert found == {4: (4, 4), 5: (3, 2), 6: (3, 3), 7: (4, 3), 9: (3, 3), 10: (4, 2),
+                     130: (4, 4)}  # fmt: skip
+
+
+def test_taps_that_are_never_inside_take_nothing() -> None:
+    net = Net((20, 10, 8), np.random.default_rng(0), name="far")
+    net.conv(8, (3, 3), padding=(16,) * 4, dilation=(16, 16))
+    form = Form.whole(net.operators[0], net.graph())
+    assert window(form) == (range(3), range(1, 2))
+    assert GatheredConvolution().elements(form) == 3 * 8
+
+
 def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
     """Channels of some pixels the other way round: what reads or writes these pixels stays so."""
     rng = np.random.default_rng(seed)
@@ -108,10 +159,13 @@ def swapped(found: Arrangement, seed: int) -> Arrangement:
 
 
 @pytest.mark.parametrize("seed", quick(1, range(20), ci=1))
-def test_torn_pixels(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("network", (chain, blocks))
+def test_torn_pixels(
+    network: Callable[[int], Graph], seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arrange = slots.arrange
     monkeypatch.setattr(slots, "arrange", lambda *args: swapped(arrange(*args), seed))
-    graph = chain(seed)
+    graph = network(seed)
     plan = Herringbone().plan(graph, core())
     assert set(kernels(plan)) & GATHERED
     check(graph, plan, seed, tmp_path)

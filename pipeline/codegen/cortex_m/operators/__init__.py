@@ -34,6 +34,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.gathered_conv2d": gathered.convolution,
     "cortex_m.gathered_depthwise": gathered.depthwise,
     "cortex_m.gathered_pool": gathered.pool,
+    "cortex_m.gathered_sum": add.gathered,
     "cortex_m.ordered_conv2d": ordered.convolution,
     "cortex_m.ordered_dense": ordered.dense,
     "cortex_m.pool": pool.compute,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m.by_row.rows import out_row
 from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.order import Line as OrderLine
 from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.values import Value
+from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
@@ -67,30 +72,75 @@ def compute(job: Job) -> None:
         views, out = [row_view(job, name, piece, row) for name, piece in names], out_row(job)
     else:
         views, out = [job.view(name, piece, job.box) for name, piece in names], job.out()
-    left, right = op.operand_requants
-    assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
-    pairs = zip(op.operands, (left, right), strict=True)
-    sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
+    count = Value(1)
+    for part in job.box:
+        count = count * part.extent.const if part.extent.known else part.extent * count.const
+    _call(
+        job,
+        "cortex_m/sum",
+        (*views, out),
+        {"count": count, "words": count // 4 * 4},
+        rest=not (count.known and count.const % 4 == 0),
+        any_words=count.high > 3,
+    )
+
+
+def gathered(job: Job) -> None:
+    """
+    Raises:
+        ThimbleError: where all of a pixel has to be read before any of it is written.
+    """
+    op = job.op
+    assert isinstance(op, Add)
+    if max(job.unit()) > 1:
+        job.refuse_overlap()
+    pairs = zip(WORDS, op.operands, strict=True)
+    views = [job.view(f"{word}_in", job.given(name), job.box) for word, name in pairs]
+    rows, columns, _ = job.box
+    _call(
+        job,
+        "cortex_m/gathered_sum",
+        (*views, job.out()),
+        {**window.named("y", rows), **window.named("x", columns)},
+        order=job.order,
+        any_strides=True,
+        channels=job.target.shape[2],
+    )
+
+
+def _call(
+    job: Job,
+    template: str,
+    views: tuple[View, ...],
+    ranges: Mapping[str, Value],
+    order: Sequence[OrderLine] = (),
+    any_strides: bool = False,
+    **shared: Any,
+) -> None:
+    """``views``: of the operands and the output."""
+    op, shape = job.op, shape_text(job.target.shape)
+    assert isinstance(op, Add)
     found = end_of(op, job.program.graph)
     assert found is not None
     end = QuickText.of(found, job.target)
     multiplier, offset, shift = end.constants[0].tolist()
-    count = Value(1)
-    for part in job.box:
-        count = count * part.extent.const if part.extent.known else part.extent * count.const
-    shape = shape_text(job.target.shape)
+    left, right = op.operand_requants
+    assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
+    pairs = zip(op.operands, (left, right), strict=True)
+    sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
     job.program.call(
         op.name,
-        "cortex_m/sum",
+        template,
         f"{op.name}: sum of {shape} and {shape}",
-        {"left_in": views[0], "right_in": views[1], "out": out},
-        {"count": count, "words": count // 4 * 4},
+        {view.name: view for view in views},
+        ranges,
         job.apart,
-        rest=not (count.known and count.const % 4 == 0),
-        any_words=count.high > 3,
+        order=order,
+        any_strides=any_strides,
         sides=dict(zip(WORDS, sides, strict=True)),
         multiplier=multiplier,
         end_offset=offset,
         shift=shift,
         end=end,
+        **shared,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.operators.pool import pooled
-from pipeline.codegen.int8 import window
+from pipeline.codegen.int8 import window as box
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import pool2d as of_pool
 from pipeline.codegen.int8.operators.conv2d import about
@@ -25,6 +25,7 @@ from pipeline.kernels.cortex_m.gathered import (
     MOST_TAPS_UNROLLED,
     GatheredConvolution,
     GatheredPool,
+    window,
 )
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 from pipeline.kernels.work import positions
@@ -54,14 +55,18 @@ class Windows:
     in_rows: bool
 
     @classmethod
-    def of(cls, job: Job, view: View) -> Windows:
+    def of(cls, job: Job, view: View, taps: tuple[range, range] | None = None) -> Windows:
+        """``taps``: those rows and columns of the kernel alone."""
         op = job.op
         assert isinstance(op, Conv2d | Pool2d)
         height, width, channels = job.tensor(op.inputs[0]).shape
-        kernel_h, kernel_w = positions(form_of(job))
+        all_rows, all_columns = positions(form_of(job))
+        rows, columns = taps or (range(all_rows), range(all_columns))
+        kernel_h, kernel_w = len(rows), len(columns)
         dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
         out_rows, out_columns, _ = job.target.shape
-        top, _, left, _ = op.padding
+        top = op.padding[0] - rows.start * dilation[0]
+        left = op.padding[2] - columns.start * dilation[1]
         down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
         return cls(
             (kernel_h, kernel_w), op.stride, dilation, (top, left), height, width, channels,
@@ -89,11 +94,16 @@ class Windows:
 def convolution(job: Job) -> None:
     op, view = job.op, step.source_view(job)
     assert isinstance(op, Conv2d)
-    windows = Windows.of(job, view)
-    kernel, form = GatheredConvolution(), form_of(job)
+    kernel, form, source = GatheredConvolution(), form_of(job), job.tensor(op.inputs[0])
+    taps = rows, columns = window(form)
+    windows = Windows.of(job, view, taps)
     pixels, (beside, made, _) = kernel.together(form), kernel.beside(form)
+    every = job.program.graph.constants[op.parameters[0]]
+    some = every[:, rows.start : rows.stop, columns.start : columns.stop]
+    outside = every.sum((1, 2, 3)) - some.sum((1, 2, 3))
     finish = end(job)
-    values = job.program.graph.constants[op.parameters[0]].reshape(job.target.shape[2], -1)
+    finish = replace(finish, starts=finish.starts + outside * source.zero_point)
+    values = some.reshape(job.target.shape[2], -1)
     places = weights.order(1, windows.elements)
     pairs = weights.pairs(len(values), 2)
     packed = can_pack(values, finish.reach)
@@ -107,7 +117,7 @@ def convolution(job: Job) -> None:
         windows,
         end=finish,
         pixels=pixels,
-        pairs=len(pairs),
+        tail=kernel.tail(form),
         groups=len(places),
         unroll=unrolled(len(places), 4),
         packed=packed,
@@ -185,7 +195,7 @@ def _call(job: Job, template: str, words: str, view: View, windows: Windows, **s
         template,
         words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
-        {**window.named("y", rows), **window.named("x", columns)},
+        {**box.named("y", rows), **box.named("x", columns)},
         job.apart,
         order=job.order,
         any_strides=True,

@@ -39,5 +39,6 @@ class RowAdded(Fast):
         return {
             "word": words * source.channels,
             "byte": left * source.channels,
+            "channel with a shorter block": source.channels * (left > 0),
             "channel": source.channels,
         }

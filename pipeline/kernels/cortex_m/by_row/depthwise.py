@@ -60,6 +60,7 @@ class RowDepthwise(RowKernel):
             "channel": target.channels,
             "pixel of a last block": target.channels * left,
             "group in blocks of two sizes": target.channels * across,
+            "the same, stride 2": target.channels * across * (stride == 2),
             **endings(convolution(form), form.graph, made(form)),
         }
 
