@@ -58,8 +58,10 @@ class Order:
                 found[each] = read[each] = len(found)
                 return
             rows = read_by(producers[each.tensor], graph, each.row)
-            # the longer branch first: of what both read it needs the earlier rows
-            names = sorted(rows, key=lambda name: -turns[name])
+            names = list(rows)
+            if producers[each.tensor].element_wise:
+                # the longer branch first: of what both read it needs the earlier rows
+                names.sort(key=lambda name: -turns[name])
             given = [Made(name, row) for name in names for row in rows[name]]
             for other in given:
                 make(other)
