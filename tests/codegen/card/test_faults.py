@@ -3,6 +3,7 @@ repaired is, and the rest ends with a status that says what to do."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,19 @@ import pytest
 
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign
-from tests.codegen.card.campaign import DRAWN, REPAIRED, Case, drawn, ended
+from tests.codegen.card.campaign import (
+    DRAWN,
+    LOST,
+    POWER,
+    REPAIRED,
+    WRONG,
+    Case,
+    Counts,
+    Record,
+    drawn,
+    ended,
+    judged,
+)
 from tests.codegen.card.faulty import Fault, Faulty, Kind, faulty
 from tests.codegen.card.sealing import given
 from tests.targets.cortex_m import needs_arm
@@ -26,13 +39,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
 
 def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Path) -> None:
     found = campaign.injected(made, SAMPLE, 1, tmp_path)
-    assert {kind for kind, _ in found} == set(DRAWN)
-    assert not [end for _, end in found if end.startswith("wrong")]
-    assert sum(count for (_, end), count in found.items() if end == REPAIRED) > SAMPLE // 3
+    assert {name.rsplit(": ", 1)[0] for name in found} == set(DRAWN)
+    can, repaired, wrong = judged(found)
+    assert repaired == can > SAMPLE // 3 and not wrong
 
 
 def test_after_a_power_cut_the_next_start_is_right(made: Faulty, tmp_path: Path) -> None:
-    assert campaign.cut(made, CUTS, 1, tmp_path) == 0
+    assert campaign.cut(made, CUTS, 1, tmp_path) == {f"{POWER}: the next start is right": CUTS}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +71,29 @@ def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) 
     first, second = made.replies(frames, [], tmp_path)
     any_case = drawn(made, np.random.default_rng(0))
     assert ended(made, any_case, frames[0], first) == REPAIRED
-    assert ended(made, any_case, frames[0], second) == "wrong: another answer"
+    assert ended(made, any_case, frames[0], second) == WRONG
     case = Case("", Fault(Kind.FAIL, 3, 40), frozenset({Status.OK}))
     (failed,) = made.replies(frames[:1], [case.fault], tmp_path)
-    assert ended(made, case, frames[0], failed) == "wrong: card_failed"
+    assert ended(made, case, frames[0], failed) == f"{LOST}, card_failed"
+
+
+def test_judgement_counts_what_is_lost_and_what_is_wrong() -> None:
+    found = Counter({f"a: {REPAIRED}": 5, f"a: {LOST}, no_card": 2, f"b: {WRONG}": 3, "c: ok": 1})
+    assert judged(found) == (7, 5, 3)
+
+
+def test_an_interrupted_campaign_goes_on_after_its_batches(tmp_path: Path) -> None:
+    path, done = tmp_path / "batches", list[int]()
+
+    def counts(firmware: str, seed: int) -> Counts:
+        def count() -> Counts:
+            done.append(seed)
+            return Counter({REPAIRED: seed})
+
+        return Record(path, firmware).counts({"seed": seed}, count)
+
+    assert [counts("one", seed) for seed in (1, 2, 1)] == [{REPAIRED: n} for n in (1, 2, 1)]
+    path.write_text(path.read_text()[:-9])  # the power went while the last line was written
+    assert counts("one", 2) == {REPAIRED: 2} and counts("one", 1) == {REPAIRED: 1}
+    counts("another", 1)
+    assert done == [1, 2, 2, 1]
