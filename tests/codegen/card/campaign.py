@@ -37,6 +37,7 @@ LEVELS: tuple[Security, ...] = ("integrity", "encrypted")
 LEAST_REPAIRED = 0.99
 """Of what can be."""
 
+Batch = dict[str, int | str]
 Counts = Counter[str]
 """How often a fault, ": " and what it ended in came."""
 
@@ -140,7 +141,7 @@ class Record:
     path: Path | None
     firmware: str
 
-    def counts(self, batch: dict[str, int | str], count: Callable[[], Counts]) -> Counts:
+    def counts(self, batch: Batch, count: Callable[[], Counts]) -> Counts:
         """As the file says, or of ``count``, which the file then says."""
         batch = {**batch, "firmware": self.firmware}
         for line in self.lines():
@@ -167,7 +168,7 @@ def whole(security: Security, faults: int, cuts: int, path: Path | None, folder:
     for what, batch, total in ((injected, BATCH, faults), (cut, CUTS_BATCH, cuts)):
         for number, low in enumerate(range(0, total, batch)):
             count, seed = min(batch, total - low), SEED + 1000 * number
-            key = {"what": what.__name__, "security": security, "count": count, "seed": seed}
+            key: Batch = {"what": what.__name__, "security": security, "count": count, "seed": seed}
             found += record.counts(key, partial(what, made, count, seed, run))
     return found
 
@@ -196,6 +197,9 @@ def main(faults: int = FAULTS, cuts: int = CUTS, path: Path | None = None) -> in
     return int(failed)
 
 
+def asked(faults: str = str(FAULTS), cuts: str = str(CUTS), path: str = "") -> int:
+    return main(int(faults), int(cuts), Path(path) if path else None)
+
+
 if __name__ == "__main__":
-    numbers, file = sys.argv[1:3], sys.argv[3:]
-    sys.exit(main(*map(int, numbers), *map(Path, file)))
+    sys.exit(asked(*sys.argv[1:]))
