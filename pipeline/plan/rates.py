@@ -7,6 +7,7 @@ of a card's times (``Card.timing``) are never mixed: one ``Rates`` has one of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -52,7 +53,7 @@ class Rates:
     clock_hz: int = 0
     dma: bool = True
 
-    @property
+    @cached_property
     def sealed(self) -> bool:
         return self.sealing != NOT_SEALED
 

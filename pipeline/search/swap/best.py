@@ -37,6 +37,9 @@ TASKS = 60_000
 PAIRS = 12
 """Of the tiles of two segments, those that are tried."""
 
+SMALLER = 0.6
+"""Of SRAM, that plans of one frame are tried in, too."""
+
 STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
 SPARED = 0.005
@@ -240,9 +243,12 @@ class Tries:
 
 
 def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:
-    """Bytes that each frame alone may take: less than all, so that weights of the dense layers can
-    arrive meanwhile."""
-    return (sram, sram // 4) if frames > 1 and tail(chain) < len(chain) else (sram,)
+    """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of the
+    dense layers can arrive meanwhile; of one, since large segments leave no room to read ahead,
+    which their prices do not know: less memory can be faster."""
+    if frames == 1:
+        return sram, int(SMALLER * sram)
+    return (sram, sram // 4) if tail(chain) < len(chain) else (sram,)
 
 
 def phases(search: Search, alone: Search, frames: int, share: Share) -> list[Phase] | None:

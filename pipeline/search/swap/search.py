@@ -23,7 +23,8 @@ LONGEST = 10
 CHUNKS = (1, 2, 3, 4, 5, 7, 8, 14, 16, 28)
 TILES = (256, 64, 16, 8, 4)
 """Weight tiles are of these parts of SRAM, of 128 KiB at most."""
-COPIES = (2, 3, 8)
+COPIES = (2,)
+"""Weight tiles at once; no price depends on how many there are, beyond one."""
 MORE_COPIES = (2, 3, 4, 6, 12)
 ONE_COPY = (1,)
 """Where nothing arrives while something is computed."""

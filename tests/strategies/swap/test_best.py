@@ -16,6 +16,7 @@ from pipeline.search.swap import best, search
 from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import layers
 from pipeline.search.swap.segments import Rings, Segment, needed, turns
+from tests.strategies.swap.bench_card import on_card
 from tests.strategies.swap.nets import (
     SECONDS,
     Chain,
@@ -199,3 +200,11 @@ def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
                 assert turn.reads[n] == needed(layer, (low, high))
                 assert n == 0 or turn.reads[n][0][1] <= made[n - 1]
     assert made[-1] == parts[-1].shape[0]
+
+
+@pytest.mark.slow
+def test_more_sram_is_not_slower() -> None:
+    """On a card, where large segments left no room to read ahead."""
+    found = [on_card(mobilenet(), sram_bytes)[0] for sram_bytes in (262_144, 320_000, 524_288)]
+    times = [each["makespan_us"] for each in found]
+    assert times == sorted(times, reverse=True)
