@@ -14,6 +14,7 @@ from pipeline.timing.energy import energy
 from pipeline.timing.layers import LayerTimes, by_layer
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
+from pipeline.timing.trade import trade
 from pipeline.timing.wear import wear, written
 
 
@@ -42,7 +43,11 @@ def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     timeline = simulate(plan, graph, hardware)
     layers = [op.name for op in graph.operators]
     segments = [each.content() for each in bars(plan, timeline, layers, SEGMENTS)]
-    return summarized(timeline, graph, hardware) | {"segments": segments}
+    found = summarized(timeline, graph, hardware) | {"segments": segments}
+    if note := dict(plan.notes).get("trade"):
+        input_bytes = int(graph.tensors[graph.input].bytes)
+        found["trade"] = trade(str(note), found["compute_us"], input_bytes, hardware)
+    return found
 
 
 def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pipeline.search.swap.resident import (
 )
 from pipeline.search.swap.search import Search, Share, least_bytes, tail
 from pipeline.search.swap.segments import GRAIN, Place, Segment
+from pipeline.timing.trade import Tried
 
 SHARES = (
     *(Share(lead) for lead in (1.0, 0.35, 0.1, 0.03)),
@@ -65,6 +66,13 @@ class Found(NamedTuple):
     def written_bytes(self) -> int:
         """To the card, for each frame."""
         return sum(each.written_bytes for segments, _ in self.parts for each in segments)
+
+    def tried(self, frames: int) -> Tried:
+        """Of an inference."""
+        tasks = self.builder.queues.tasks
+        read_us, write_us = (sum(task.us for task in tasks[name]) for name in ("read", "write"))
+        whole_us = self.scheduled.makespan_us
+        return Tried(whole_us / frames, read_us / frames, write_us / frames, self.written_bytes)
 
     def fewer(self, other: Found) -> bool:
         """Cheaper, or as good with less for the card to do."""
@@ -132,16 +140,9 @@ def search(
         ("bound_overhead_pct", bound.overhead_pct),
         ("weights_in_flash_bytes", in_flash),
         *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
-        ("trade", "; ".join(dict.fromkeys(traded(each, frames) for each in (best, *found)))),
+        ("trade", ";".join(str(each.tried(frames)) for each in (best, *found))),
     )
     return Proposal(region, sram, notes)
-
-
-def traded(found: Found, frames: int) -> str:
-    """What a plan that was tried takes of an inference: time, the card's, bytes written."""
-    times = (found.scheduled.makespan_us / frames, found.io_us / frames)
-    whole, card = (f"{us / 1e6:.4g} s" for us in times)
-    return f"{whole}, of the card {card}, {found.written_bytes:,} B written"
 
 
 @dataclass(frozen=True)

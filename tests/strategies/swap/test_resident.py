@@ -27,6 +27,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.swap import Swap, card_share, searched
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized, swaps
+from pipeline.timing.trade import trade
 from tests.strategies.swap.nets import Chain, board, random_chain
 from tests.strategies.swap.test_swapnn import outputs
 
@@ -124,4 +125,8 @@ def test_energy_counts_the_cards_time() -> None:
     plans = [Swap(objective=each).plan(graph, hardware) for each in ("latency", "energy")]  # type: ignore[arg-type]
     spent = [figures(plan, graph, hardware)["energy_uj"] for plan in plans]
     assert spent[1] <= spent[0]
-    assert "B written" in str(dict(plans[1].notes)["trade"])
+    for plan, each in zip(plans, spent, strict=True):
+        found = figures(plan, graph, hardware)
+        row = trade(str(dict(plan.notes)["trade"]), found["compute_us"], 0, hardware)[0]
+        assert row["energy_uj"] == pytest.approx(each, rel=0.02)
+        assert row["latency_us"] == pytest.approx(found["makespan_us"], rel=0.02)

@@ -1,0 +1,80 @@
+"""What else a network swapped with a card could take: time, energy and wear against each other."""
+
+from __future__ import annotations
+
+from operator import le
+from typing import NamedTuple, TypedDict
+
+from pipeline.hardware import Hardware
+from pipeline.timing.energy import energy
+from pipeline.timing.states import States
+from pipeline.timing.wear import wear
+
+
+class Tried(NamedTuple):
+    """A plan that was tried, of one inference: its time, that of the card's reads and writes, and
+    the bytes of feature maps that are written."""
+
+    latency_us: float
+    read_us: float
+    write_us: float
+    written_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.latency_us:.0f} {self.read_us:.0f} {self.write_us:.0f} {self.written_bytes}"
+
+    @classmethod
+    def of(cls, text: str) -> Tried:
+        *times_us, written_bytes = text.split()
+        latency_us, read_us, write_us = map(float, times_us)
+        return cls(latency_us, read_us, write_us, int(written_bytes))
+
+
+class Row(TypedDict):
+    """Of one inference. Energy is 0 where the board's currents are not known, years are None where
+    nothing wears or nobody knows the cycles."""
+
+    latency_us: float
+    io_us: float
+    energy_uj: float
+    written_bytes: int
+    years_first_failure: float | None
+
+
+def trade(note: str, compute_us: float, input_bytes: int, hardware: Hardware) -> list[Row]:
+    """The plan first, then of the others that were tried those that none is better than in time,
+    energy and bytes written, the fastest first.
+
+    Args:
+        note: of the plan: ``Tried`` of each, separated by semicolons.
+        compute_us: of an inference, the same for all.
+        input_bytes: which is written, too.
+    """
+    tried = [Tried.of(text) for text in note.split(";")]
+    rows = [_row(each, compute_us, input_bytes, hardware) for each in tried]
+    keys = [(row["latency_us"], row["energy_uj"], row["written_bytes"]) for row in rows]
+    best = [
+        n
+        for n, key in enumerate(keys)
+        if not any(other != key and all(map(le, other, key)) for other in keys)
+    ]
+    others = sorted({keys[n]: n for n in reversed(best) if keys[n] != keys[0]}.items())
+    return [rows[0], *(rows[n] for _, n in others)]
+
+
+def _row(tried: Tried, compute_us: float, input_bytes: int, hardware: Hardware) -> Row:
+    latency_us, io_us = tried.latency_us, tried.read_us + tried.write_us
+    both_us = max(0.0, compute_us + io_us - latency_us)  # at least; energy is linear in it
+    busy = States(
+        compute_us - both_us, io_us - both_us, both_us, latency_us - compute_us - io_us + both_us,
+        compute_us, tried.read_us, tried.write_us,
+    )  # fmt: skip
+    written_bytes = tried.written_bytes + input_bytes
+    lasts = wear(written_bytes, latency_us, hardware.card)
+    return {
+        "latency_us": latency_us,
+        "io_us": io_us,
+        "energy_uj": energy(busy, hardware).total_uj,
+        "written_bytes": written_bytes,
+        "years_first_failure": lasts.years_first_failure,
+    }
