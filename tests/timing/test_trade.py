@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pipeline.hardware import Power
-from pipeline.timing.trade import Tried, trade
+from pipeline.plan.tried import Tried
+from pipeline.timing.trade import trade
 from tests.targets.cortex_m import board_named
 
 BOARD = board_named("stm32f746g_sd")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
+from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import Builder, layout
@@ -25,7 +26,6 @@ from pipeline.search.swap.resident import (
 )
 from pipeline.search.swap.search import Search, Share, least_bytes, tail
 from pipeline.search.swap.segments import GRAIN, Place, Segment
-from pipeline.timing.trade import Tried
 
 SHARES = (
     *(Share(lead) for lead in (1.0, 0.35, 0.1, 0.03)),
