@@ -47,10 +47,11 @@ def trade(note: str, compute_us: float, input_bytes: int, hardware: Hardware) ->
 def _row(tried: Tried, compute_us: float, input_bytes: int, hardware: Hardware) -> Row:
     latency_us, io_us = tried.latency_us, tried.read_us + tried.write_us
     both_us = max(0.0, compute_us + io_us - latency_us)  # at least; energy is linear in it
-    busy = States(
-        compute_us - both_us, io_us - both_us, both_us, latency_us - compute_us - io_us + both_us,
-        compute_us, tried.read_us, tried.write_us,
-    )  # fmt: skip
+    idle_us, alone_us = max(0.0, latency_us - compute_us - io_us), io_us - both_us
+    core_us = compute_us - both_us
+    if not hardware.card.dma:  # the core makes the transfers
+        core_us, alone_us, both_us = compute_us, 0.0, io_us
+    busy = States(core_us, alone_us, both_us, idle_us, compute_us, tried.read_us, tried.write_us)
     written_bytes = tried.written_bytes + input_bytes
     lasts = wear(written_bytes, latency_us, hardware.card)
     return {

@@ -35,5 +35,12 @@ def test_energy_is_that_of_each_engine_busy_and_waiting(tried: Tried) -> None:
     assert row["energy_uj"] == pytest.approx(2e-3 * (core + card))
 
 
+def test_a_core_without_dma_is_busy_while_the_card_is() -> None:
+    hardware = replace(HARDWARE, card=replace(CARD, dma=False))
+    (row,) = trade(str(Tried(2000, 500, 100, 0)), 800, 0, hardware)
+    core = 50 * (800 + 600) + 20 * 600
+    assert row["energy_uj"] == pytest.approx(2e-3 * (core + 100 * 500 + 40 * 100 + 10 * 1400))
+
+
 def test_it_is_read_as_it_was_written() -> None:
     assert Tried.of(str(FAST)) == FAST

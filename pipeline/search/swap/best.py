@@ -168,7 +168,9 @@ class Tries:
         shares = SHARES if self.frames == 1 else SHARES[:3:2]
         saving = (Share(1.0, self.aim.io, 1.0), Share(0.35, self.aim.io, 0.0))
         shares = (*shares, *saving) if self.aim.io else shares
-        for share, limit in product(shares, limits(self.layers, self.sram, self.frames)):
+        for share, limit in product(
+            shares, limits(self.layers, self.sram, self.frames, self.rates.dma)
+        ):
             parts = phases(self.search, self.search.within(limit), self.frames, share)
             if parts is not None and parts not in seen:
                 seen.append(parts)
@@ -243,12 +245,12 @@ class Tries:
             yield pair
 
 
-def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int) -> tuple[int, ...]:
+def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int, dma: bool) -> tuple[int, ...]:
     """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of the
     dense layers can arrive meanwhile; of one, since large segments leave no room to read ahead,
-    which their prices do not know: less memory can be faster."""
+    which their prices do not know: with DMA, less memory can be faster."""
     if frames == 1:
-        return sram, int(SMALLER * sram)
+        return (sram, int(SMALLER * sram)) if dma else (sram,)
     return (sram, sram // 4) if tail(chain) < len(chain) else (sram,)
 
 
