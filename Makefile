@@ -1,7 +1,7 @@
 # make demo    set up what the main command needs, and run it
 # make test    set everything up and run the tests;  make test-all  with the slow ones, hours
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
-# make bench   how fast a cached run, a cached sweep and proofs are, and generated code on a Cortex-M4 and M7
+# make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make deps    bring dvc.yaml, params.yaml, docs/support.md and the drawing of the structure up to date with code and config
 # make durations    measure what each test costs, for make check and its limits: tests/durations.json
@@ -46,6 +46,7 @@ durations: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.strategies.bench_planning
 	$(BIN)/python -m tests.strategies.swap.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench_winograd

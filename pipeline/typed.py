@@ -18,27 +18,38 @@ LARGEST = 1 << 48
 def misfit(root: Any) -> str | None:
     """The first value found in the dataclass ``root`` that is not of its field's type; else None.
 
-    Integers are no booleans and not beyond ``LARGEST``; floats are finite; a tuple is a tuple.
+    Integers are no booleans and not beyond ``LARGEST``; floats are finite; a tuple is a tuple. What
+    says that it ``checks_itself`` when it is made is not looked into again.
     """
-    pending: list[tuple[Any, Any, str]] = [(root, type(root), type(root).__name__)]
+    of_root: Any = type(root)
+    pending: list[tuple[Any, Any, tuple[_Kind, ...], str]] = [
+        (root, of_root, _alternatives(of_root), of_root.__name__)
+    ]
     seen = set[tuple[int, Any]]()  # a plan names some parts in thousands of steps
     while pending:
-        value, hint, where = pending.pop()
-        chosen = next((kind for kind in _alternatives(hint) if _fits(value, kind)), None)
-        if chosen is None:
+        value, hint, kinds, where = pending.pop()
+        for chosen in kinds:
+            if _fits(value, chosen):
+                break
+        else:
             name = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint)
             return f"{where} is {_brief(value)}, not {name}"
         if chosen.of is tuple:
-            kinds = chosen.arguments
-            if kinds[1:] == (...,) and _INTEGER in _alternatives(kinds[0]) and _all_small(value):
+            items = chosen.arguments
+            if items[1:] == (...,):
+                inner = _alternatives(items[0])
+                if value and not (_INTEGER in inner and _all_small(value)):
+                    pending += [(v, items[0], inner, where) for v in value]
                 continue  # a table may have many cells
-            each = (kinds[0],) * len(value) if kinds[1:] == (...,) else kinds
-            if len(each) != len(value):
-                return f"{where} has {len(value)} items, not {len(each)}"
-            pending += ((v, k, where) for v, k in zip(value, each, strict=True))
+            if len(items) != len(value):
+                return f"{where} has {len(value)} items, not {len(items)}"
+            each = zip(value, items, strict=True)
+            pending += [(v, item, _alternatives(item), where) for v, item in each]
+        elif value is not root and getattr(chosen.of, "checks_itself", False):
+            continue
         elif (parts := _fields(chosen.of)) and (id(value), chosen.of) not in seen:
             seen.add((id(value), chosen.of))
-            pending += ((getattr(value, name), kind, at) for name, kind, at in parts)
+            pending += [(getattr(value, name), kind, of, at) for name, kind, of, at in parts]
     return None
 
 
@@ -79,12 +90,16 @@ def _all_small(values: tuple[Any, ...]) -> bool:
 
 
 @cache
-def _fields(cls: Any) -> tuple[tuple[str, Any, str], ...]:
-    """Name, hint, and what messages call it, of each field of a dataclass; none of other types."""
+def _fields(cls: Any) -> tuple[tuple[str, Any, tuple[_Kind, ...], str], ...]:
+    """Name, hint, its alternatives, and what messages call it, of each field of a dataclass; none
+    of other types."""
     if not (isinstance(cls, type) and is_dataclass(cls)):
         return ()
     hints = get_type_hints(cls)
-    return tuple((f.name, hints[f.name], f"{cls.__name__}.{f.name}") for f in fields(cls))
+    return tuple(
+        (f.name, hints[f.name], _alternatives(hints[f.name]), f"{cls.__name__}.{f.name}")
+        for f in fields(cls)
+    )
 
 
 def _brief(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from weakref import ref
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware, Memory
@@ -15,8 +16,22 @@ def constants(
 ) -> tuple[Buffer, ...]:
     """Every constant, ``but`` those that lie elsewhere, packed, one after the other, each from a
     byte on; above the arena where both share a memory."""
-    memory, result = hardware.weight_memory, list[Buffer]()
+    memory = hardware.weight_memory
     base = arena_nibbles if memory == hardware.activation_memory else 0
+    key = id(graph), memory, base, frozenset(but)
+    known = _known.get(key)
+    if known is None or known[0]() is not graph:
+        found = _constants(graph, memory, base, but)
+        known = _known[key] = ref(graph, lambda _: _known.pop(key, None)), found
+    return known[1]
+
+
+_known: dict[tuple[object, ...], tuple[ref[Graph], tuple[Buffer, ...]]] = {}
+"""Of graphs that are still there: searches ask again and again."""
+
+
+def _constants(graph: Graph, memory: str, base: int, but: Collection[str]) -> tuple[Buffer, ...]:
+    result = list[Buffer]()
     for name in graph.constants:
         if name in but:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Buffer:
     step: int = 1
     copies: int = 1
     copy_stride: int = 0
+    checks_itself: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if problem := misfit(self):

@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
+from pipeline.errors import PlanError
 from pipeline.graph.tensor import Box, IntArray
+from pipeline.typed import misfit
 
 Shape = tuple[int, ...]
 Grid = Sequence[IntArray]
@@ -186,9 +189,23 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Table:
-    """Element number ``n`` (row-major) lives at nibble ``cells[n]``."""
+    """Element number ``n`` (row-major) lives at nibble ``cells[n]``. There may be a million."""
 
     cells: tuple[int, ...]
+    checks_itself: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if problem := misfit(self):
+            raise PlanError(f"damaged plan: {problem}")
+
+    @classmethod
+    def of(cls, cells: IntArray) -> Table:
+        """Of addresses that a search found: they are integers, and are not looked at one by one."""
+        found = object.__new__(cls)
+        every = cells.reshape(-1).astype(np.int64)
+        every.flags.writeable = False
+        found.__dict__.update(cells=tuple(every.tolist()), _array=every)
+        return found
 
     def fits(self, shape: Shape) -> bool:
         return len(self.cells) == prod(shape) and self._ends[0] >= 0
@@ -208,15 +225,20 @@ class Table:
         return None
 
     def addresses(self, grid: Grid, shape: Shape) -> IntArray:
-        return np.asarray(self._array.reshape(shape)[np.ix_(*grid)])
+        every = self._array.reshape(shape)
+        if all(map(np.array_equal, grid, map(np.arange, shape))):
+            return every
+        return np.asarray(every[np.ix_(*grid)])
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        return min(self.cells), max(self.cells)
+        return int(self._array.min()), int(self._array.max())
 
     @cached_property
     def _array(self) -> IntArray:
-        return np.array(self.cells, dtype=np.int64)
+        every = np.array(self.cells, dtype=np.int64)
+        every.flags.writeable = False
+        return every
 
 
 Map = Affine | Rows | Blocks | Table

@@ -252,9 +252,10 @@ def laid_at(
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
     of their own where ``at`` says. Kernels have their scratch above that, if there is room."""
-    with_scratch = _laid_at(regions, graph, hardware, cells, at, frames, scratch=True)
-    if with_scratch.cells <= room(graph, hardware):
-        return with_scratch
+    if cells <= (most := room(graph, hardware)):
+        with_scratch = _laid_at(regions, graph, hardware, cells, at, frames, scratch=True)
+        if with_scratch.cells <= most:
+            return with_scratch
     return _laid_at(regions, graph, hardware, cells, at, frames, scratch=False)
 
 

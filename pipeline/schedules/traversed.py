@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -80,14 +81,20 @@ class Cells:
         if not source.meets(target):
             return False
         cells = self._of(source, read)
-        self.taken[cells] = True
-        found = bool(self.taken[self._of(target, made)].any())
-        self.taken[cells] = False
+        for some in cells:
+            self.taken[some] = True
+        found = any(self.taken[some].any() for some in self._of(target, made))
+        for some in cells:
+            self.taken[some] = False
         return found
 
-    def _of(self, buffer: Buffer, box: Box) -> IntArray:
+    def _of(self, buffer: Buffer, box: Box) -> list[slice] | list[IntArray]:
+        """Of elements in one piece all cells at once, else the first of each, the second, …"""
+        sides = [side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)]
+        if (first := buffer.run(tuple(sides))) is not None:
+            elements = prod(stop - start for start, stop in sides)
+            return [slice(first, first + elements * buffer.nibbles)]
         if buffer.name not in self.known:
-            every = buffer.cells(buffer.box)
-            self.known[buffer.name] = every.reshape(*buffer.shape, buffer.nibbles)
-        some = (side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True))
-        return self.known[buffer.name][tuple(slice(*ends) for ends in some)]
+            self.known[buffer.name] = buffer.addresses(buffer.box)
+        every = self.known[buffer.name][tuple(slice(*ends) for ends in sides)]
+        return [every + nibble for nibble in range(buffer.nibbles)]

@@ -76,26 +76,65 @@ def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:
     return (*sides, *tile[2:])
 
 
+def least(
+    graph: Graph, hardware: Hardware, stages: Sequence[Patches], operators: Sequence[Operator]
+) -> tuple[Patches, list[Region]]:
+    """That of ``stages`` with which the whole network's peak is least, then with the least work,
+    and all regions."""
+    chosen: Chosen = {}
+    arriving = Arriving.of(graph, hardware)
+    limits = [load_of([arriving, each], graph, hardware, each.end, chosen) for each in stages]
+    bounds = [
+        max(limit, _rest_at_least(graph, stage, operators))
+        for limit, stage in zip(limits, stages, strict=True)
+    ]
+    best: tuple[tuple[int, int, int], list[Region]] | None = None
+    for n in sorted(range(len(stages)), key=lambda n: bounds[n]):
+        if best and bounds[n] > best[0][0]:
+            break
+        regions = whole_network(graph, hardware, stages[n], operators, limits[n])
+        load = load_of(regions, graph, hardware, chosen=chosen)
+        key = load, stages[n].macs(graph), n
+        if best is None or key < best[0]:
+            best = key, regions
+    assert best is not None
+    return stages[best[0][2]], best[1]
+
+
+def _rest_at_least(graph: Graph, stage: Patches, operators: Sequence[Operator]) -> int:
+    """Nibbles that the operators behind ``stage`` hold at least: what they read and make, of one
+    that may take the place of its input the larger."""
+    found = _nibbles(graph, stage.end)
+    for op in operators:
+        if op in stage.operators:
+            continue
+        given = set(op.inputs) - set(graph.constants)
+        read = [_nibbles(graph, name) for name in given]
+        made = _nibbles(graph, op.output)
+        in_place = op.overwritable(graph.tensors) or _depthwise(op, graph)
+        found = max(found, sum(read), made, 0 if in_place else sum(read) + made)
+    return found
+
+
 def whole_network(
     graph: Graph,
     hardware: Hardware,
     stage: Patches,
     operators: Sequence[Operator],
-    chosen: Chosen,
+    limit: int,
 ) -> list[Region]:
     """``stage``, then the other operators whole, in the order with the least peak.
 
-    A depthwise convolution that would then need more than the stage does runs in the place of its
-    input, channel by channel, as in the inference engine that patches were published with.
+    A depthwise convolution that would then need more than the stage does, ``limit`` nibbles, runs
+    in the place of its input, channel by channel, as in the inference engine that patches were
+    published with.
     """
     rest = [op for op in operators if op not in stage.operators]
     if rest:
         order = least_peak(Network.of(graph, stage.end, rest, 32).work).tasks
         rest = [rest[number] for number in order]
-    arriving = Arriving.of(graph, hardware)
-    limit = load_of([arriving, stage], graph, hardware, stage.end, chosen)
     last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
-    found: list[Region] = [arriving, stage]
+    found: list[Region] = [Arriving.of(graph, hardware), stage]
     held = {stage.end}
     for n, op in enumerate(rest):
         dying = [name for name in op.inputs if last[name] == n]

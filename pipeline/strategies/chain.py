@@ -23,6 +23,7 @@ from pipeline.search.chains import contiguous, slots
 from pipeline.search.chains.address_maps import at
 from pipeline.search.chains.arrangement import Arrangement, Traversal
 from pipeline.search.chains.choose import chosen
+from pipeline.search.chains.cycles import Cycles
 from pipeline.search.chains.flow import Flow
 from pipeline.search.chains.free_cells import Cells
 from pipeline.search.chains.items import Item
@@ -73,9 +74,10 @@ class ChainStrategy(Strategy):
         if self.layout == "slots":
             end = operators[-1].output if operators else arriving.start.name
             flow = Flow(tuple(operators), graph.tensors, arriving.start.name, end)
-            best = slots.arrange(flow, nibbles, chosen(flow, self.orders))
+            cycles = Cycles(graph, hardware)
+            best = slots.arrange(flow, nibbles, chosen(flow, self.orders, cycles))
             if best.nibbles > room(graph, hardware):
-                items = chosen(flow, self.orders, tight=True)
+                items = chosen(flow, self.orders, cycles, tight=True)
                 if max(item.peak for item in items) < best.nibbles:
                     ways = best, slots.arrange(flow, nibbles, items)
                     best = min(ways, key=lambda found: found.nibbles)

@@ -10,10 +10,9 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import modelled_cycles
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.draft import Chosen
-from pipeline.schedules.lower import Laid, Region, lay, load_of, needed, with_room
+from pipeline.schedules.lower import Laid, Region, lay, needed, with_room
 from pipeline.schedules.patches import Patches
-from pipeline.search.patches import stages, whole_network
+from pipeline.search.patches import least, stages
 from pipeline.strategies.base import Strategy
 
 
@@ -70,17 +69,10 @@ class Patch(Strategy):
         found = stages(graph, graph.input, operators, (self.rows, self.columns))
         if self.until:
             found = [stage for stage in found if stage.end == self.until]
-        chosen: Chosen = {}
-        ways = [
-            (stage, whole_network(graph, hardware, stage, operators, chosen)) for stage in found
-        ]
-        if not ways:
+        if not found:
             where = f"until {self.until}" if self.until else "for any of its first layers"
             raise ThimbleError(
                 f"strategy=patch: {graph.name} cannot run in {self.rows}x{self.columns} patches "
                 f"{where}: try strategy=auto, or fewer strategy.rows and .columns"
             )
-        return min(
-            ways,
-            key=lambda way: (load_of(way[1], graph, hardware, chosen=chosen), way[0].macs(graph)),
-        )
+        return least(graph, hardware, found, operators)

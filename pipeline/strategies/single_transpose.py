@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from pipeline.search.chains.flow import Flow
 from pipeline.search.chains.items import Item
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.traversals import Peels, rows, single_transposes
+from pipeline.search.chains.least import turned_once
+from pipeline.search.chains.traversals import Peels, rows, single_transpose, single_transposes
 from pipeline.strategies.chain import ChainStrategy
 
 
@@ -37,5 +40,9 @@ class SingleTranspose(ChainStrategy):
         return self._best(layer, mirrored)
 
     def _best(self, layer: Layer, mirrored: bool = False) -> Peels:
-        options = single_transposes(*layer.outputs[:2])
+        height, width = layer.outputs[:2]
+        if self.layout == "slots":
+            peaks = turned_once(layer, rows_first=width <= height)
+            return single_transpose(height, width, len(peaks) - 1 - int(np.argmin(peaks[::-1])))
+        options = single_transposes(height, width)
         return min(options, key=lambda peels: self.peak(layer, peels, mirrored))

@@ -6,12 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.search.chains.flow import Flow, Span
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.least import _least, least
+from pipeline.search.chains.least import _least, least, turned_once
 from pipeline.search.chains.liveness import peak_nibbles
 from pipeline.search.chains.rectangle import Rectangle, peeling
 from pipeline.search.chains.side import Side
-from pipeline.search.chains.traversals import columns, ranks, rows
+from pipeline.search.chains.traversals import columns, ranks, rows, single_transposes
+from pipeline.search.chains.weaves import Weave
+from pipeline.search.chains.woven import Way, woven
 from tests.search import every_order, in_place, staircases
 from tests.search.in_place import KINDS, drawn
 from tests.strategies.chains import Chain
@@ -58,6 +61,32 @@ def test_wide_images_go_by_columns_and_long_ones_by_rows() -> None:
         by = (rows if width < height else columns)(height, width)
         peaks = [peak_nibbles(layer, ranks(height, width, order)) for order in (by, least(layer))]
         assert peaks[0] == peaks[1] < layer.inputs.total + (min(height, width) + 2) * 4
+
+
+@pytest.mark.parametrize("kind", PIXELS)
+def test_where_rows_turn_into_columns_takes_what_is_counted(kind: str) -> None:
+    for number in range(10):
+        layer = layer_of(next(in_place.several(kind, number)))
+        height, width = layer.outputs[:2]
+        counted = [
+            peak_nibbles(layer, ranks(height, width, order))
+            for order in single_transposes(height, width)
+        ]
+        assert turned_once(layer, width <= height).tolist()[::-1] == counted
+
+
+def test_each_line_of_a_block_is_made_in_the_largest_steps_that_fit() -> None:
+    """12 x 12 pixels: rows beyond the first few free more than they make."""
+    chain = Chain((12, 12, 8), "int8")
+    chain.conv("d", 8, 3, "int8", 8, padding=(1, 1, 1, 1)).conv("y", 4, 1, "int8")
+    flow, span = Flow(tuple(chain.operators), chain.tensors, "image", "y"), Span(0, 2)
+    by_row, *_, by_pairs = Weave.by_rows(flow, span)
+    (rows_only,), (mixed,) = by_row.within(by_row.peak), by_pairs.within(by_pairs.peak)
+    alone = woven(flow, span, Way(2))
+    assert mixed.peak == alone.peak < rows_only.peak
+    assert len(rows_only.starts) < len(mixed.starts) < len(alone.starts)
+    assert sorted(map(tuple, mixed.order)) == sorted(map(tuple, alone.order))
+    assert by_pairs.within(rows_only.peak) == (rows_only,)
 
 
 def test_large_rectangles_are_peeled_at_each_corner(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,7 @@ def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
 
     The map is affine if one fits, else a table.
     """
-    affine = _affine(elements)
-    address = affine or Table(tuple(elements.reshape(-1).tolist()))
+    address = _affine(elements) or Table.of(elements)
     return Buffer(name or tensor.name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
 
 

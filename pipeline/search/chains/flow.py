@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.graph.operator import Operator, Tensors
+
+if TYPE_CHECKING:
+    from pipeline.search.chains.items import Item
 
 AT_END = 1 << 30
 
@@ -25,12 +28,14 @@ class Flow:
     """
     Attributes:
         start: the tensor that is there at first; ``end``: held at last.
+        items: that were made of it.
     """
 
     operators: tuple[Operator, ...]
     tensors: Tensors
     start: str
     end: str
+    items: dict[Hashable, Item] = field(default_factory=dict, compare=False)
 
     @cached_property
     def made(self) -> dict[str, int]:

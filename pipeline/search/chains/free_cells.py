@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,22 +49,32 @@ class Cells:
             found = round_up(found, align)
         return None
 
-    def take(self, pixel: Pixels) -> int | IntArray:
-        """A place for a pixel's elements, now taken: from which nibble on, or, in several pieces,
-        the addresses of all, shape (channels,).
+    def taker(self, pixel: Pixels, channels: int) -> Callable[[], int | IntArray]:
+        """Each call takes a place for so many elements of a pixel: from which nibble on, or, in
+        several pieces, the addresses of all, shape (channels,).
 
         Goes round the arena, so that outputs follow the trail of dying inputs: first a run that
         starts on a byte (unless pixels of odd size would leave holes), then any run, then pieces.
         """
-        width, each = pixel.nibbles_per_element, pixel.each
-        for align in (width,) if each % 2 else (max(2, width), width):
-            for start in (self.next, 0):
-                found = self.run(each, align, start)
-                if found is not None:
-                    self.next = found + each
-                    self.marks[found : found + each] = bytes(each)
-                    return found
-        return self.pieces(pixel.channels, width)
+        width = pixel.nibbles_per_element
+        each = channels * width
+        aligns = (width,) if each % 2 else (max(2, width), width)
+        marks, free, taken, first = self.marks, b"\1" * each, bytes(each), aligns[0]
+
+        def take() -> int | IntArray:
+            found = marks.find(free, -(-self.next // first) * first)
+            if found < 0 or found % first:  # as often as not the very next
+                found = next((n for n in runs() if n is not None), -1)
+            if found < 0:
+                return self.pieces(channels, width)
+            self.next = found + each
+            marks[found : found + each] = taken
+            return found
+
+        def runs() -> Iterator[int | None]:
+            return (self.run(each, align, start) for align in aligns for start in (self.next, 0))
+
+        return take
 
     def pieces(self, count: int, width: int) -> IntArray:
         """``count`` elements in as few runs as possible: large runs whole, then the best fit."""
@@ -87,9 +97,6 @@ class Cells:
 
     def release(self, elements: IntArray, width: int) -> None:
         self._mark(elements, width, free=True)
-
-    def release_run(self, first: int, length: int) -> None:
-        self.marks[first : first + length] = b"\1" * length
 
     def _mark(self, elements: IntArray, width: int, free: bool) -> None:
         cells = elements.reshape(-1)

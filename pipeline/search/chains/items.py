@@ -49,7 +49,14 @@ class Item:
 
     @classmethod
     def of(cls, flow: Flow, number: int, peels: Peels, groups: int = 1) -> Item:
-        """One operator, by ``peels`` for each of ``groups`` of channels."""
+        """One operator, by ``peels`` for each of ``groups`` of channels; made once."""
+        key = number, peels, groups
+        if key not in flow.items:
+            flow.items[key] = cls._of(flow, number, peels, groups)
+        return flow.items[key]
+
+    @classmethod
+    def _of(cls, flow: Flow, number: int, peels: Peels, groups: int) -> Item:
         height, width = Pixels.of(flow.tensors[flow.operators[number].output])[:2]
         turn = np.argsort(ranks(height, width, peels), axis=None)
         order = np.empty((groups, len(turn), 4), dtype=np.int64)
@@ -60,10 +67,23 @@ class Item:
         return cls(flow, Span(number, number + 1), order.reshape(-1, 4), starts, groups)
 
     @cached_property
+    def _boxes(self) -> tuple[IntArray, IntArray]:
+        """Of each step the least and the greatest of what ``order`` has, (steps, 4) each."""
+        return (
+            np.minimum.reduceat(self.order, self.starts),
+            np.maximum.reduceat(self.order, self.starts),
+        )
+
+    @property
+    def sizes(self) -> IntArray:
+        """Of each step its operator, rows and columns, (steps, 3)."""
+        lows, highs = self._boxes
+        return np.column_stack([lows[:, 0], highs[:, 1:3] - lows[:, 1:3] + 1])
+
+    @cached_property
     def pieces(self) -> list[Piece]:
         """One after the other; they make all that ``span`` does."""
-        lows = np.minimum.reduceat(self.order, self.starts).tolist()
-        stops = (np.maximum.reduceat(self.order, self.starts) + 1).tolist()
+        lows, stops = (each.tolist() for each in (self._boxes[0], self._boxes[1] + 1))
         ends = [*self.starts[1:].tolist(), self.units]
         found = list[Piece]()
         for first, end, low, stop in zip(self.starts.tolist(), ends, lows, stops, strict=True):
@@ -95,9 +115,14 @@ class Item:
     def pixels(self, tensor: str) -> Pixels:
         return Pixels.of(self.flow.tensors[tensor])
 
-    @cached_property
+    @property
     def peak(self) -> int:
-        """The most nibbles live at once when any output may lie in any free nibble.
+        """The most nibbles live at once when any output may lie in any free nibble."""
+        return self.flow.nibbles(self.span.first) + max(0, int(self.grown.max()))
+
+    @cached_property
+    def grown(self) -> IntArray:
+        """Nibbles more than at first that are live as each unit is stored.
 
         A unit reads all its inputs before it writes, so the inputs that die with unit n are free
         already when its outputs are stored. The paper (section 3.2) frees them after the write; its
@@ -114,8 +139,7 @@ class Item:
                 each, times = 2, np.maximum(halves[: len(halves) // 2 * 2 : 2], halves[1::2])
                 freed[halves[-1] + 1 :][:1] += len(halves) % 2
             freed += each * np.bincount(times + 1, minlength=self.units + 1)[: self.units + 1]
-        grown = np.cumsum(written) - np.cumsum(freed)
-        return self.flow.nibbles(self.span.first) + max(0, int(grown[1:].max()))
+        return (np.cumsum(written) - np.cumsum(freed))[1:]
 
     @property
     def by_byte(self) -> bool:

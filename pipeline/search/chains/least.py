@@ -14,7 +14,7 @@ from pipeline.graph.access import Window
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import positions
 from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.rectangle import Cut, peeled, peeling
+from pipeline.search.chains.rectangle import Cut, Rectangle, peeled, peeling
 from pipeline.search.chains.side import Side
 from pipeline.search.chains.traversals import Peel, Peels
 
@@ -63,17 +63,42 @@ def _least(
     fin: int, fout: int, half: int | None,
 ) -> Peels:  # fmt: skip
     """Layers that read alike are alike; networks repeat them."""
-    box = (0, outputs[0]), (0, outputs[1])
-    reads = [
-        _reads(positions(window, box), *sizes)
-        for window, sizes in zip(windows, zip(outputs, inputs, strict=True), strict=True)
-    ]
+    reads = _sides(windows, outputs, inputs)
     if half is not None:
         fin, reads[1] = 2, _bytes(np.repeat(reads[1], fin, axis=1), half)
     parts = _parts(fin, fout, *reads)
     first = sorted((part for part in parts if part.kept <= 0), key=lambda part: part.peak)
     last = sorted((p for p in parts if p.kept > 0), key=lambda part: part.kept - part.peak)
     return tuple(peel for part in (*first, *last) for peel in part.peels())
+
+
+def turned_once(layer: Layer, rows_first: bool) -> IntArray:
+    """[n] the nibbles that ``layer`` needs where n rows come first and then columns, or the other
+    way round."""
+    (operand,) = layer.operands
+    sizes = layer.outputs[:2], layer.inputs[:2]
+    found = _turned(operand.windows[:2], *sizes, layer.inputs.each, layer.outputs.each, rows_first)
+    return np.maximum(found, layer.inputs.total)
+
+
+@lru_cache(maxsize=512)
+def _turned(
+    windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...],
+    fin: int, fout: int, rows_first: bool,
+) -> IntArray:  # fmt: skip
+    rows, columns = map(Side, _sides(windows, outputs, inputs))
+    return Rectangle(rows, columns, fin, fout, in_corner=True).turned_once(rows_first)
+
+
+def _sides(
+    windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...]
+) -> list[IntArray]:
+    """Of rows and of columns (outputs, inputs)."""
+    box = (0, outputs[0]), (0, outputs[1])
+    return [
+        _reads(positions(window, box), *sizes)
+        for window, sizes in zip(windows, zip(outputs, inputs, strict=True), strict=True)
+    ]
 
 
 def _reads(index: IntArray, outputs: int, inputs: int) -> IntArray:

@@ -96,33 +96,94 @@ class Rectangle:
         return [cut for cut in CUTS if not (self.in_corner and cut.at_end)]
 
     @cached_property
+    def _kinds(self) -> list[tuple[bool, bool, int]]:
+        return list(dict.fromkeys(map(_kind, self._options)))
+
+    @cached_property
     def _rises(self) -> dict[tuple[bool, bool, int], Rises]:
-        found = {}
-        for by_row, at_end, thickness in dict.fromkeys(map(_kind, self._options)):
-            one, other = (self.rows, self.columns)[:: 1 if by_row else -1]
-            stops = np.arange(one.outputs if self.in_corner else 0, one.outputs + 1)
-            found[by_row, at_end, thickness] = Rises.of(
-                one, other, at_end, thickness, stops, self.fin, self.fout
-            )
-        return found
+        return {kind: self._rise(*kind) for kind in self._kinds}
+
+    def _rise(self, by_row: bool, at_end: bool, thickness: int) -> Rises:
+        one, other = (self.rows, self.columns)[:: 1 if by_row else -1]
+        stops = np.arange(one.outputs if self.in_corner else 0, one.outputs + 1)
+        return Rises.of(one, other, at_end, thickness, stops, self.fin, self.fout)
 
     @cached_property
     def _best(self) -> list[IntArray]:
         """By height the least peak of each rectangle, (tops, widths, lefts); in the corner one top
         and one left."""
         height, width = self.rows.outputs, self.columns.outputs
+        if self.in_corner:
+            return [line[None, :, None] for line in self._best_in_corner()]
         wide = np.arange(width + 1)[:, None]
-        left = width - wide if self.in_corner else np.arange(width + 1)[None]
-        left, right = left + 0 * wide, np.minimum(left + wide, width)
-        best = [np.zeros((1 if self.in_corner else height + 1, *left.shape), dtype=np.int64)]
+        left = np.arange(width + 1)[None] + 0 * wide
+        right = np.minimum(left + wide, width)
+        best = [np.zeros((height + 1, *left.shape), dtype=np.int64)]
         for high in range(1, height + 1):
-            top = np.arange(height - high if self.in_corner else 0, height - high + 1)
+            top = np.arange(height - high + 1)
             made = self.fout * (height * width - high * wide)
             found = self._by_rows(high, top, left, right, made, best)
             found[:, 0] = 0
             self._by_columns(high, top, left, right, made, found)
             best.append(found)
         return best
+
+    def _best_in_corner(self) -> IntArray:
+        """(heights, widths): one diagonal of them after the other, since a cut leaves less of
+        height and width together."""
+        height, width = self.rows.outputs, self.columns.outputs
+        peaks = [
+            (by_row, thick, _by_diagonal(self._in_corner(by_row, thick, rises.kinds, rises.least)))
+            for (by_row, _, thick), rises in self._rises.items()
+        ]
+        best = np.zeros((height + width + 1, height + 1), dtype=np.int64)
+        for both in range(2, height + width + 1):
+            first, stop = max(1, both - width), min(height, both - 1) + 1
+            here = np.full(stop - first, NEVER)
+            for by_row, thickness, peak in peaks:
+                low, high = first, stop
+                if by_row:
+                    low = max(first, thickness)
+                else:
+                    high = min(stop, both - thickness + 1)
+                if low < high:
+                    fewer = thickness if by_row else 0
+                    after = best[both - thickness, low - fewer : high - fewer]
+                    some = here[low - first : high - first]
+                    np.minimum(some, np.maximum(peak[both, low:high], after), out=some)
+            best[both, first:stop] = here
+        highs, wides = np.indices((height + 1, width + 1))
+        return np.asarray(best[highs + wides, highs])
+
+    def _in_corner(
+        self, by_row: bool, thickness: int, kinds: IntArray, table: IntArray
+    ) -> IntArray:
+        """(heights, widths): the peak of each rectangle while such a cut is made, which rises as
+        ``table`` says."""
+        height, width = self.rows.outputs, self.columns.outputs
+        high, wide = np.arange(height + 1)[:, None], np.arange(width + 1)
+        top, left = height - high[:, 0], width - wide
+        if by_row:
+            risen = table[kinds[top, 0]][:, left, width]
+            top = np.minimum(top + thickness, height)
+        else:
+            risen = table[kinds[left, 0]][:, top, height].T
+            left = np.minimum(left + thickness, width)
+        held = np.outer(self.rows.count[top, height], self.columns.count[left, width]) * self.fin
+        return np.asarray(self.fout * (height * width - high * wide) + held + risen)
+
+    def turned_once(self, rows_first: bool) -> IntArray:
+        """[n] the peak where n rows come first, and then columns, or the other way round, one by
+        one from the first output on."""
+        ways = {row: self._rise(row, False, 1) for row in (True, False)}
+        by_rows, by_columns = (
+            self._in_corner(row, 1, rises.kinds, rises.forwards) for row, rises in ways.items()
+        )
+        first, then = (by_rows, by_columns) if rows_first else (by_columns.T, by_rows.T)
+        lines = np.maximum.accumulate(np.append(0, first[:0:-1, -1]))
+        rest = then[::-1, 1:].max(axis=1)
+        rest[-1] = 0  # nothing is left
+        return np.asarray(np.maximum(lines, rest))
 
     def _by_rows(
         self, high: int, top: IntArray, left: IntArray, right: IntArray, made: IntArray,
@@ -140,7 +201,7 @@ class Rectangle:
             peak = rises.least[:, left, right][kinds]
             peak += made
             peak += held[:, None, None] * across
-            after = best[inner][0 if self.in_corner else first :][: len(top)]
+            after = best[inner][first:][: len(top)]
             np.minimum(found, np.maximum(peak, after, out=peak), out=found)
         return found
 
@@ -160,10 +221,7 @@ class Rectangle:
             kinds = rises.kinds[left, right - width - 1]
             peak = np.moveaxis(rises.least[:, top, top + high][kinds], 2, 0)
             held = self.columns.count[start, stop] * down[:, None, None]
-            cuts.append((thickness, 0 if self.in_corner else first, peak + held + made))
-        if self.in_corner:
-            found[0, :, 0] = _one_by_one(found[0, :, 0], [(t, p[0, :, 0]) for t, _, p in cuts])
-            return
+            cuts.append((thickness, first, peak + held + made))
         for wide in range(1, width + 1):
             number = width - wide + 1
             here = found[:, wide, :number]
@@ -173,14 +231,12 @@ class Rectangle:
                     np.minimum(here, np.maximum(peak[:, wide, :number], after), out=here)
 
 
-def _one_by_one(found: IntArray, cuts: Sequence[tuple[int, IntArray]]) -> list[int]:
-    """The same of one rectangle of each width: numbers are faster than arrays of one."""
-    peaks, known = [(each, peak.tolist()) for each, peak in cuts], list[int](found.tolist())
-    for wide in range(1, len(known)):
-        for thickness, peak in peaks:
-            if thickness <= wide:
-                known[wide] = min(known[wide], max(peak[wide], known[wide - thickness]))
-    return known
+def _by_diagonal(peaks: IntArray) -> IntArray:
+    """[a + b, a] of ``peaks`` [a, b]; NEVER elsewhere."""
+    first, second = np.indices(peaks.shape)
+    found = np.full((sum(peaks.shape) - 1, len(peaks)), NEVER, dtype=np.int64)
+    found[first + second, first] = peaks
+    return found
 
 
 def _kind(cut: Cut) -> tuple[bool, bool, int]:

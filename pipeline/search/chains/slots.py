@@ -6,7 +6,7 @@ the most that is ever live, because one free nibble is as good as another: nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -101,35 +101,43 @@ def _run(item: Item, piece: Piece, buffers: dict[str, Buffer]) -> Run:
 def _follow(arena: Cells, item: Item, elements: Elements) -> Elements:
     """Put each output pixel where inputs have died: their cells are free before it is written."""
     tensors, operators = item.flow.tensors, item.flow.of(item.span)
-    held = {op.output: Places.none(item.pixels(op.output), item.groups) for op in operators}
-    dying = list[tuple[str, Places, list[int], list[int]]]()
+    outputs = [op.output for op in operators]
+    held = {name: Places.none(item.pixels(name), item.groups) for name in outputs}
+    dying = list[tuple[str, Places, Callable[[Iterable[int]], None], list[int], list[int]]]()
     for name, last in item.last.items():
         pixels, times = item.pixels(name), last.reshape(-1)
         if name not in held:
             held[name] = Places.of(elements[name], pixels, item.groups)
         order = np.argsort(times, kind="stable").tolist()
         ends = np.searchsorted(np.sort(times), np.arange(item.units + 1)).tolist()
-        held[name].release(arena, order[: ends[0]])
-        dying.append((name, held[name], order, ends))
-    made = [(op.overwritable(tensors), item.pixels(op.output), held[op.output]) for op in operators]
-    first = item.span.first
-    for time, (number, y, x, group) in enumerate(item.order.tolist()):
-        over, pixels, places = made[number - first]
-        unit, kept = pixels._replace(channels=pixels.channels // item.groups), None
-        pixel = y * pixels.columns + x
-        for name, there, order, ends in dying:
-            if ends[time] == ends[time + 1]:
+        dying.append((name, held[name], held[name].releaser(arena), order, ends))
+        dying[-1][2](order[: ends[0]])
+    made = list[tuple[tuple[str, ...], Places, Callable[[], int | IntArray]]]()
+    for op in operators:
+        pixels, places = item.pixels(op.output), held[op.output]
+        made.append((op.overwritable(tensors), places, arena.taker(pixels, places.channels)))
+    numbers, pixel_of = item.order[:, 0] - item.span.first, _pixels(item)
+    for time, (number, pixel) in enumerate(zip(numbers.tolist(), pixel_of.tolist(), strict=True)):
+        (over, places, take), kept = made[number], None
+        for name, there, release, order, ends in dying:
+            begin, end = ends[time], ends[time + 1]
+            if begin == end:
                 continue
-            dead = order[ends[time] : ends[time + 1]]
-            if kept is None and name in over and pixel in dead:
+            dead = order[begin:end]
+            if over and kept is None and name in over and pixel in dead:
                 kept = there.at(pixel)
                 dead.remove(pixel)
-            there.release(arena, dead)
-        places.put(pixel * item.groups + group, arena.take(unit) if kept is None else kept)
-    return {
-        op.output: places.cells.reshape(tensors[op.output].shape)
-        for op, (_, _, places) in zip(operators, made, strict=True)
-    }
+            release(dead)
+        places.put(pixel, take() if kept is None else kept)
+    return {name: held[name].cells.reshape(tensors[name].shape) for name in outputs}
+
+
+def _pixels(item: Item) -> IntArray:
+    """Of each unit the number of what it makes among all pixels and groups."""
+    columns = [item.pixels(op.output).columns for op in item.flow.of(item.span)]
+    number, y, x, group = item.order.T
+    each = np.array(columns)[number - item.span.first]
+    return np.asarray((y * each + x) * item.groups + group)
 
 
 def _deaths(item: Item, name: str) -> IntArray:
@@ -152,13 +160,14 @@ def _packed(layer: Layer, base: int, place: IntArray) -> IntArray:
 def _room(arena: Cells, item: Item, layer: Layer, elements: Elements) -> int | None:
     """The lowest byte from which the outputs can be written row-major in one piece, every cell
     after its input has died."""
-    pixels, width, source = layer.outputs, layer.inputs.nibbles_per_element, layer.source.name
+    pixels, given, source = layer.outputs, layer.inputs, layer.source.name
     # cell c is free for unit n, from offset n * each on: the base is at most c - n * each
-    highest = np.where(arena.free, arena.size, -1)
+    highest = np.where(arena.free, np.int32(arena.size), np.int32(-1))
     if source in item.last:
-        dies = item.last[source].reshape(-1, 1)
-        taken = elements[source].reshape(layer.inputs.number, -1, 1) + np.arange(width)
-        highest[taken] = taken - dies[..., None] * pixels.each
+        before = (item.last[source].reshape(-1, 1) * pixels.each).astype(np.int32)
+        first = elements[source].reshape(given.number, -1).astype(np.int32)
+        for nibble in range(given.nibbles_per_element):
+            highest[first + nibble] = first + nibble - before
     base, align = 0, max(2, pixels.nibbles_per_element)
     while base + pixels.total <= arena.size:
         early = np.flatnonzero(highest[base : base + pixels.total] < base)

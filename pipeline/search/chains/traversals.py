@@ -86,16 +86,19 @@ def herringbone(height: int, width: int) -> Peels:
 
 
 def single_transposes(height: int, width: int) -> Iterator[Peels]:
-    """All traversals that change direction at most once, the latest change first (section 3.4.3).
+    """All that change direction at most once, the latest change first (section 3.4.3)."""
+    return (single_transpose(height, width, n) for n in range(max(height, width), -1, -1))
+
+
+def single_transpose(height: int, width: int, switch: int) -> Peels:
+    """That which changes direction after ``switch`` lines.
 
     The first direction is along the shorter side: the paper assumes height >= width and transposes
     the image otherwise.
     """
     first: Axis = "row" if width <= height else "column"
     second: Axis = "column" if width <= height else "row"
-    longer, shorter = max(height, width), min(height, width)
-    for switch in range(longer, -1, -1):
-        yield peel(height, width, [*[first] * switch, *[second] * shorter])
+    return peel(height, width, [*[first] * switch, *[second] * min(height, width)])
 
 
 def ranks(height: int, width: int, peels: Peels) -> IntArray:
@@ -103,6 +106,8 @@ def ranks(height: int, width: int, peels: Peels) -> IntArray:
     rank, done = np.full((height, width), -1, dtype=np.int64), 0
     for line in peels:
         side = rank[line.index] if line.axis == "row" else rank[:, line.index]
-        side[list(line.along)] = np.arange(done, done + len(line))
-        done += len(line)
+        along = line.along
+        places = np.arange(along.start, along.stop, along.step)
+        side[places] = np.arange(done, done + len(places))
+        done += len(places)
     return rank

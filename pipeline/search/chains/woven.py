@@ -7,7 +7,6 @@ as are made at once, beside the block's input, over which the sum is written.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +15,7 @@ from pipeline.graph.access import Operand
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import read_times
 from pipeline.search.chains.flow import Flow, Span
-from pipeline.search.chains.items import Item, by_pixel
-
-
-def can_weave(flow: Flow, span: Span) -> bool:
-    """Several operators on images, of which none needs all of one."""
-    operators = flow.of(span)
-    return len(operators) > 1 and all(
-        by_pixel(op)
-        and all(len(flow.tensors[name].shape) == 3 for name in (op.output, *op.inputs))
-        and not op.reads_all(flow.tensors)
-        for op in operators
-    )
+from pipeline.search.chains.items import Item
 
 
 class Way(NamedTuple):
@@ -38,9 +26,6 @@ class Way(NamedTuple):
     by_column: bool = False
     from_last: bool = False
     backwards: bool = False
-
-
-PIXEL_BY_PIXEL = tuple(Way(1, *each) for each in product((False, True), repeat=3))
 
 
 NOT_READ = np.iinfo(np.int64).max
