@@ -65,8 +65,12 @@ def _step(draft: Draft, cells: Cells, run: Run | Turn) -> Step:
     draft.home[run.target.tensor] = run.target.name
     if not run.order:
         return step
-    at_once = all(unit >= each.size for unit, each in zip(step.unit, run.made, strict=True))
-    return step if at_once else replace(step, order=tuple(run.order))
+    unit = step.unit or (1,) * len(run.made)
+    if all(extent >= each.size for extent, each in zip(unit, run.made, strict=True)):
+        return step
+    firsts = range(0, run.made[-1].size, unit[-1])  # a pixel's channels one after the other
+    order = tuple((*at[:-1], channel) for at in run.order for channel in firsts)
+    return replace(step, order=order)
 
 
 class Cells:

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.types import RunMode
 
@@ -34,8 +35,13 @@ def composed(*overrides: str) -> Any:
 
 
 def text(override: str) -> str:
-    """Of the file: composing all of them would delay every start of the tests by ten seconds."""
-    return (ROOT / "conf" / f"{override.replace('=', '/')}.yaml").read_text()
+    """Of the file and the one of its group that it starts from: composing all of them would delay
+    every start of the tests by ten seconds."""
+    group, name = override.split("=")
+    content = (ROOT / "conf" / group / f"{name}.yaml").read_text()
+    starts = [str(each) for each in yaml.safe_load(content).get("defaults", ())]
+    siblings = [each for each in starts if each.isidentifier() and each != "_self_"]
+    return "\n".join([content, *(text(f"{group}={each}") for each in siblings)])
 
 
 SMALL = [file for file in FILES if "model" not in text(file)]

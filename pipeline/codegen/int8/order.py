@@ -49,14 +49,19 @@ def lines(step: Compute) -> list[Line]:
     """The step's order.
 
     Raises:
-        ThimbleError: when its units are not pixels, all channels of each.
+        ThimbleError: when its units are not pixels, all channels of each; or less, but channels in
+            their order.
     """
-    places = [(*([0] * (2 - min(2, len(o)))), *o[:2]) for o in step.order]
     unit = step.unit or (1,) * len(step.out.size)
+    firsts = range(0, step.out.size[2], unit[2]) if len(unit) == 3 else [0]
+    places = [(0, *o) if len(o) == 1 else o[:2] for o in step.order[:: len(firsts)]]
+    channels = [o[2] if len(o) > 2 else 0 for o in step.order]
     if (
-        len(unit) > 3 or max(unit[:2]) > 1 or any(o[2] for o in step.order if len(o) > 2)
+        len(unit) > 3
+        or max(unit[:2]) > 1
+        or channels != [*firsts] * len(places)
         or max((max(p) for p in places), default=0) > MOST
-    ):  # fmt: skip
+    ):
         raise ThimbleError(
             f"{step.op}: code for this core takes an order of pixels, all channels of each at "
             f"once; the plan has units of {unit}"

@@ -126,7 +126,7 @@ def test_what_lies_side_by_side_is_one_loop() -> None:
         (expressions.minus("y", "-2"), "y + 2"),
         (expressions.minus("y", "2 * t + 1"), "y - (2 * t + 1)"),
         (expressions.total("0", "y", "0"), "y"),
-        (expressions.offset("y + ky", "0", 3, 8), "((y + ky) % 3) * 8"),
+        (expressions.offset("y + ky", "0", 3, 8), "(nn_ring(y + ky, 3)) * 8"),
         (expressions.centred("in[i]", -128), "(in[i] + 128)"),
         (expressions.centred("in[i]", 0), "in[i]"),
     ],
