@@ -251,27 +251,22 @@ def laid_at(
     frames: int = 1,
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
-    of their own where ``at`` says. Kernels have their scratch above that, if there is room."""
-    if cells <= (most := room(graph, hardware)):
-        with_scratch = _laid_at(regions, graph, hardware, cells, at, frames, scratch=True)
-        if with_scratch.cells <= most:
-            return with_scratch
-    return _laid_at(regions, graph, hardware, cells, at, frames, scratch=False)
-
-
-def _laid_at(
-    regions: Sequence[Region], graph: Graph, hardware: Hardware, cells: int, at: Mapping[str, int],
-    frames: int, scratch: bool,
-) -> Laid:  # fmt: skip
-    draft = Draft(graph, hardware, scratch, frames=frames)
-    body = tuple(step for region in regions for step in region.steps(draft))
-    top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
-    for name, held in draft.held.items():
-        if held.buffer.role == "scratch":
-            addresses[name, 0], size = top, max(size, top + nibbles(held.buffer))
-        else:
-            addresses[name, 0] = 0 if held.placed else at[name]
-    return Laid(draft, body, Placed((), size, cells), addresses)
+    of their own where ``at`` says. Kernels have their scratch above that, as far as there is
+    room."""
+    most, limits = room(graph, hardware), dict[str, int]()
+    while True:
+        draft = Draft(graph, hardware, cells <= most, frames=frames, most_scratch=limits)
+        body = tuple(step for region in regions for step in region.steps(draft))
+        top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
+        for name, held in draft.held.items():
+            if held.buffer.role == "scratch":
+                addresses[name, 0], size = top, max(size, top + nibbles(held.buffer))
+            else:
+                addresses[name, 0] = 0 if held.placed else at[name]
+        found = Laid(draft, body, Placed((), size, cells), addresses)
+        if size <= max(cells, most):
+            return found
+        limits |= _crowded(found, most)
 
 
 def with_room(laid: Callable[[bool], Laid]) -> Laid:
