@@ -54,7 +54,10 @@ def one_line(run: Run, code: int = 1) -> str:
             ("train.batch=many", "train.batch: Value 'many' of type 'str' could not be converted"),
             ("strategy", "strategy: not understood, write key=value"),
             ("strategy=[", "not understood, write key=value"),
-            ("sweep=none_such", "unknown sweep 'none_such': there are architectures, architectures_flash,"),
+            (
+                "sweep=none_such",
+                "unknown sweep 'none_such': there are architectures, architectures_flash,",
+            ),
         ],
     ),
 )
