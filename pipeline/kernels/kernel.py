@@ -67,6 +67,11 @@ class Kernel(ABC):
         """How often it reads all of them from there; ``cached_bytes``: of what it read last."""
         return 1
 
+    def loop_bytes(self, form: Form) -> int:
+        """Of code that it reads anew from one pass of its loop to the next, all passes together,
+        where a cache holds no more than a round of the innermost one."""
+        return 0
+
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """Where the output may begin above ``tensor``, which dies, or a row of it; None: they lie
         apart. Pixels in order are not so in memory where they lie in blocks."""

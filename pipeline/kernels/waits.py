@@ -20,12 +20,17 @@ SMALL_CACHE = 8192
 """Bytes of a cache of instructions that holds few kernels at a time."""
 
 
+LEAST_CACHE = 1024
+"""Of one that holds a round of an innermost loop, and not what is around that."""
+
+
 class Waits(NamedTuple):
-    """What a byte of flash takes that no cache holds, of tables and of code; ``cached_bytes``: of
-    tables that the cache holds."""
+    """What a byte of flash takes that no cache holds, of tables, of code and of a loop's code;
+    ``cached_bytes``: of tables that the cache holds."""
 
     table: float = 0.0
     code: float = 0.0
+    loop: float = 0.0
     cached_bytes: int = 0
 
     @classmethod
@@ -37,7 +42,8 @@ class Waits(NamedTuple):
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         each = flash.wait_states / flash.read_bytes
         in_flash = hardware.weights_in == "flash"
-        return cls(each * in_flash, each * (code_bytes <= SMALL_CACHE), cached_bytes)
+        code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
+        return cls(each * in_flash, code, loop, cached_bytes)
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
@@ -47,7 +53,7 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
-    taken = kernel.cycles(form) + waits.table * size * passes
+    taken = kernel.cycles(form) + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
     rows = sum(part.extents[0] for part in form.parts.values() if part.spread in ("rows", "blocks"))
     if not rows:
         return taken

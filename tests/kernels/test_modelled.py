@@ -14,6 +14,7 @@ from pipeline.kernels import cycles_by_operator, cycles_of_step, modelled_cycles
 from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -44,6 +45,16 @@ def test_rows_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None
     """Within the error that kernels have, see test_cycles.py."""
     recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, rows, {label}"]
     assert rows_to_whole(board) == pytest.approx(recorded, rel=0.06)
+
+
+@pytest.mark.parametrize(("label", "board"), [("M4", without_waits(L4R5)), ("L4R5", L4R5)])
+def test_in_place_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None:
+    """Weights and code of pixels in place are waited for again and again."""
+    whole, in_place = (
+        modelled_cycles(planned(each, board), KWS, board) for each in (Ordinary(), Herringbone())
+    )
+    recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, in place, {label}"]
+    assert in_place / whole == pytest.approx(recorded, rel=0.05)
 
 
 def test_weights_in_flash_are_waited_for_as_often_as_they_are_read() -> None:

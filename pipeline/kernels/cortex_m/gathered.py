@@ -23,13 +23,17 @@ from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
 from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
-from pipeline.kernels.work import Counts, made, positions
+from pipeline.kernels.work import END_BYTES, Counts, made, positions
 
 LANES = 4
 """Channels that one word holds."""
 
 TAIL = 0.05
 """Of a step's products: what code of its own for a last block of fewer pixels has to save."""
+
+CONVOLUTION_BYTES, DEPTHWISE_BYTES = 950, 1370
+"""Of code that gathers and then multiplies some pixels, more than a cache of 1 KiB holds of it:
+means of keyword spotting's and visual wake words' layers."""
 
 MOST_TAPS_UNROLLED = 25
 """Of a depthwise convolution whose sums stay in registers from tap to tap."""
@@ -89,6 +93,9 @@ class GatheredConvolution(Gathered):
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         return sum(number for _, number in self.blocks(form))
+
+    def loop_bytes(self, form: Form) -> int:
+        return CONVOLUTION_BYTES * self.table_passes(form)
 
     def together(self, form: Form) -> int:
         """Pixels whose windows are held at a time."""
@@ -152,6 +159,17 @@ class GatheredDepthwise(Gathered):
             "output": made(form),
             "pixel": self.pixels(form),
         }
+
+    def table_bytes(self, form: Form) -> float:
+        """In pairs of 16 bits, beside how sums end."""
+        return (2 * prod(positions(form)) + END_BYTES) * form.out.extents[2]
+
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+        """Once for two pixels."""
+        return -(-self.pixels(form) // 2)
+
+    def loop_bytes(self, form: Form) -> int:
+        return DEPTHWISE_BYTES * self.table_passes(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """Outputs of two pixels, and their inputs where they may be torn."""
