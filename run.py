@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
+
+gc.disable()  # until all is imported (runner/garbage.py): looking for garbage meanwhile finds none
 
 try:
     import hydra

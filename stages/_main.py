@@ -8,6 +8,7 @@ a sweep standard error goes there, too: many jobs share the terminal.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import threading
@@ -20,11 +21,15 @@ from pipeline.artifacts import write_json
 from pipeline.errors import UNSAID, ThimbleError
 
 LOG = Path(".stages")
+TURN = "THIMBLE_TURN"
+"""In the environment: run.py may have started this before its turn (runner/processes.py)."""
 
 
 def run(main: Callable[[], None]) -> None:
     """Call ``main`` and leave the process: 0, 1 after an error, 130 after Ctrl-C."""
     name = Path(sys.argv[0]).stem
+    if TURN in os.environ and not _turn_comes():
+        os._exit(0)
     begin = time.monotonic()
     try:
         if runner := os.environ.get("THIMBLE_RUNNER"):
@@ -42,6 +47,14 @@ def run(main: Callable[[], None]) -> None:
     except Exception as error:
         _trace(name)
         _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def _turn_comes() -> bool:
+    """Wait until the stage before this one is done: its outputs are not there yet. Whether run.py
+    then says so; else it has ended, or found this one's in its cache."""
+    if line := sys.stdin.readline():
+        os.environ.update(json.loads(line))
+    return bool(line)
 
 
 def _done(name: str, seconds: float) -> None:

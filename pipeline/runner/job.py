@@ -70,11 +70,11 @@ class Job:
         self.screen.header(self.config, self.folder)
         with Stages(self.folder, self._keep, self._remote()) as stages:
             self._track(code)
-            for name in self.stages:
+            for name, then in zip(self.stages, (*self.stages[1:], ""), strict=True):
                 self.screen.start(name)
                 flashing = name == "simulate" and self.config["target"]["name"] == "flash"
                 waiting = partial(self.screen.waiting, name)
-                self._record(stages.run(name, waiting, always=flashing))
+                self._record(stages.run(name, waiting, flashing, then))
                 if self.result["status"] != "ok":
                     break
         if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too

@@ -25,14 +25,18 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError
-from pipeline.runner import bytecode, cached, disk
+from pipeline.runner import cached, disk, garbage
 from pipeline.runner.inputs import Inputs
+from pipeline.runner.processes import Processes
 from pipeline.runner.remote import Remote
 from pipeline.runner.workspace import LOG
 
 HASHES = "hashes.json"
 """In a run's folder: of each stage, the MD5 of each file that it made."""
 
+
+LONG = ("train", "prune")
+"""Stages that may take hours."""
 
 DEAF = home.ROOT / "pipeline/runner/deaf.sh"
 
@@ -67,6 +71,8 @@ class Stages:
         self._repo: Any = None
         self._done: list[Any] = []
         self._inputs = Inputs()
+        self._processes = Processes(folder)
+        self._then = ""
 
     def __enter__(self) -> Stages:
         self._stack = contextlib.ExitStack()
@@ -77,6 +83,7 @@ class Stages:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._stack:
+            self._processes.end()
             try:
                 self._thread.submit(self._close).result()
             except OSError:
@@ -85,14 +92,20 @@ class Stages:
             self._thread.shutdown()
 
     def run(
-        self, stage: str, waiting: Callable[[], None] = lambda: None, always: bool = False
+        self,
+        stage: str,
+        waiting: Callable[[], None] = lambda: None,
+        always: bool = False,
+        then: str = "",
     ) -> Outcome:
         """Bring ``stage`` up to date; ``waiting`` is called if another run is at the same stage.
 
         ``always`` runs it whatever the cache has: what it does outside counts, a board is written.
+        ``then`` is what comes after it, so that it can be made ready.
         Raises ThimbleError with the stage's own one-line message when it fails.
         """
         begin = time.monotonic()
+        self._then = then
         future = self._thread.submit(self._run, stage, waiting, always)
         try:
             _wait(future)
@@ -112,6 +125,7 @@ class Stages:
                     str(self.folder), config=self.remote.config if self.remote else None
                 )
                 self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
+                garbage.collect()
             stage = self._loaded[name]
             with lock_repo(self._repo):
                 self._inputs.settle(stage)
@@ -154,15 +168,18 @@ class Stages:
         for changes: the workspace is this run's alone, and what it asks is known here.
         """
         from dvc.stage.decorators import unlocked_repo
-        from dvc.stage.run import cmd_run
 
         stage.remove_outs()
-        code = [dep.def_path for dep in stage.deps if dep.def_path.endswith(".py")]
-        bytecode.share(self.folder, code)
-        unlocked_repo(cmd_run)(stage)
+        unlocked_repo(self._processes.run)(stage, self._meanwhile(stage))
         stage.save(run_cache=False)
         cached.keep(stage)
         stage.commit()
+
+    def _meanwhile(self, stage: Any) -> Any:
+        """The stage whose process starts while ``stage`` works; None in a sweep, whose jobs keep
+        all cores at work, and where it would take memory for hours."""
+        alone = "THIMBLE_SWEEP" not in os.environ and stage.name not in LONG
+        return self._loaded.get(self._then) if alone else None
 
     def _restored(self, stage: Any, entry: Any) -> bool:
         from dvc.stage.loader import StageLoader

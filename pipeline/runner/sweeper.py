@@ -13,7 +13,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import options, study, sweep, table
+from pipeline.runner import garbage, options, study, sweep, table
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -83,6 +83,7 @@ class EveryCombination(Sweeps):
             options.check(self.jobs_launcher.compose(folder, number, overrides))
         sweep.begin(folder, self.config, jobs, sets if any(sets) else ())
         OmegaConf.save(self.config, folder / "multirun.yaml")
+        garbage.collect()
         with View(folder, table.names(jobs)):
             first = 0
             for batch in batches:

@@ -49,7 +49,10 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     flags = (*tool.flags, f"-DPORT_TIMER={machine.timer:#x}u", f"-DPORT_TICK={machine.tick_ns}u",
              *card.flags(hardware, machine.tick_ns))  # fmt: skip
     target = output / "firmware.elf"
-    with toolchain.objects(generated, output, tool.compiler, flags) as objects:
+    with (
+        toolchain.host_meanwhile(generated, output / "host"),
+        toolchain.objects(generated, output, tool.compiler, flags) as objects,
+    ):
         common = (*flags, "-nostartfiles", f"-T{(generated / SCRIPT).resolve()}")
         stack_bytes = _linked(objects, target, common, machine, hardware)
         board = cortex_m_board.own(hardware)
@@ -59,7 +62,6 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             places = placed(board, hardware, ram_bytes(hardware), stack)
             toolchain.link(objects, output / "board.elf", tool.compiler, (*common, *places))
             cortex_m_board.write_hex(output, hardware)
-    toolchain.build_host(generated, output / "host")
     program = elf.read(target, tool.objdump)
     _check_arena(program, toolchain.stated_arena(generated / prefix.of(generated).header))
     bound = _bound(target, tool.objdump)

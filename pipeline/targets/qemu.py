@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,12 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         advance(len(found[0].outputs))
         return found
 
-    with counted("simulated core", len(images)) as advance:
+    with counted("simulated core", len(images)) as advance, ThreadPoolExecutor(1) as pool:
+        model = pool.submit(_modelled, core, who, loaded, images[: qemu_cycles.IMAGES])
         parts = in_parallel(several, list(shares(len(images), IMAGES_A_RUN)))
+        modelled = model.result()
     memories = [memory, *(after for _, after in parts)]
     none = np.zeros(0, np.int64)
-    modelled = _modelled(core, who, loaded, images[: qemu_cycles.IMAGES])
     counts = np.concatenate([none, *(p.instructions for p, _ in parts)])
     return Runs(
         np.concatenate([np.zeros((0, who.outputs), who.dtype), *(p.outputs for p, _ in parts)]),

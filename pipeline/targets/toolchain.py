@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -94,10 +95,10 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     tool = hardware.toolchain
     for command in (tool.compiler, tool.objcopy, tool.objdump):
         tools.require(command, tool.package, f"builds for {hardware.title}")
-    compile_program(generated, output / "firmware.elf", tool)
-    tools.run([tool.objcopy, "-O", "ihex", "-R", ".eeprom", "firmware.elf", "firmware.hex"], output,
-              "writing firmware.hex")  # fmt: skip
-    build_host(generated, output / "host")
+    with host_meanwhile(generated, output / "host"):
+        compile_program(generated, output / "firmware.elf", tool)
+        copy = [tool.objcopy, "-O", "ihex", "-R", ".eeprom", "firmware.elf", "firmware.hex"]
+        tools.run(copy, output, "writing firmware.hex")
     if (generated / parameters.NAME).exists():
         content = (generated / parameters.NAME).read_bytes()
         artifacts.write_bytes(output / parameters.NAME, content)
@@ -113,6 +114,15 @@ def build_host(generated: Path, output: Path, *, sanitize: bool = False) -> None
     """The same sources as a native program; ``sanitize`` adds ASan and UBSan, which abort."""
     tools.require(HOST.compiler, HOST.package, "builds the native program")
     compile_program(generated, output, HOST, SANITIZERS if sanitize else ())
+
+
+@contextmanager
+def host_meanwhile(generated: Path, output: Path) -> Iterator[None]:
+    """``build_host`` beside what is done inside, whose error comes first."""
+    with ThreadPoolExecutor(1) as pool:
+        host = pool.submit(build_host, generated, output)
+        yield
+        host.result()
 
 
 def compile_program(

@@ -43,11 +43,11 @@ def test_while_python_still_imports(project: Project) -> None:
 
 def test_while_a_stage_still_imports(project: Project) -> None:
     """Importing PyTorch takes seconds."""
-    project.write("stages/train.py", ASLEEP.format(word="imports"))
+    project.write("stages/fetch.py", ASLEEP.format(word="imports"))
     process = project.start(start_new_session=True)
     project.wait_for("imports")
     out, (line,) = interrupted(process)
-    assert line.startswith("interrupted: nothing half-written is left") and "fetch" in out
+    assert line.startswith("interrupted: nothing half-written is left") and "mnist_2kb" in out
     nothing_outlives(project)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +10,12 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming
+from pipeline.home import ROOT
 from pipeline.targets import machines, qemu, qemu_cycles
-from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.layers import of_functions
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
+from tests.targets import timings as timings_of
 from tests.targets.cortex_m import (
     ONE_A_CORE,
     board_named,
@@ -25,19 +25,6 @@ from tests.targets.cortex_m import (
     simulated,
 )
 from tests.tiers import quick
-
-MAIN = r"""
-#include TIMING
-#include <stdio.h>
-int main(void) {
-    unsigned op, next;
-    timing_t before = timing_plain(TIMING_DATA, 0);
-    while (scanf("%x %x", &op, &next) == 2) {
-        before = timing_of((uint16_t)op, (uint16_t)next, before);
-        printf("%u\n", before.pairs ? 0 : before.cycles);
-    }
-}
-"""
 
 TIMINGS = (
     (0x1840, 0, 1, "adds r0, r0, r1"),
@@ -112,17 +99,15 @@ M7 = (
 def test_timings_are_the_models(
     header: str, timings: tuple[tuple[int, int, int, str], ...], tmp_path: Path
 ) -> None:
-    (tmp_path / "main.c").write_text(MAIN)
-    include = (f"-I{FIRMWARE / 'simulators'}", f'-DTIMING="{header}"')
-    command = ["cc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", *include, "main.c", "-o", "main"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    given = "".join(f"{op:x} {after:x}\n" for op, after, _, _ in timings)
-    done = subprocess.run(
-        [tmp_path / "main"], input=given, capture_output=True, text=True, check=True
-    )
-    found = [int(line) for line in done.stdout.split()]
+    program = timings_of.compiled(header, tmp_path)
+    found = timings_of.cycles(program, tuple((op, after) for op, after, _, _ in timings))
     for got, (_, _, wanted, about) in zip(found, timings, strict=True):
         assert got == wanted, about
+
+
+def test_the_documented_table_is_the_models() -> None:
+    text = (ROOT / "docs" / "cycle-models.md").read_text()
+    assert "\n".join(timings_of.table()) in text, "python -m tests.targets.timings"
 
 
 def test_cycles_are_the_formulas() -> None:

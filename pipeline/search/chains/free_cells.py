@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import round_up
 from pipeline.search.chains.layer import Pixels
+
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+"""As wide as so many marks."""
 
 
 class Full(Exception):
@@ -78,18 +83,28 @@ class Cells:
 
     def pieces(self, count: int, width: int) -> IntArray:
         """``count`` elements in as few runs as possible: large runs whole, then the best fit."""
-        usable = self.free[: self.size // width * width].reshape(-1, width).all(axis=1)
-        edge = np.flatnonzero(np.diff(np.concatenate([[0], usable.astype(np.int8), [0]])))
-        runs = sorted(zip(edge[1::2] - edge[::2], edge[::2], strict=True))
+        usable = self._usable(width)
+        change = np.flatnonzero(usable[1:] != usable[:-1]) + 1
+        edges = np.concatenate([[0], change, [len(usable)]])[0 if usable[:1].any() else 1 :]
+        begins, lengths = edges[:-1:2], edges[1::2] - edges[:-1:2]
+        order = np.lexsort((begins, lengths)).tolist()
         chosen: list[IntArray] = []
-        while count and runs:
-            fitting = next((n for n, (length, _) in enumerate(runs) if length >= count), -1)
-            length, first = runs.pop(fitting)
+        while count and order:
+            fitting = bisect_left(order, count, hi=len(order) - 1, key=lambda n: lengths[n])
+            first, length = begins[order[fitting]], lengths[order[fitting]]
             chosen.append(np.arange(first, first + min(length, count)) * width)
             count -= len(chosen[-1])
+            order.pop()  # if another was chosen, it was the last one needed
         if count:
             raise Full
         return self.claim(np.sort(np.concatenate(chosen)), width)
+
+    def _usable(self, width: int) -> npt.NDArray[np.bool_]:
+        """Whether all nibbles of each place for an element are free, (size // width,)."""
+        cells = self.free[: self.size // width * width]
+        if width in WORDS:  # several marks compared at once
+            return np.asarray(cells.view(WORDS[width]) == int.from_bytes(b"\1" * width, "little"))
+        return np.asarray(cells.reshape(-1, width).all(axis=1))
 
     def claim(self, elements: IntArray, width: int) -> IntArray:
         self._mark(elements, width, free=False)
