@@ -3,8 +3,8 @@ of the networks and cores (M4, M7, L4R5) that are named, or of MLPerf Tiny's on 
 waits. SMLAD adds two products a cycle: 0.5 cycles a product are the limit. "Share" is that limit in
 relation to the layer's modelled cycles: above 100 % where Winograd's filtering leaves products out.
 "Spent on": what takes the most of them, in the words of the kernel's declaration
-(``pipeline/kernels``). A word of a pixel and a pair of channels, or a step of Winograd's, is 8
-products, with the loads and the widening for them.
+(``pipeline/kernels``), loads and widening included: a word of a pixel and a pair of channels is 8
+products, a step of Winograd's is 16.
 """
 
 from __future__ import annotations
