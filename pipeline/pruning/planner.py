@@ -31,7 +31,8 @@ class Needs:
         amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
             (modelled where there is C for the board, else estimated).
         at: the operator at the peak.
-        held: bytes that the tensors live at the peak take, by name.
+        held: bytes that the tensors live at the peak take, by name; of several moments at which
+            as much is held, the most.
     """
 
     amounts: Mapping[str, float]
@@ -72,7 +73,8 @@ class Planner:
             "macs": graph.macs,
             "latency_us": cycles / self.hardware.clock_hz * 1e6,
         }
-        return Needs(amounts, peak.label, _held(plan, peak))
+        level = [each for each in moments if each.live_bytes == peak.live_bytes]
+        return Needs(amounts, peak.label, _held(plan, level))
 
     def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
         """Raises ThimbleError for a limit that no pruning can keep."""
@@ -84,9 +86,12 @@ class Planner:
             )
 
 
-def _held(plan: Plan, peak: Moment) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, size in peak.buffers:
-        tensor = plan.buffer[name].tensor
-        found[tensor] = found.get(tensor, 0.0) + size
-    return found
+def _held(plan: Plan, level: Sequence[Moment]) -> dict[str, float]:
+    most: dict[str, float] = {}
+    for moment in level:
+        found: dict[str, float] = {}
+        for name, size in moment.buffers:
+            tensor = plan.buffer[name].tensor
+            found[tensor] = found.get(tensor, 0.0) + size
+        most.update((name, max(size, most.get(name, 0.0))) for name, size in found.items())
+    return most

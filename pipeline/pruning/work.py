@@ -33,6 +33,8 @@ SETTLING_IMAGES = 256
 RATE = 0.05
 """Half of what training from the beginning rises to."""
 
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
 
 @dataclass
 class Work:
@@ -43,6 +45,7 @@ class Work:
         frames: the first training images, (n, c, h, w).
         test: images that nothing is chosen by; None where there are to be no epochs.
         steps: what the network needed, at first and after each step.
+        asked: what the planner has said, by the shapes of all tensors: plans depend on no more.
     """
 
     method: ChannelPruning
@@ -50,6 +53,7 @@ class Work:
     frames: Tensor
     test: Examples | None = None
     steps: list[Mapping[str, float]] = field(default_factory=list)
+    asked: dict[Shapes, Needs] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
@@ -85,7 +89,10 @@ class Work:
         return self.phases.rows if self.phases else []
 
     def ask(self, network: FloatGraph) -> Needs:
-        return self.method.planner(network)
+        shapes = tuple(network.shapes.items())
+        if shapes not in self.asked:
+            self.asked[shapes] = self.method.planner(network)
+        return self.asked[shapes]
 
     def accuracy(self, network: FloatGraph) -> float | None:
         """On the test images; None where nothing was trained."""

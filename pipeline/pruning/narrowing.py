@@ -1,0 +1,113 @@
+"""Which channels go, so that a network keeps to its limits and loses little.
+
+What a group of channels is worth is the logarithm of its strength: half of a narrow layer costs as
+much as half of a wide one, and the last channels cost most. First a few channels go at a time, of
+the group that loses least for what the planner says is saved; then each group gets back what still
+fits, because a step for one bottleneck may turn out to have been needless after the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, log
+
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.pruning.couplings import Couplings, Group, Mask
+from pipeline.pruning.cut import cut
+from pipeline.pruning.planner import Needs
+from pipeline.pruning.shares import Scores
+
+BITE = 0.5
+"""Of what a group would have to lose if it were alone: lost before the planner is asked again."""
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """
+    Attributes:
+        found: the network, and which of its channels are tied.
+        scores: (units,), the strength of each.
+        ask: what a network needs.
+        over: by what factor needs exceed the worst limit.
+        savings: what each group saves for a channel less, by an estimate, of the units that are
+            kept; and whether the estimate says nothing about more channels, so that the planner has
+            to be asked.
+    """
+
+    found: Couplings
+    scores: Scores
+    ask: Callable[[FloatGraph], Needs]
+    over: Callable[[Needs], float]
+    savings: Callable[[Couplings, Mask, Needs], tuple[dict[Group, float], bool]]
+
+    def within(self, needs: Needs, target: float) -> tuple[Mask, Needs]:
+        """The units to keep so that the worst limit is exceeded by ``target`` at most, or by as
+        little as can be reached; ``needs`` is of the whole network."""
+        kept = self.found.everything()
+        while self.over(needs) > target:
+            chosen = self.step(kept, needs, 1 - target / self.over(needs))
+            if chosen is None:
+                return kept, needs
+            kept, needs = chosen
+        return self.given_back(kept, needs, target)
+
+    def step(self, kept: Mask, needs: Needs, share: float) -> tuple[Mask, Needs] | None:
+        """Without a few units of the group that loses least for what is saved; where none saves
+        anything alone, as with two bottlenecks, by the estimate."""
+        saved, asks = self.savings(self.found, kept, needs)
+        best, least = None, (inf, inf)
+        for group, each in saved.items():
+            fewer = self.fewer(group, kept, share)
+            if each <= 0 or fewer is None:
+                continue
+            loss = self.loss(group, kept, fewer)
+            price, after = inf, None
+            if asks:
+                after = self.ask(cut(self.found, fewer))
+                gain = log(self.over(needs) / self.over(after)) if self.over(after) else inf
+                price = loss / gain if gain > 0 else inf
+            estimate = loss / (each * float((kept & ~fewer).sum()))
+            if (price, estimate) < least:
+                best, least = (fewer, after), (price, estimate)
+        if best is None:
+            return None
+        fewer, after = best
+        return fewer, after or self.ask(cut(self.found, fewer))
+
+    def fewer(self, group: Group, kept: Mask, share: float) -> Mask | None:
+        """Without the weakest units of ``group``; None where one has to stay."""
+        alive = self.by_strength([unit for unit in group.units if kept[unit]])
+        drop = alive[: max(1, int(len(alive) * share * BITE))]
+        fewer = kept.copy()
+        fewer[drop] = False
+        return fewer if len(drop) < len(alive) and self.found.allows(fewer) else None
+
+    def given_back(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
+        """With as many of the strongest units that went as still fit, the poorest group first."""
+        everything = self.found.everything()
+        for group in sorted(self.found.groups, key=lambda each: -self.loss(each, everything, kept)):
+            gone = self.by_strength([unit for unit in group.units if not kept[unit]])[::-1]
+            low, high = 0, len(gone) + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                more = kept.copy()
+                more[gone[:middle]] = True
+                after = self.ask(cut(self.found, more))
+                if self.over(after) <= target:
+                    low, kept_so, needs_so = middle, more, after
+                else:
+                    high = middle
+            if low:
+                kept, needs = kept_so, needs_so
+        return kept, needs
+
+    def loss(self, group: Group, kept: Mask, fewer: Mask) -> float:
+        """What ``group`` loses from ``kept`` to ``fewer``."""
+        units = list(group.units)
+        before, after = (float(self.scores[units][mask[units]].sum()) for mask in (kept, fewer))
+        return log(before / after) if after > 0 else inf if before > 0 else 0.0
+
+    def by_strength(self, units: list[int]) -> list[int]:
+        """The weakest first; of equal ones the first."""
+        return sorted(units, key=lambda unit: (self.scores[unit], unit))

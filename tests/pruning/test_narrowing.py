@@ -1,0 +1,116 @@
+"""Limits are kept, and nothing more goes than has to, compared with all choices of channels."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise, product
+from math import prod
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.float_passes import simplified
+from pipeline.importers.torch_export import exported
+from pipeline.models.blocks import Blocks
+from pipeline.pruning.couplings import Couplings, Group, Mask, couplings
+from pipeline.pruning.cut import cut
+from pipeline.pruning.narrowing import Narrowing
+from pipeline.pruning.planner import Needs
+
+SIZES = (4, 6, 5)
+NETWORK = Blocks(
+    (8, 8, 2),
+    3,
+    (
+        {"kind": "conv", "channels": SIZES[0]},
+        {"kind": "conv", "channels": SIZES[1]},
+        {"kind": "conv", "channels": SIZES[2], "stride": 2},
+    ),
+)
+"""At first two of its layers need equally much together: 64 * (4 + 6)."""
+
+
+@cache
+def found() -> Couplings:
+    torch.manual_seed(1)
+    return couplings(simplified(exported("three", NETWORK.build().eval(), NETWORK.example())))
+
+
+def ask(network: FloatGraph) -> Needs:
+    """As an ordinary schedule: a layer's input and output at once."""
+    sizes = {name: float(prod(shape)) for name, shape in network.shapes.items()}
+    pairs = [
+        {node.output: sizes[node.output], **{name: sizes[name] for name in node.inputs}}
+        for node in network.nodes
+        if isinstance(node, nodes.Weighted)
+    ]
+    worst = max(pairs, key=lambda pair: sum(pair.values()))
+    return Needs({"pmu_bytes": sum(worst.values())}, "", worst)
+
+
+def at_peak(found: Couplings, kept: Mask, needs: Needs) -> tuple[dict[Group, float], bool]:
+    held = {int(n) for name in needs.held for n in found.channels[name].numbers}
+    return {group: float(bool(held & {*group.units})) for group in found.groups}, True
+
+
+def narrowing(seed: int, limit: int, found: Couplings) -> Narrowing:
+    scores = np.random.default_rng(seed).uniform(0.5, 1.5, found.units)
+    return Narrowing(found, scores, ask, lambda n: n.amounts["pmu_bytes"] / limit, at_peak)
+
+
+def lost(one: Narrowing, kept: Mask) -> float:
+    return sum(one.loss(g, one.found.everything(), kept) for g in one.found.groups)
+
+
+def every_choice(one: Narrowing) -> list[Mask]:
+    masks = []
+    for counts in product(*(range(1, len(g.units) + 1) for g in one.found.groups)):
+        kept = one.found.everything()
+        for group, count in zip(one.found.groups, counts, strict=True):
+            kept[one.by_strength(list(group.units))[: len(group.units) - count]] = False
+        masks.append(kept)
+    return masks
+
+
+@pytest.mark.parametrize("limit", [576, 448, 320])
+def test_it_loses_little_more_than_the_best_choice(limit: int) -> None:
+    for seed in range(3):
+        one = narrowing(seed, limit, found())
+        kept, needs = one.within(ask(found().graph), 1.0)
+        assert one.over(needs) <= 1 and needs == ask(cut(found(), kept))
+        fits = [mask for mask in every_choice(one) if one.over(ask(cut(found(), mask))) <= 1]
+        assert lost(one, kept) <= 1.1 * min(lost(one, mask) for mask in fits) + 0.05
+        for group in found().groups:
+            gone = [unit for unit in group.units if not kept[unit]]
+            more = kept.copy()
+            more[gone[:1]] = True
+            assert not gone or one.over(ask(cut(found(), more))) > 1, "a channel too much went"
+
+
+def test_what_cannot_be_kept_goes_as_far_as_it_can() -> None:
+    one = narrowing(0, 100, found())
+    kept, needs = one.within(ask(found().graph), 1.0)
+    assert needs.amounts["pmu_bytes"] == 64 * 2 + 64, "the input and a channel of the first layer"
+    assert all(kept[list(group.units)].any() for group in found().groups)
+
+
+def test_the_weakest_go() -> None:
+    one = narrowing(3, 448, found())
+    kept, _ = one.within(ask(found().graph), 1.0)
+    for group in found().groups:
+        stay, go = ([u for u in group.units if kept[u] == keeps] for keeps in (True, False))
+        assert not go or max(one.scores[go]) < min(one.scores[stay])
+
+
+def test_the_last_channels_cost_most() -> None:
+    one = narrowing(0, 448, found())
+    group = found().groups[1]
+    masks = [found().everything()]
+    for unit in one.by_strength(list(group.units)):
+        masks.append(masks[-1].copy())
+        masks[-1][unit] = False
+    losses = [one.loss(group, a, b) for a, b in pairwise(masks)]
+    assert losses == sorted(losses) and losses[-1] == np.inf
