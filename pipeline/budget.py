@@ -3,7 +3,8 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf, prod
 from typing import Any
 
 from pipeline.errors import ThimbleError
@@ -35,6 +36,30 @@ def limits(prune: Mapping[str, Any]) -> dict[str, float]:
                 "at most, or 0 for no limit"
             )
     return {name: float(value) for name, value in found.items() if value}
+
+
+def above_input(within: Mapping[str, float], shape: Sequence[int], streams: bool) -> None:
+    """Raises ThimbleError for less memory than the input (shape) of bytes, which no pruning makes
+    smaller, unless it ``streams`` in."""
+    limit = within.get("pmu_bytes", inf)
+    if limit < prod(shape) and not streams:
+        raise ThimbleError(
+            f"prune.pmu_bytes={limit:g}: the input alone takes {prod(shape):,} B, and "
+            "pruning does not make it smaller; allow more, or give the model a smaller input"
+        )
+
+
+def enough(prune: Mapping[str, Any]) -> None:
+    """Raises ThimbleError where ``prune`` doesn't say how much is to go."""
+    if prune["name"] == "pex" and not limits(prune):
+        raise ThimbleError(
+            "prune=pex needs a limit: prune.pmu_bytes, weight_bytes, macs or latency_us"
+        )
+    if prune["name"] == "width" and bool(prune["width"]) == bool(limits(prune)):
+        raise ThimbleError(
+            "prune=width needs either prune.width, such as 0.5, or limits such as "
+            "prune.pmu_bytes, not both"
+        )
 
 
 def asked(prune: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.budget import enough
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.pruning.channels import ChannelPruning
@@ -42,10 +43,7 @@ class Pex(ChannelPruning):
                 f"prune.gate_epochs={self.gate_epochs} and prune.penalty={self.penalty:g} must be "
                 "at least 0"
             )
-        if not self.limits:
-            raise ThimbleError(
-                "prune=pex needs a limit: prune.pmu_bytes, weight_bytes, macs or latency_us"
-            )
+        enough({"name": "pex", **vars(self)})
 
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         needs = work.ask(network)

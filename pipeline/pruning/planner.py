@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from typing import Any
 
 from pipeline import board, passes
-from pipeline.budget import UNREAD
+from pipeline.budget import UNREAD, above_input
 from pipeline.config import instantiate
-from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.kernels import modelled_cycles
@@ -78,12 +77,7 @@ class Planner:
 
     def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
         """Raises ThimbleError for a limit that no pruning can keep."""
-        size = prod(network.shapes[network.input])
-        if limits.get("pmu_bytes", inf) < size and not self.hardware.streams_input:
-            raise ThimbleError(
-                f"prune.pmu_bytes={limits['pmu_bytes']:g}: the input alone takes {size:,} B, and "
-                "pruning does not make it smaller; allow more, or give the model a smaller input"
-            )
+        above_input(limits, network.shapes[network.input], self.hardware.streams_input)
 
 
 def _held(plan: Plan, level: Sequence[Moment]) -> dict[str, float]:

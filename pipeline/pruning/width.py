@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipeline.budget import enough
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.pruning.channels import ChannelPruning
@@ -33,11 +34,7 @@ class Width(ChannelPruning):
         super().__post_init__()
         if not 0 <= self.width <= 1:
             raise ThimbleError(f"prune.width={self.width:g} must be more than 0 and at most 1")
-        if bool(self.width) == bool(self.limits):
-            raise ThimbleError(
-                "prune=width needs either prune.width, such as 0.5, or limits such as "
-                "prune.pmu_bytes, not both"
-            )
+        enough({"name": "width", **vars(self)})
 
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         if self.width:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import home, sealing
-from pipeline.budget import limits
+from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
 from pipeline.packages import boards
@@ -106,9 +106,12 @@ def _prunes(config: Mapping[str, Any]) -> None:
             f"prune={prune['name']}: model={model['name']} arrives with its weights and is not "
             "pruned here; leave prune out, and prune the network before it is exported"
         )
-    limits(prune)
+    within = limits(prune)
     if quantize["_target_"] == FOUR_BITS and prune["name"] != "magnitude":
         raise ThimbleError(
             f"prune={prune['name']}: quantize=int4 takes chains of layers, which only "
             "prune=magnitude makes smaller; use quantize=int8_qat train=float"
         )
+    enough(prune)
+    shape = model.get("input_shape") or ()
+    above_input(within, shape, config["hardware"]["streams_input"])

@@ -73,6 +73,12 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
         (("prune=pex", "quantize=int4"), "prune=pex: quantize=int4 takes chains of layers, which"),
         (("model=resnet8", "prune=pex", "prune.macs=-1"), "prune.macs=-1: give the MACs that"),
+        (("model=resnet8", "prune=pex"), "prune=pex needs a limit: prune.pmu_bytes, weight_bytes"),
+        (("model=resnet8", "prune=width"), "prune=width needs either prune.width, such as 0.5, or"),
+        (
+            ("model=resnet8", "hardware=host", "prune=pex", "prune.pmu_bytes=3071"),
+            "prune.pmu_bytes=3071: the input alone takes 3,072 B, and pruning does not make it",
+        ),
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
