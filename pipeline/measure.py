@@ -169,8 +169,9 @@ def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
 
     ``cycles`` and ``compute_us`` are all CPU time, the feeding included; ``latency_us`` is last
     input byte in to first output byte out, ``latency_max_us`` that of the slowest image (an
-    activation of 0 skips its products); none counts waiting for the line. ``energy_uj`` is
-    modelled: the compute time at the active power of ``hardware.power``, where that is known.
+    activation of 0 skips its products), ``latency_no_zeros_us`` that of one without any 0; none
+    counts waiting for the line. ``energy_uj`` is modelled: the compute time at the active power of
+    ``hardware.power``, where that is known.
     """
     if "compute_cycles" not in device:
         return {}
@@ -182,6 +183,8 @@ def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
         "latency_us": device["latency_cycles"]["median"] / hardware.clock_hz * 1e6,
         "latency_max_us": device["latency_cycles"]["max"] / hardware.clock_hz * 1e6,
     }
+    if "unskipped_cycles" in device:
+        found["latency_no_zeros_us"] = device["unskipped_cycles"] / hardware.clock_hz * 1e6
     known = hardware.power.active_ma
     return found | ({"energy_uj": hardware.power.active_uj(compute_us)} if known else {})
 

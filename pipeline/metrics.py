@@ -30,6 +30,7 @@ METRICS = (
     "pmu_over_ordinary",
     "latency_us",
     "latency_max_us",
+    "latency_no_zeros_us",
     "latency_low_us",
     "latency_high_us",
     "latency_error_pct",

@@ -23,7 +23,8 @@ GROUPS = {
         *("weight_bytes", "flash_bytes"),
     ),
     TIME: (
-        *("latency_us", "latency_max_us", "latency_low_us", "latency_high_us"),
+        *("latency_us", "latency_max_us", "latency_no_zeros_us"),
+        *("latency_low_us", "latency_high_us"),
         "latency_error_pct",
         *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
         *("sound_us", "realtime_factor"),

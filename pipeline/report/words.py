@@ -34,6 +34,10 @@ WORDS = {
     "pmu_over_ordinary": ("peak over ordinary execution's", ""),
     "latency_us": ("latency", "from the last input byte to the first output byte"),
     "latency_max_us": ("latency of the slowest image", ""),
+    "latency_no_zeros_us": (
+        "latency without zeros",
+        "of an image in which no activation is 0: products with 0 are skipped",
+    ),
     "latency_low_us": ("latency, low end of the model", ""),
     "latency_high_us": ("latency, high end of the model", ""),
     "latency_error_pct": ("largest error of the model", "where it was compared with measurements"),

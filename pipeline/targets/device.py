@@ -61,6 +61,7 @@ def measure(
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
         "first_cycles": _spread(runs.first_cycles),
+        "unskipped_cycles": runs.unskipped_cycles,
         "instructions": _spread(runs.instructions),
         "invoke_cycles": _spread(runs.invoke_cycles),
         "modelled_cycles": _modelled(runs),

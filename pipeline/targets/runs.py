@@ -40,6 +40,8 @@ class Runs:
             more.
         modelled_cycles: of the median inference, see pipeline/targets/qemu_cycles.py.
         arena_touched_bytes: of the arena up to its last byte ever written, by painted memory.
+        unskipped_cycles: ``latency_cycles`` of an image in which no activation is 0, where others
+            take less (``targets/zeros.py``).
     """
 
     outputs: npt.NDArray[Any]
@@ -58,6 +60,7 @@ class Runs:
     function_cycles: npt.NDArray[np.int64] = field(
         default_factory=lambda: np.zeros((0, 0), np.int64)
     )
+    unskipped_cycles: int | None = None
 
 
 def uncounted(outputs: npt.NDArray[Any]) -> Runs:

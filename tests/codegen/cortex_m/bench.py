@@ -3,9 +3,11 @@
 CMSIS-NN's figures: its head 99f736a, built outside of this repository with the same compiler (gcc
 12.2), options and cycle model, for the same weights, layers and inputs. Whole tensors on the
 fastest kernels that the board has room for (``strategy.objective=latency``), image classification
-within 150 kB of flash, too, and on kernels that need not be asked for (``memory``). Ends with 1
-where a network takes more than CMSIS-NN does, or image classification in 150 kB more than 0.30 of
-that.
+within 150 kB of flash, too, and on kernels that need not be asked for (``memory``); this project's
+portable C; and TensorFlow Lite Micro's reference kernels, whose figures are from
+``python -m tests.codegen.cortex_m.reference``. "Limit" is the share of a Cortex-M4's cycles that
+its products need at least, 0.5 each (``bench_limit`` has it by layer). Ends with 1 where a network
+takes more than CMSIS-NN does, or image classification in 150 kB more than 0.30 of that.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from tests.importers.tflite_reference import frames
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 FRAMES = 2
+LIMIT = 0.5
+"""Cycles a product: SMLAD adds two of them."""
 PLAIN = ("constants", "fold_reshape", "fold_pad")
 FLASH_BYTES, MOST = 150_000, 0.30
 """Of image classification: bytes of flash, and cycles on a Cortex-M4 as a share of the peer's."""
@@ -43,9 +47,12 @@ class Run:
 
     def beside(self, peer: Run) -> str:
         return (
-            f"{self.instructions:>10,} {self.instructions / peer.instructions:5.3f} "
+            f"{self.instructions:>11,} {self.instructions / peer.instructions:5.3f} "
             f"{self.cycles / 1e6:7.3f} {self.cycles / peer.cycles:5.3f}"
         )
+
+    def each(self, macs: int) -> str:
+        return f"{self.cycles / macs:7.2f} {LIMIT * macs / self.cycles:6.1%}"
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,20 @@ class Peer:
 CLASSIFIES = "pretrainedResnet_quant"
 WITHIN = f"{FLASH_BYTES // 1000} kB of flash"
 FASTEST = Ordinary(objective="latency")
+PORTABLE = "portable C"
 PEERS = {
     "pretrainedResnet_quant": Peer(Run(29_858_592, 36_862_995), Run(30_021_378, 22_921_181)),
     "vww_96_int8": Peer(Run(24_092_870, 29_570_497), Run(24_016_374, 17_916_977)),
     "kws_ref_model": Peer(Run(7_696_349, 9_300_826), Run(7_642_116, 5_572_926)),
     "ad01_int8": Peer(Run(580_088, 722_153), Run(580_339, 416_705)),
 }
+REFERENCE = {
+    "pretrainedResnet_quant": Run(97_167_620, 143_777_172),
+    "vww_96_int8": Run(83_825_320, 119_863_426),
+    "kws_ref_model": Run(28_540_620, 39_631_583),
+    "ad01_int8": Run(1_951_680, 2_784_548),
+}
+"""TensorFlow Lite Micro's on a Cortex-M4 (90b983c): ``reference`` measures them."""
 
 
 def run(graph: Graph, hardware: Hardware, strategy: Strategy, folder: Path) -> tuple[Run, int]:
@@ -112,8 +127,8 @@ def main() -> int:
     if not MODELS.is_dir():
         print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
         return 0
-    print(f"{'network':44} {'M4 instr.':>10} ratio Mcycles ratio  M7 instr. ratio Mcycles ratio "
-          "L4R5 ms M4 flash")  # fmt: skip
+    print(f"{'network':44} {'M4 instr.':>11} ratio Mcycles ratio per MAC  limit   M7 instr. ratio "
+          "Mcycles ratio L4R5 ms M4 flash")  # fmt: skip
     slower = False
     for model, peer in PEERS.items():
         source = TFLite(path=str(MODELS / f"{model}.tflite")).graph()
@@ -124,12 +139,18 @@ def main() -> int:
             (graph,) = (graph for _, graph in distinct.values())
             within = {"flash_bytes": FLASH_BYTES}
             cases += [(WITHIN, graph, FASTEST, within), ("objective=memory", graph, Ordinary(), {})]
+        whole = next(iter(graphs.values()))
+        for name, found in (("TFLM's reference kernels", REFERENCE[model]), ("CMSIS-NN", peer.m4)):
+            line = f"{found.beside(peer.m4)} {found.each(whole.macs)}"
+            print(f"{f'{model}, {name}':44} {line}", flush=True)
+        cases.insert(0, (PORTABLE, whole, Ordinary(), {"kernels": "portable"}))
         for name, graph, strategy, changes in cases:
             with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
                 row = Row.of(graph, strategy, Path(folder), **changes)
-            figures = f"{row.m4.beside(peer.m4)} {row.m7.beside(peer.m7)} {row.board_ms:7.1f}"
+            figures = f"{row.m4.beside(peer.m4)} {row.m4.each(graph.macs)} "
+            figures += f"{row.m7.beside(peer.m7)} {row.board_ms:7.1f}"
             print(f"{f'{model}, {name}':44} {figures} {row.flash_bytes:8,}", flush=True)
-            slower |= row.slower(peer)
+            slower |= name != PORTABLE and row.slower(peer)
             if name == WITHIN and row.m4.cycles > MOST * peer.m4.cycles:
                 print(f"more than {MOST} of CMSIS-NN's cycles in {FLASH_BYTES:,} B of flash")
                 slower = True

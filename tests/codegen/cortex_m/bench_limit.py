@@ -19,13 +19,8 @@ from pipeline.kernels.choose import named
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
-from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.cortex_m.bench import FASTEST, LIMIT
 from tests.codegen.cortex_m.bench_rows import CORES, TFLITE, boards, network
-
-LIMIT = 0.5
-"""Cycles a product: SMLAD."""
-
-STRATEGY = Ordinary(objective="latency")
 
 
 def parts(plan: Plan, graph: Graph, hardware: Hardware) -> Mapping[str, Mapping[str, float]]:
@@ -56,7 +51,7 @@ def spent_on(of: Mapping[str, float], cycles: float) -> str:
 
 def layers(graph: Graph, hardware: Hardware) -> list[str]:
     """A line for each layer, and one for all of them."""
-    plan = STRATEGY.plan(graph, hardware)
+    plan = FASTEST.plan(graph, hardware)
     taken, doing = cycles_by_operator(plan, graph, hardware), parts(plan, graph, hardware)
     lines = []
     for op in graph.operators:
