@@ -59,15 +59,19 @@ class Tap:
 
 @dataclass(frozen=True)
 class Assembly:
-    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``.
+    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``; those of
+    ``nn_window``, the addresses of the window's pixels in SRAM, are always 2 and 0.
 
     Attributes:
+        found: the window's pixels are in ``nn_window``; ``finds``: C that puts them there.
         pieces: of ``taps`` each, that a run consists of; their code is a loop in that of the runs.
     """
 
     name: str
     mac: bool
     table: bool
+    found: bool
+    finds: str
     flash: bool
     code: bool
     wide: bool
@@ -213,6 +217,7 @@ class Assembly:
     def shared(self) -> set[str]:
         names = {"nn_cursor"} if self.cursor_in_ram else set()
         names |= {"nn_step", "nn_jump"} if self.varies else set()
+        names |= {f"nn_window:{self.grid[0] * self.grid[1]}"} if self.found else set()
         return names | ({f"nn_gather:{(self.taps + 1) // 2}"} if self.scattered else set())
 
 
@@ -239,12 +244,18 @@ def window(kernel: WindowKernel) -> Assembly | None:
     unrolled = code or (mac and bool(taps * lanes % 2))
     parts = 1 if unrolled else pieces(kernel)
     taps //= parts
-    scale = 2 if kernel.in_kind == "table" else 1
+    found = kernel.in_kind == "rows"
+    table = found or kernel.in_kind == "table"
+    scale = 2 if table else 1
+    if found:
+        step, jump = 1, 0
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
         kernel.name,
         mac,
-        kernel.in_kind == "table",
+        table,
+        found,
+        _finds(kernel, spec.kernel[0], number // spec.kernel[0]) if found else "",
         kernel.constants_in_flash,
         code,
         spec.target.dtype.bits == 16,
@@ -279,6 +290,12 @@ def window(kernel: WindowKernel) -> Assembly | None:
         bool(kernel.of),
     )
     return result if _fits(result) else None
+
+
+def _finds(kernel: WindowKernel, rows: int, columns: int) -> str:
+    """C that puts the addresses of the window at ``in`` into ``nn_window``."""
+    down, right = kernel.window.dilation
+    return f"nn_find(in, {rows}, {columns}, {down}, {right * kernel.in_pitch}, {kernel.in_pitch})"
 
 
 STEP_WORDS = 20

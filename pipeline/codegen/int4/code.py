@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.codegen.int4 import parameters, room
+from pipeline.codegen.int4.views import ROW
 from pipeline.codegen.int4.window import code, in_assembly
 from pipeline.codegen.int4.windows import Windows, c_bits
 from pipeline.codegen.render import render
@@ -15,11 +16,15 @@ class Parts:
     """What the template of a program asks for; empty where there are no such kernels.
 
     Attributes:
+        finds: some assembly reads ``nn_window``.
         lines: initialisers; ``shared``: declarations; ``kernels``: functions.
         packed: some weights have 4 bits; ``assembly``: some kernels come in assembly, too.
     """
 
     pixels: list[int]
+    rows: list[int]
+    row: int
+    finds: bool
     scatter: list[int]
     cycles: list[int]
     cycle_type: str
@@ -45,6 +50,9 @@ def parts(windows: Windows) -> Parts:
         kernels.insert(0, render("int4/copy.c.j2"))
     return Parts(
         pixels=windows.tables.pixels,
+        rows=windows.tables.rows,
+        row=ROW,
+        finds=any(name.startswith("nn_window:") for name in windows.shared),
         scatter=windows.tables.scatter,
         cycles=windows.cycles,
         cycle_type=f"uint{c_bits(windows.cycles)}_t",
@@ -85,6 +93,8 @@ def _permutation(windows: Windows, unit: int) -> str:
 
 def _declarations(shared: set[str]) -> list[str]:
     """Variables that assembly uses; of buffers the largest."""
-    sizes = [int(name.split(":")[1]) for name in shared if name.startswith("nn_gather:")]
     words = [f"uint16_t {name}" for name in sorted(shared) if ":" not in name]
-    return words + ([f"uint8_t nn_gather[{max(sizes)}]"] if sizes else [])
+    for kind, name in (("uint8_t", "nn_gather"), ("uint16_t", "nn_window")):
+        sizes = [int(each.split(":")[1]) for each in shared if each.startswith(f"{name}:")]
+        words += [f"{kind} {name}[{max(sizes)}]"] if sizes else []
+    return words

@@ -81,6 +81,7 @@ class WindowKernel:
     C on the stack, where the build counts them (``stack_bound_bytes``).
 
     Attributes:
+        in_pitch, out_pitch: of ``rows`` views.
         in_rows: of every input the pixels of a row lie side by side.
         of: how many weights (or channels) the whole window has, where this computes a part of its
             channels; the results of a part go to bytes that the caller has.
@@ -93,6 +94,8 @@ class WindowKernel:
     in_kind: str
     out_kind: str
     constants_in_flash: bool
+    in_pitch: int = 0
+    out_pitch: int = 0
     calls: list[Use] = field(default_factory=list)
     in_addresses: set[int] = field(default_factory=set)
     out_addresses: set[int] = field(default_factory=set)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.codegen.int4.kernel import Window, WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
+from pipeline.codegen.int4.views import cell_at
 from pipeline.codegen.int4.windows import Array, Windows, c_bits
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.tensor import Tensor
@@ -33,7 +34,7 @@ class Portable:
         self._clip(kernel)
         title, self.formula = _describe(window)
         self.title = comment(title)
-        self.avr_step = self.avr_jump = ""
+        self.avr_step = self.avr_jump = self.finds = ""
         self.twin_only: tuple[str, ...] = ()
 
     def _strides(self, kernel: WindowKernel) -> None:
@@ -47,10 +48,8 @@ class Portable:
 
     def _cells(self, kernel: WindowKernel) -> None:
         source, target = kernel.window.source, kernel.window.target
-        table = kernel.in_kind == "table"
-        self.in_pixel = "nn_flash16(&nn_pixels[position])" if table else "position"
-        out_table = kernel.out_kind == "table"
-        self.out_pixel = "nn_flash16(&nn_pixels[out])" if out_table else "out"
+        self.in_pixel = cell_at(kernel.in_kind, kernel.in_pitch, "position")
+        self.out_pixel = cell_at(kernel.out_kind, kernel.out_pitch, "out")
         tap = f"({kernel.first} + tap)" if kernel.first else "tap"
         cell = _cell("pixel", tap, source, kernel.scattered)
         raw = f"nn_get{source.dtype.bits}(nn_arena, {cell})"

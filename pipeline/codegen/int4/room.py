@@ -26,7 +26,7 @@ def make(windows: Windows) -> None:
 def estimated_bytes(windows: Windows) -> int:
     """Of the whole program's flash."""
     tables = windows.tables
-    entries = len(tables.pixels) + len(tables.scatter) + len(windows.cycles)
+    entries = len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(windows.cycles)
     kernels = sum(kernel_bytes(kernel, windows) for kernel in windows.kernels.values())
     return FRAME_BYTES + 2 * entries + 10 * len(windows.lines) + kernels
 

@@ -27,7 +27,7 @@ def pieces(kernel: WindowKernel) -> int:
     """Into how many equal pieces a deep pixel is divided whose address a table has; weights in
     flash, which Z follows by itself."""
     depth = kernel.window.depth
-    if kernel.in_kind != "table" or kernel.scattered or not kernel.constants_in_flash:
+    if kernel.in_kind == "affine" or kernel.scattered or not kernel.constants_in_flash:
         return 1
     if kernel.window.combine != "mac" or depth <= kernel.most_taps:
         return 1

@@ -2,8 +2,10 @@
 
 A pixel is the row of channels at one (y, x); a vector of n elements is one pixel of n channels.
 A pixel has a *position*, affine in y and x. In an ``affine`` view the position is the address of
-its first nibble; in a ``table`` view it is an index into the flash table ``nn_pixels``, which holds
-that address, or the flag ``SCATTERED`` and an index into ``nn_scatter`` if the pixel is torn apart.
+its first nibble; in a ``rows`` view it is ``ROW`` times an index into the flash table ``nn_rows``,
+which holds the address of a row's first pixel, plus the column; in a ``table`` view it is an index
+into the flash table ``nn_pixels``, which holds the address of the pixel, or the flag ``SCATTERED``
+and an index into ``nn_scatter`` if the pixel is torn apart.
 """
 
 from __future__ import annotations
@@ -15,23 +17,33 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.vocabulary import Affine, Buffer, Rows
 
 SCATTERED = 0x8000
 """Also the limit of addresses: an arena of 16 KiB."""
+ROW = 128
+"""Columns that a position in a ``rows`` view has room for; the rest of its 16 bits is the row."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Pixel (y, x) has position ``base + y * row + x * column`` (modulo 2**16)."""
+    """Pixel (y, x) has position ``base + y * row + x * column`` (modulo 2**16).
 
-    kind: Literal["affine", "table"]
+    ``pitch``: nibbles from a pixel to the next of its row, where only rows have addresses.
+    """
+
+    kind: Literal["affine", "rows", "table"]
     base: int
     row: int
     column: int
+    pitch: int = 0
 
     def position(self, y: int, x: int) -> int:
         return self.base + y * self.row + x * self.column
+
+    def cell(self, position: str) -> str:
+        """C: the first nibble of the pixel, or what ``nn_pixels`` has instead."""
+        return cell_at(self.kind, self.pitch, position)
 
 
 @dataclass
@@ -39,11 +51,12 @@ class PixelTables:
     """The flash tables that all views share.
 
     Attributes:
-        pixels: ``nn_pixels``.
+        pixels: ``nn_pixels``; ``rows``: ``nn_rows``.
         scatter: ``nn_scatter``: addresses of the elements of pixels that are torn apart.
     """
 
     pixels: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
     scatter: list[int] = field(default_factory=list)
     views: dict[tuple[str, tuple[int, int]], View] = field(default_factory=dict)
 
@@ -61,6 +74,8 @@ class PixelTables:
     def address(self, view: View, y: int, x: int) -> int:
         """The pixel's first nibble, or SCATTERED and an index."""
         position = view.position(y, x)
+        if view.kind == "rows":
+            return self.rows[position // ROW] + position % ROW * view.pitch
         return position if view.kind == "affine" else self.pixels[position]
 
     def _table(self, buffer: Buffer) -> View:
@@ -69,6 +84,11 @@ class PixelTables:
         if fitted is not None:
             return fitted
         rows, columns, channels = elements.shape
+        pitch = _pitch(buffer)
+        if pitch and columns <= ROW and len(self.rows) + rows <= (1 << 16) // ROW:
+            first = len(self.rows)
+            self.rows.extend(int(cell) for cell in elements[:, 0, 0])
+            return View("rows", first * ROW, ROW, 1, pitch)
         base = len(self.pixels)
         for pixel in elements.reshape(rows * columns, channels):
             if (np.diff(pixel) == buffer.nibbles).all():
@@ -97,6 +117,26 @@ def as_pixels(buffer: Buffer) -> IntArray:
     """The first nibble of every element, (rows, columns, channels)."""
     elements = np.broadcast_to(buffer.addresses(buffer.box), buffer.shape)
     return elements.reshape(grid(buffer.shape))
+
+
+def cell_at(kind: str, pitch: int, position: str) -> str:
+    """C: what is known of the pixel at ``position``."""
+    if kind == "affine":
+        return position
+    if kind == "rows":
+        return f"nn_in_row({position}, {pitch})"
+    return f"nn_flash16(&nn_pixels[{position}])"
+
+
+def _pitch(buffer: Buffer) -> int:
+    """Nibbles from a pixel to the next where each row is one piece, whose pixels are whole; else 0.
+    A multiplication of bytes has to do."""
+    place = buffer.map
+    if not isinstance(place, Rows) or len(place.strides) != 2:
+        return 0
+    column, inner = place.strides
+    whole = grid(buffer.shape)[2] == 1 or inner == buffer.nibbles
+    return column if whole and 0 < column < 1 << 8 else 0
 
 
 def _affine(buffer: Buffer) -> View | None:

@@ -53,6 +53,7 @@ def code(kernel: WindowKernel, windows: Windows) -> str:
         of_part = Portable(part, windows)
         pixels.append(_pixel(part, of_part, windows))
         values.avr_step, values.avr_jump = of_part.avr_step, of_part.avr_jump
+        values.finds = of_part.finds
         calls.append((part.name, begin))
         begin += len(part.lanes.channels)
     pixels.append(render("int4/parts.c.j2", k=values, parts=calls).strip())
@@ -67,6 +68,7 @@ def _pixel(kernel: WindowKernel, values: Portable, windows: Windows) -> str:
     if assembly:
         windows.shared |= assembly.shared
         values.avr_step, values.avr_jump = assembly.stride_expressions
+        values.finds = assembly.finds
         values.twin_only = assembly.twin_only(_weights_are_code(kernel, windows))
     return render("int4/twins.c.j2", k=values, portable=portable, avr=text).strip()
 
@@ -114,6 +116,8 @@ def _in_rows(buffer: Buffer, view: View) -> bool:
     pixel = channels * buffer.nibbles
     if view.kind == "affine":
         return columns == 1 or view.column == pixel
+    if view.kind == "rows":
+        return view.pitch == pixel
     place = buffer.map
     if not isinstance(place, Affine) or len(place.strides) != 3 or any(place.wrap[1:]):
         return False
@@ -127,12 +131,16 @@ def _check(program: Program, op: Operator, step: Compute) -> None:
 
 
 def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> WindowKernel:
-    key = f"{window.op.name}/{in_view.kind}/{out_view.kind}"
+    kinds = f"{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
+    key = f"{window.op.name}/{kinds}"
     if key not in windows.kernels:
         known = sum(other.startswith(f"{window.op.name}/") for other in windows.kernels)
         name = f"run_{identifier(window.op.name)}" + (f"__{known + 1}" if known else "")
         in_flash = windows.constants_in_flash(window.op)
-        windows.kernels[key] = WindowKernel(name, window, in_view.kind, out_view.kind, in_flash)
+        pitches = in_view.pitch, out_view.pitch
+        windows.kernels[key] = WindowKernel(
+            name, window, in_view.kind, out_view.kind, in_flash, *pitches
+        )
     return windows.kernels[key]
 
 
