@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.multiples import TapCode, tap_code
-from pipeline.codegen.int4.runs import divided, pieces, rows_in_one_piece
+from pipeline.codegen.int4.runs import divided, finds, pieces, rows_in_one_piece
 from pipeline.codegen.names import identifier
 
 MAX_LANES = 11
@@ -244,18 +244,16 @@ def window(kernel: WindowKernel) -> Assembly | None:
     unrolled = code or (mac and bool(taps * lanes % 2))
     parts = 1 if unrolled else pieces(kernel)
     taps //= parts
-    found = kernel.in_kind == "rows"
-    table = found or kernel.in_kind == "table"
+    found, table = kernel.in_kind == "rows", kernel.in_kind != "affine"
+    step, jump = (1, 0) if found else (step, jump)
     scale = 2 if table else 1
-    if found:
-        step, jump = 1, 0
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
         kernel.name,
         mac,
         table,
         found,
-        _finds(kernel, spec.kernel[0], number // spec.kernel[0]) if found else "",
+        finds(kernel, rows * columns // spec.kernel[0]) if found else "",
         kernel.constants_in_flash,
         code,
         spec.target.dtype.bits == 16,
@@ -290,12 +288,6 @@ def window(kernel: WindowKernel) -> Assembly | None:
         bool(kernel.of),
     )
     return result if _fits(result) else None
-
-
-def _finds(kernel: WindowKernel, rows: int, columns: int) -> str:
-    """C that puts the addresses of the window at ``in`` into ``nn_window``."""
-    down, right = kernel.window.dilation
-    return f"nn_find(in, {rows}, {columns}, {down}, {right * kernel.in_pitch}, {kernel.in_pitch})"
 
 
 STEP_WORDS = 20

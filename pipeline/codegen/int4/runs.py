@@ -37,3 +37,9 @@ def pieces(kernel: WindowKernel) -> int:
 
 def side_by_side(kernel: WindowKernel) -> bool:
     return kernel.in_rows and kernel.window.dilation[1] == 1 and not kernel.varies
+
+
+def finds(kernel: WindowKernel, columns: int) -> str:
+    """C that puts the addresses of the window at ``in`` into ``nn_window``, ``columns`` a row."""
+    rows, (down, right), pitch = kernel.window.kernel[0], kernel.window.dilation, kernel.in_pitch
+    return f"nn_find(in, {rows}, {columns}, {down}, {right * pitch}, {pitch})"
