@@ -49,13 +49,15 @@ class Waits(NamedTuple):
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     """Of ``form`` by ``kernel``, what calls it and what its weights wait for included. Tables are
     read once where the cache holds them; code that makes rows is read at each call, since others
-    ran before."""
+    ran before. Rows, and pixels anywhere, are steps of a tape."""
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
     taken = kernel.cycles(form) + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
-    rows = sum(part.extents[0] for part in form.parts.values() if part.spread in ("rows", "blocks"))
-    if not rows:
+    parts = form.parts.values()
+    rows = sum(part.extents[0] for part in parts if part.spread in ("rows", "blocks"))
+    pixels = isinstance(kernel, cortex_m.Fast) and any(part.spread == "table" for part in parts)
+    if not rows and not pixels:
         return taken
     code = waits.code * (STEP_BYTES + kernel.code_bytes)
     return taken + STEP_CYCLES + ROW_CYCLES * rows + code

@@ -63,6 +63,7 @@ class GatheredSum(Sum):
         rows, columns, channels = form.out.extents
         pixels = rows * columns
         return {
+            "call": 1,
             "word": pixels * (channels // 4),
             "element left over": pixels * (channels % 4),
             "pixel": pixels,

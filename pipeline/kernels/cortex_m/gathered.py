@@ -77,6 +77,7 @@ class GatheredConvolution(Gathered):
         rows, columns = map(len, window(form))
         whole = in_whole_rows(form)
         return {
+            "call": 1,
             "word of a pair of channels": size * passes,
             "the same, weights not packed": size * passes * (not packs(op, form.graph)),
             "word of a pixel and a pair": size * pixels * pairs,
