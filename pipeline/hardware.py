@@ -128,7 +128,7 @@ class Card:
         first_failure_cycles: of a cell, until the first one fails.
         erase_bytes: of the unit that a card erases at once.
         read_ma, write_ma, idle_ma: supply current, at the board's voltage.
-        security: what is on it has tags (``integrity``), or is ``encrypted``, too.
+        security: what is on it has CRCs (``none``), tags (``integrity``), or is ``encrypted``, too.
     """
 
     bytes: int = 0
@@ -153,12 +153,27 @@ class Card:
     write_ma: float = 0.0
     idle_ma: float = 0.0
     source: str = ""
-    security: Security = "none"
+    security: Security = "unchecked"
 
     @property
     def kept_bytes(self) -> int:
         """SRAM beside the arena and ``stack_reserve_bytes`` in a program that swaps."""
-        return self.driver_bytes + sealing.kept_bytes(self.block_bytes, self.security)
+        return self.driver_bytes + (sealing.kept_bytes(self.block_bytes) if self.sealed else 0)
+
+    @property
+    def sealed(self) -> bool:
+        """What is on it lies there in pieces with tags."""
+        return self.security != "unchecked" and not self.streamed
+
+    @property
+    def summed(self) -> bool:
+        """The chip keeps a sum of each block."""
+        return self.security == "none" and self.streamed
+
+    @property
+    def keyed(self) -> bool:
+        """The chip has a key, and counts its starts."""
+        return self.security in sealing.KEYED
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ import json
 import secrets
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
+from pipeline.crc32 import crc32
 from pipeline.errors import ThimbleError
 from pipeline.sealing import TAG_BYTES
 
@@ -27,7 +29,9 @@ VERSION = 2
 IDENTITY = struct.Struct("<8sHHI16sI")
 """Magic, version, bytes of a block, blocks of the card, hashes of graph and plan, how it is
 sealed."""
-LEVELS = {"integrity": 1, "encrypted": 2}
+LEVELS = {"none": 0, "integrity": 1, "encrypted": 2}
+FIRST = 0xFFFFFFFF
+"""What sums of ``security=none`` begin with."""
 HEADER, LAST = 0xFFFFFFFF, 0xFFFFFFFE
 """Numbers of the first and the last block, beside those of pieces."""
 
@@ -66,23 +70,48 @@ def seal(source: Path, key: bytes, image: Path, salt: bytes = b"") -> None:
     salt = salt or secrets.token_bytes(SALT_BYTES)
     cipher = ChaCha20Poly1305(derived(key, salt))
     encrypts = manifest["security"] == "encrypted"
+    write(
+        manifest,
+        source / IMAGE,
+        image,
+        lambda number, content: sealed(cipher, number, content, encrypts),
+        lambda number, said: cipher.encrypt(nonce(number), b"", said),
+        salt,
+    )
+
+
+def write(
+    manifest: dict[str, Any],
+    source: Path,
+    image: Path,
+    piece: Callable[[int, bytes], bytes],
+    tag: Callable[[int, bytes], bytes],
+    salt: bytes,
+) -> None:
+    """A card's image, whole or not at all.
+
+    Args:
+        source: without tags.
+        piece: tag and content as they lie on the card, of a piece's number and content; ``tag``:
+            that of the first or the last block.
+    """
     part = image.with_name(f"{image.name}.part")
     size = manifest["block_bytes"]
-    with (source / IMAGE).open("rb") as plain, part.open("wb") as file:
+    with source.open("rb") as plain, part.open("wb") as file:
         for number, at, block, count in manifest["pieces"]:
             plain.seek(at)
             content = plain.read(count)
             if len(content) < count:
-                raise ThimbleError(f"{source / IMAGE} ends early: run stage generate again")
+                raise ThimbleError(f"{source} ends early: run stage generate again")
             file.seek(block * size)
-            file.write(sealed(cipher, number, content, encrypts))
+            file.write(piece(number, content))
         for number, block, name in (
             (HEADER, 0, "identity"),
             (LAST, manifest["blocks"] - 1, "last"),
         ):
             said = bytes.fromhex(manifest[name]) + salt
             file.seek(block * size)
-            file.write((said + cipher.encrypt(nonce(number), b"", said)).ljust(size, b"\0"))
+            file.write((said + tag(number, said)).ljust(size, b"\0"))
     part.replace(image)
 
 
@@ -102,6 +131,13 @@ def sealed(cipher: ChaCha20Poly1305, number: int, content: bytes, encrypts: bool
         whole = cipher.encrypt(nonce(number), content, None)
         return whole[-TAG_BYTES:] + whole[:-TAG_BYTES]
     return cipher.encrypt(nonce(number), b"", content) + content
+
+
+def checked(number: int, content: bytes, frame: int = 0) -> bytes:
+    """The tag of ``security=none``, a CRC and the number of the frame, and what it is of."""
+    about = struct.pack("<III", number, frame, len(content))
+    sum_ = crc32(content, crc32(about, FIRST))
+    return struct.pack("<II", sum_, frame).ljust(TAG_BYTES, b"\0") + content
 
 
 def _manifest(path: Path) -> dict[str, Any]:

@@ -127,6 +127,8 @@ static uint8_t infer(void) {
     if (status == NN_NO_KEY || status == NN_OTHER_KEY) {
         return status == NN_NO_KEY ? FRAME_NO_KEY : FRAME_OTHER_KEY;
     }
+#endif
+#ifdef NN_CARD_CHECKED
     if (status == NN_CARD_DAMAGED || status == NN_INPUT_LOST) {
         return status == NN_CARD_DAMAGED ? FRAME_CARD_DAMAGED : FRAME_INPUT_LOST;
     }

@@ -50,8 +50,9 @@ STORAGE = (
 )  # fmt: skip
 """What a program with a card has besides; a device is the port's."""
 
-SECURITY = ("chacha20_poly1305.h", "chacha20_poly1305.c", "chip.h")
-"""And one of which what leaves the chip is sealed; a chip is the port's."""
+SEALING = {True: ("chacha20_poly1305.h", "chacha20_poly1305.c", "chip.h"), False: ("crc32.h",)}
+"""And one of which what leaves the chip is sealed, by whether that takes a key; a chip is the
+port's."""
 
 
 def generate(
@@ -103,7 +104,7 @@ def generate(
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
     if card and card.sealed:
-        included |= {name: static_source(f"../security/{name}") for name in SECURITY}
+        included |= {name: static_source(f"../security/{name}") for name in SEALING[card.sealed.keyed]}
     header = _header(program, coming, provenance, options, card, sound)
     files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
@@ -142,6 +143,7 @@ def _source(
         sound=sound.source(_count(program)) if sound else "",
         card=card.source() if card else "",
         sealed=card is not None and card.sealed is not None,
+        keyed=card is not None and program.hardware.card.keyed,
         taken=card is not None and card.taken,
         tape=tape.code(),
         resumes=bool(program.takes),
@@ -196,6 +198,7 @@ def _header(
         parameters=parameters.Image.of(program.windows),
         card={"blocks": card.blocks, "block_bytes": card.image.block_bytes} if card else None,
         sealed=card is not None and card.sealed is not None,
+        keyed=card is not None and hardware.card.keyed,
         sound=sound,
         taken=card is not None and card.taken,
     )

@@ -93,7 +93,7 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
         parts.append(
             f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes, and "
             "what security takes)"
-            if hardware.card.security != "none"
+            if hardware.card.sealed or hardware.card.summed
             else f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)"
         )
     name = memory.name.upper() if memory.kind == "ram" else memory.name

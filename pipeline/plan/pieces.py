@@ -53,7 +53,7 @@ class Pieces:
             if size > _bytes(stored[name]):
                 raise ThimbleError(
                     f"{name}: some of it is written to the card twice, which is not sealed: "
-                    "security=none, or another strategy"
+                    "security=unchecked, or another strategy"
                 )
         most = piece_bytes(memory.granule_bytes)
         return cls(
@@ -108,10 +108,10 @@ def check(plan: Plan, hardware: Hardware) -> None:
     Raises:
         ThimbleError: where security is asked for a plan of which nothing leaves the chip.
     """
-    security = hardware.card.security
-    if security != "none" and not any(plan.memory[b.memory].kind == "block" for b in plan.buffers):
+    stored = any(plan.memory[b.memory].kind == "block" for b in plan.buffers)
+    if hardware.card.keyed and not stored:
         raise ThimbleError(
-            f"security={security}: in the plan of strategy {plan.strategy} nothing leaves the "
+            f"security={hardware.card.security}: in the plan of strategy {plan.strategy} nothing leaves the "
             "chip: security=none, or strategy=swap"
         )
 

@@ -72,7 +72,7 @@ class Rates:
             Transfers(byte_us[1], card.write_command_us, card.write_block_us),
             card.block_bytes,
             hardware.sealing_cost,
-            hardware.clock_hz if card.security != "none" else 0,
+            hardware.clock_hz if card.sealed else 0,
             card.dma,
         )
 

@@ -43,7 +43,7 @@ def harness_sources(hardware: Hardware, swaps: bool = False) -> dict[str, str]:
     files = [file for file in files if file.suffix in (".c", ".h", ".ld")]
     if swaps:
         files += sorted((FIRMWARE / "storage").glob(f"*{DEVICE}"))
-    if swaps and hardware.card.security != "none":
+    if swaps and hardware.card.keyed:
         files += sorted((FIRMWARE / "security").glob("*_chip.c"))
     return {file.name: file.read_text() for file in files}
 

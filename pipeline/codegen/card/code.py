@@ -31,7 +31,7 @@ class Card:
         if self.sealed and self.taken:
             raise ThimbleError(
                 f"security={self.sealed.security}: the result of {self._output_bytes:,} B has to "
-                f"fit the arena of {arena_bytes(program.plan):,} B: security=none, or a larger "
+                f"fit the arena of {arena_bytes(program.plan):,} B: security=unchecked, or a larger "
                 "hardware.sram_bytes"
             )
         names = dict.fromkeys(

@@ -1,7 +1,8 @@
 """How what is on a card is sealed: pieces in blocks of their own, each with its tag before it.
 
-The image that is generated has no tags: it is the same for every chip. ``card.json`` beside it says
-how it is sealed with a chip's key, which nothing here knows (``pipeline.sealed_image``).
+The image that is generated has no tags that take a key: it is the same for every chip. ``card.json``
+beside it says how it is sealed with a chip's key, which nothing here knows
+(``pipeline.sealed_image``). With ``security=none`` tags are CRCs, and it is all that a card needs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.pieces import Pieces
 from pipeline.plan.vocabulary import Buffer, Plan
-from pipeline.sealed_image import MANIFEST, identity
-from pipeline.sealing import PIECE_BLOCKS, Security
+from pipeline.sealed_image import MANIFEST, SALT_BYTES, TAG_BYTES, checked, identity
+from pipeline.sealed_image import write as write_pieces
+from pipeline.sealing import KEYED, PIECE_BLOCKS, Security
 
 
 class Piece(NamedTuple):
@@ -39,8 +41,12 @@ class Sealed:
     @classmethod
     def of(cls, graph: Graph, plan: Plan, hardware: Hardware) -> Sealed | None:
         """None where nothing is sealed."""
-        security = hardware.card.security
-        return cls(Image(graph, plan, apart=True), security) if security != "none" else None
+        card = hardware.card
+        return cls(Image(graph, plan, apart=True), card.security) if card.sealed else None
+
+    @property
+    def keyed(self) -> bool:
+        return self.security in KEYED
 
     @cached_property
     def cut(self) -> Pieces:
@@ -83,9 +89,10 @@ class Sealed:
         hashes = self.image.identity()[-16:]
         return identity(magic, self.image.block_bytes, self.blocks, hashes, self.security)
 
-    def write(self, folder: Path) -> None:
-        """``card.json``."""
-        content: dict[str, Any] = {
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """How it is sealed."""
+        return {
             "security": self.security,
             "block_bytes": self.image.block_bytes,
             "blocks": self.blocks,
@@ -95,8 +102,16 @@ class Sealed:
                 [n, *piece] for n, piece in enumerate(self.pieces[: self.weights]) if piece.block
             ],
         }
+
+    def write(self, folder: Path) -> None:
+        """``card.json``, or, without a key, the tags in ``card.img``."""
+        if not self.keyed:
+            plain = folder / NAME
+            salt = bytes(SALT_BYTES)
+            write_pieces(self.manifest, plain, plain, checked, _checked_tag, salt)
+            return
         part = folder / f"{MANIFEST}.part"
-        part.write_text(json.dumps(content, sort_keys=True) + "\n")
+        part.write_text(json.dumps(self.manifest, sort_keys=True) + "\n")
         part.replace(folder / MANIFEST)
 
     def context(self, fed: Buffer) -> dict[str, Any]:
@@ -108,6 +123,7 @@ class Sealed:
             "weights": self.weights,
             "input_first": first,
             "input_stop": stop,
+            "keyed": self.keyed,
             "encrypts": self.security == "encrypted",
             "identity": list(self.identity()),
             "last_magic": list(LAST_MAGIC),
@@ -116,6 +132,10 @@ class Sealed:
             "block_bytes": self.image.block_bytes,
             "copy_bytes": PIECE_BLOCKS * self.image.block_bytes,
         }
+
+
+def _checked_tag(number: int, said: bytes) -> bytes:
+    return checked(number, said)[:TAG_BYTES]
 
 
 def write(graph: Graph, plan: Plan, hardware: Hardware, folder: Path) -> None:

@@ -64,7 +64,7 @@ class Fault:
 class Faulty:
     """
     Attributes:
-        weights: (first block, blocks) of each tile; ``input``: of each piece of the input.
+        weights: (first block, blocks) of each tile; ``input``: of each piece of the input that is read.
         reads, writes: commands of an inference that goes well.
     """
 
@@ -123,13 +123,16 @@ def faulty(folder: Path, security: Security, seed: int = 1) -> Faulty:
         return [(piece.block, sealed.cut.blocks(piece.bytes)) for piece in pieces if piece.block]
 
     output = sealed.cut.ends[plan.output]
-    commands = {True: len(output) - 1, False: 0}
+    commands, loaded = {True: len(output) - 1, False: 0}, set[int]()
     for buffer, loads, run in transferred(plan):
         commands[loads] += len(list(sealed.cut.sizes(buffer, run)))
+        if loads and buffer == input_buffer.name:
+            loaded |= set(range(*run))
+    fed = sealed.pieces[context["input_first"] : context["input_stop"]]
     return Faulty(
         program,
         places(sealed.pieces[: sealed.weights]),
-        places(sealed.pieces[context["input_first"] : context["input_stop"]]),
+        places([piece for piece in fed if piece.at - fed[0].at in loaded]),
         commands[True],
         commands[False],
     )
