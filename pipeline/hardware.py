@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal
 
 from pipeline import sealing
@@ -169,6 +171,12 @@ class Card:
     def summed(self) -> bool:
         """The chip keeps a sum of each block."""
         return self.security == "none" and self.streamed
+
+    def sums_bytes(self, sizes: Iterable[float]) -> int:
+        """SRAM of the sums of blocks of feature maps that take ``sizes`` bytes."""
+        if not self.summed:
+            return 0
+        return sealing.SUM_BYTES * sum(ceil(size / self.block_bytes) for size in sizes)
 
     @property
     def keyed(self) -> bool:

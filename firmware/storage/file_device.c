@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 #include "block_device.h"
+#include "sd_crc.h"
 
 #define POISON 0xA5
 #define LOOKS 2
 
 static struct {
     uint8_t *image, *stored;
-    uint32_t blocks, count, looks;
+    uint32_t blocks, block, count, looks;
     storage_direction_t direction;
     block_places_t places;
 } device;
@@ -49,6 +50,7 @@ storage_status_t block_device_start(
         return STORAGE_FAILED;
     }
     device.stored = device.image + (size_t)block * BLOCK_BYTES;
+    device.block = block;
     device.count = count;
     device.direction = direction;
     device.places = *places;
@@ -64,6 +66,18 @@ storage_status_t block_device_start(
     return STORAGE_BUSY;
 }
 
+static uint16_t sum_of(const uint8_t *block) {
+    uint16_t sum = 0;
+#ifdef STORAGE_SUMS
+    for (uint32_t n = 0; n < BLOCK_BYTES; n++) {
+        sum = sd_crc16(sum, block[n]);
+    }
+#else
+    (void)block;
+#endif
+    return sum;
+}
+
 storage_status_t block_device_poll(void) {
     if (device.looks == 0) {
         return STORAGE_OK;
@@ -71,6 +85,7 @@ storage_status_t block_device_poll(void) {
     if (--device.looks) {
         return STORAGE_BUSY;
     }
+    uint8_t right = 1;
     for (uint32_t n = 0; n < device.count; n++) {
         uint8_t *const place = block_place(&device.places, n, device.count);
         uint8_t *const stored = device.stored + (size_t)n * BLOCK_BYTES;
@@ -79,7 +94,8 @@ storage_status_t block_device_poll(void) {
         } else if (memcmp(place, stored, BLOCK_BYTES)) {
             memset(stored, POISON, BLOCK_BYTES);
         }
+        right &= storage_sum(device.direction, device.block + n, sum_of(place));
     }
-    return STORAGE_OK;
+    return right ? STORAGE_OK : STORAGE_FAILED;
 }
 #endif

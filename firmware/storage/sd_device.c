@@ -258,8 +258,9 @@ static void take(void) {
     if (nn_sd.byte < BLOCK_BYTES) {
         return;
     }
+    const uint16_t sum = nn_sd.crc;
     nn_sd.crc = sd_crc16(nn_sd.crc, spi_pass(NOTHING));
-    if (sd_crc16(nn_sd.crc, spi_pass(NOTHING))) {
+    if (sd_crc16(nn_sd.crc, spi_pass(NOTHING)) || !storage_sum(STORAGE_READ, nn_sd.block + nn_sd.done, sum)) {
         end(1);
     } else if (++nn_sd.done == nn_sd.count) {
         end(0);
@@ -284,6 +285,7 @@ static void give(void) {
     (void)spi_pass((uint8_t)(nn_sd.crc >> 8));
     (void)spi_pass((uint8_t)nn_sd.crc);
     nn_sd.failed = (spi_pass(NOTHING) & RESPONSE) != ACCEPTED;
+    (void)storage_sum(STORAGE_WRITE, nn_sd.block + nn_sd.done, nn_sd.crc);
     go_to(BUSY, BUSY_PATIENCE);
 }
 

@@ -39,6 +39,18 @@ const uint8_t *storage_head(void);
 /* Goes on with it, without waiting: to be called until it is not STORAGE_BUSY. */
 storage_status_t storage_poll(void);
 
+#ifdef STORAGE_SUMS
+/* The program has this, and keeps sums of blocks: a device tells it of each block that has passed, with the sum of its
+ * bytes (sd_crc16). Whether it is what was read or written last: of what was read, that fails with a command which is
+ * tried again; what was written is right. */
+uint8_t storage_sum(storage_direction_t direction, uint32_t block, uint16_t sum);
+#else
+static inline uint8_t storage_sum(storage_direction_t direction, uint32_t block, uint16_t sum) {
+    (void)direction, (void)block, (void)sum;
+    return 1;
+}
+#endif
+
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(STORAGE_POLLED)
 /* An interrupt comes when a transfer may be over, or now, with storage_interrupt(): it is taken before that returns.
  * Its handler calls storage_interrupted(), which the program has. That asks what became of the transfer only while an

@@ -103,6 +103,8 @@ def generate(
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
+    if card and card.summed:
+        included["storage.h"] = f"#define STORAGE_SUMS\n{included['storage.h']}"
     if card and card.sealed:
         included |= {name: static_source(f"../security/{name}") for name in SEALING[card.sealed.keyed]}
     header = _header(program, coming, provenance, options, card, sound)
@@ -143,6 +145,7 @@ def _source(
         sound=sound.source(_count(program)) if sound else "",
         card=card.source() if card else "",
         sealed=card is not None and card.sealed is not None,
+        checked=card is not None and card.checked,
         keyed=card is not None and program.hardware.card.keyed,
         taken=card is not None and card.taken,
         tape=tape.code(),
@@ -197,7 +200,7 @@ def _header(
         macs=graph.macs,
         parameters=parameters.Image.of(program.windows),
         card={"blocks": card.blocks, "block_bytes": card.image.block_bytes} if card else None,
-        sealed=card is not None and card.sealed is not None,
+        checked=card is not None and card.checked,
         keyed=card is not None and hardware.card.keyed,
         sound=sound,
         taken=card is not None and card.taken,

@@ -86,7 +86,9 @@ class Swap(Strategy):
 
 def left(graph: Graph, hardware: Hardware) -> int:
     """Bytes of SRAM for tiles."""
-    return room(graph, hardware, graph.constants) // 2 - hardware.card.kept_bytes
+    maps = (tensor.bytes for name, tensor in graph.tensors.items() if name not in graph.constants)
+    kept_bytes = hardware.card.kept_bytes + hardware.card.sums_bytes(maps)
+    return room(graph, hardware, graph.constants) // 2 - kept_bytes
 
 
 def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim) -> Plan:

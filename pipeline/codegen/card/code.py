@@ -27,7 +27,8 @@ class Card:
     def __post_init__(self) -> None:
         program = self.program
         self.sealed = Sealed.of(program.graph, program.plan, program.hardware)
-        self.image = self.sealed.image if self.sealed else Image(program.graph, program.plan)
+        self.summed = program.hardware.card.summed
+        self.image = Image(program.graph, program.plan, self.sealed is not None or self.summed)
         if self.sealed and self.taken:
             raise ThimbleError(
                 f"security={self.sealed.security}: the result of {self._output_bytes:,} B has to "
@@ -75,6 +76,11 @@ class Card:
         if self.taken:
             program.line(f"nn_left = {self._output_bytes};")
         return 0
+
+    @property
+    def checked(self) -> bool:
+        """What comes from the card is."""
+        return self.sealed is not None or self.summed
 
     @property
     def blocks(self) -> int:
@@ -127,8 +133,13 @@ class Card:
         return render(
             "frame/card.c.j2",
             sealed=self.sealed.context(self._input) if self.sealed else None,
+            summed=self.image.sums(self._input) if self.summed else None,
             via="nn_sealed" if self.sealed else "storage",
-            fault="nn_sealed.fault" if self.sealed else "NN_CARD_FAILED",
+            fault="nn_sealed.fault"
+            if self.sealed
+            else "nn_sums.fault"
+            if self.summed
+            else "NN_CARD_FAILED",
             code=list(code),
             codes=Code,
             windows=transfers.windows,

@@ -7,10 +7,11 @@ generation block, which is written last: without it the image was not written to
 from __future__ import annotations
 
 import struct
+from binascii import crc_hqx
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -125,6 +126,19 @@ class Image:
     def weights_check(self) -> int:
         """The byte where the checksum of the weights is."""
         return IDENTITY.size + COUNT.size + EXTENT.size - CHECK.size
+
+    def sums(self, fed: Buffer) -> dict[str, Any]:
+        """Of blocks, for a chip that keeps them (firmware/kernels/frame/summed.c.j2); ``fed``: the
+        input."""
+        weights, maps = self.extents
+        content = b"".join(map(self._content, self.weights))
+        size, first = self.block_bytes, self.at[fed.name] // self.block_bytes
+        return {
+            "weights": [crc_hqx(content[n : n + size], 0) for n in range(0, len(content), size)],
+            "maps": maps.blocks,
+            "input_first": first,
+            "input_stop": first + self._blocks(_bytes(fed)),
+        }
 
     def identity(self, magic: bytes = MAGIC) -> bytes:
         """What the header, and with another magic the generation block, begin with."""

@@ -141,7 +141,7 @@ def _checked_tag(number: int, said: bytes) -> bytes:
 def write(graph: Graph, plan: Plan, hardware: Hardware, folder: Path) -> None:
     """What a card holds, into ``folder``: ``card.img``, and ``card.json`` where it is sealed."""
     sealed = Sealed.of(graph, plan, hardware)
-    image = sealed.image if sealed else Image(graph, plan)
+    image = sealed.image if sealed else Image(graph, plan, hardware.card.summed)
     image.write(folder / NAME)
     if sealed:
         sealed.write(folder)

@@ -33,7 +33,7 @@ from tests.codegen.card.sealing import BLOCK, given
 
 FAULTS, CUTS, BATCH, SEED = 10_000, 500, 250, 25
 CUTS_BATCH = 25
-LEVELS: tuple[Security, ...] = ("integrity", "encrypted")
+LEVELS: tuple[Security, ...] = ("none", "integrity", "encrypted")
 LEAST_REPAIRED = 0.99
 """Of what can be."""
 
@@ -54,8 +54,16 @@ DRAWN = (
     "a bit of the weights",
     "a bit of the input",
     "a tile of weights exchanged",
+    "another network's card",
+    "an older card of this network",
+    "every command fails from one on",
+    "the card is removed",
+    "the card cannot be written",
     "a tile of an older image",
+    "another chip's card",
 )
+KEYED = 2
+"""The last of them take a key: without one there is no difference."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,10 @@ class Case:
     expected: frozenset[Status]
 
 
+def kinds(made: Faulty) -> tuple[str, ...]:
+    return DRAWN if made.keyed else DRAWN[:-KEYED]
+
+
 def drawn(made: Faulty, rng: np.random.Generator) -> Case:
     """Any fault, at any command."""
 
@@ -74,8 +86,10 @@ def drawn(made: Faulty, rng: np.random.Generator) -> Case:
         return int(rng.integers(count))
 
     read, write, many = pick(made.reads), pick(made.writes), pick(1 << 30)
-    kind = DRAWN[pick(len(DRAWN))]
+    kind = kinds(made)[pick(len(kinds(made)))]
     right, damaged = frozenset({Status.OK}), frozenset({Status.CARD_DAMAGED})
+    failed, lost = frozenset({Status.CARD_FAILED}), frozenset({Status.INPUT_LOST})
+    other, ever = Kind.OTHER_CARD, 1 << 20
     (first, blocks), (second, _) = (made.weights[pick(len(made.weights))] for _ in range(2))
     while second == first:
         second, _ = made.weights[pick(len(made.weights))]
@@ -90,9 +104,15 @@ def drawn(made: Faulty, rng: np.random.Generator) -> Case:
         DRAWN[4]: (Fault(Kind.FAIL, read, 1 + pick(4)), right),
         DRAWN[5]: (Fault(Kind.GONE, read, 1 + pick(3)), right),
         DRAWN[6]: (Fault(Kind.FLIP_CARD, 0, many, 0, inside), damaged),
-        DRAWN[7]: (Fault(Kind.FLIP_CARD, 0, many, 0, fed), frozenset({Status.INPUT_LOST})),
+        DRAWN[7]: (Fault(Kind.FLIP_CARD, 0, many, 0, fed), lost),
         DRAWN[8]: (Fault(Kind.EXCHANGED, 0, count, second * BLOCK, first * BLOCK), damaged),
-        DRAWN[9]: (Fault(Kind.OLDER, 0, count, first * BLOCK, first * BLOCK), damaged),
+        DRAWN[9]: (Fault(other, read, 0, 0), frozenset({Status.OTHER_CARD})),
+        DRAWN[10]: (Fault(other, read, 0, 1), lost),
+        DRAWN[11]: (Fault(Kind.FAIL, read, ever), failed),
+        DRAWN[12]: (Fault(Kind.GONE, read, ever), frozenset({Status.NO_CARD})),
+        DRAWN[13]: (Fault(Kind.READ_ONLY, write), failed),
+        DRAWN[14]: (Fault(Kind.OLDER, 0, count, first * BLOCK, first * BLOCK), damaged),
+        DRAWN[15]: (Fault(other, read, 0, 2), frozenset({Status.OTHER_KEY})),
     }
     return Case(kind, *found[kind])
 
@@ -120,14 +140,15 @@ def ended(made: Faulty, case: Case, frame: IntArray, reply: Reply) -> str:
 
 def cut(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
     """What became of the next start, with the card and the count of starts as they were left, where
-    the power was cut in the first of two inferences."""
+    the power was cut in any command from the start to the end of two inferences."""
     rng, found = np.random.default_rng(seed), Counts()
     frames = given(made.program.graph, 2)
     for _ in range(count):
         writes = int(rng.integers(2))
-        command = int(rng.integers(made.writes if writes else made.reads))
+        command = int(rng.integers(made.commands(bool(writes), len(frames))))
         fault = Fault(Kind.CUT, command, int(rng.integers(1 << 30)), writes)
-        made.replies(frames, [fault], folder)
+        if len(made.replies(frames, [fault], folder)) == len(frames):
+            raise AssertionError(f"no power was cut in command {command}, writes {writes}")
         replies = made.replies(frames, [], folder, begins=False)
         right = len(replies) == 2 and all(map(made.program.right, replies, frames))
         found[f"{POWER}: {'the next start is right' if right else WRONG}"] += 1

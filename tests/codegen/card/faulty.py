@@ -27,7 +27,7 @@ from tests.targets.cortex_m import built
 
 FAULTS = Path(__file__).parent / "fixture" / "faults.c"
 WRAPPED = ("block_device_open", "block_device_start", "block_device_poll", "nn_invoke")
-OLDER_SALT = b"an older image's"
+OLDER_SALT, OTHER_KEY = b"an older image's", b"another chip's, of another's own"
 MOST_BLOCKS = 8
 
 
@@ -43,6 +43,8 @@ class Kind(IntEnum):
     EXCHANGED = 8
     OLDER = 9
     CUT = 10
+    OTHER_CARD = 11
+    READ_ONLY = 12
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Faulty:
     Attributes:
         weights: (first block, blocks) of each tile; ``input``: of each piece of the input that is read.
         reads, writes: commands of an inference that goes well.
+        fed: commands that write an input.
     """
 
     program: Program
@@ -73,6 +76,29 @@ class Faulty:
     input: list[tuple[int, int]]
     reads: int
     writes: int
+    fed: int
+
+    @property
+    def security(self) -> Security:
+        return self.program.hardware.card.security
+
+    def others(self) -> list[bytes]:
+        """Cards: another network's, an older one of this network, with keys another chip's."""
+        another = bytearray(self.program.sealed())
+        for block in (0, len(another) // BLOCK - 1):
+            another[block * BLOCK + 16] ^= 1  # of the graph's hash
+        found = [bytes(another), self.program.sealed(salt=OLDER_SALT)]
+        return [*found, self.program.sealed(OTHER_KEY)] if self.keyed else found
+
+    @property
+    def keyed(self) -> bool:
+        return self.program.hardware.card.keyed
+
+    def commands(self, writes: bool, frames: int) -> int:
+        """From the start to the last of so many frames."""
+        if writes:
+            return frames * (self.fed + self.writes)
+        return 2 + (not self.keyed) + frames * self.reads
 
     def replies(
         self, given: IntArray, faults: Sequence[Fault], folder: Path, begins: bool = True
@@ -85,6 +111,8 @@ class Faulty:
             (folder / CHIP_KEY).write_bytes(KEY)
             (folder / NAME).write_bytes(self.program.sealed())
             (folder / "older.img").write_bytes(self.program.sealed(salt=OLDER_SALT))
+            for number, image in enumerate(self.others()):
+                (folder / f"other{number}.img").write_bytes(image)
         (folder / "faults").write_bytes(b"".join(fault.packed for fault in faults))
         images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
         stream = b"".join(protocol.encode(Command.INFER, each.tobytes()) for each in images)
@@ -135,4 +163,5 @@ def faulty(folder: Path, security: Security, seed: int = 1) -> Faulty:
         places([piece for piece in fed if piece.at - fed[0].at in loaded]),
         commands[True],
         commands[False],
+        len(fed),
     )
