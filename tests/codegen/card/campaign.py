@@ -204,18 +204,27 @@ def judged(found: Counts) -> tuple[int, int, int]:
     return repaired + count(LOST), repaired, count(WRONG, OTHER)
 
 
+def failed(found: Counts) -> bool:
+    can, repaired, wrong = judged(found)
+    return wrong > 0 or repaired < LEAST_REPAIRED * can
+
+
+def shown(title: str, found: Counts) -> None:
+    print(title)
+    for end, count in sorted(found.items()):
+        print(f"  {end:75} {count:6,}")
+    can, repaired, wrong = judged(found)
+    print(f"  {repaired:,} of {can:,} repaired; {wrong} wrong", flush=True)
+
+
 def main(faults: int = FAULTS, cuts: int = CUTS, path: Path | None = None) -> int:
-    failed = False
+    wrong = False
     for security in LEVELS:
         with tempfile.TemporaryDirectory(prefix="thimble.") as name:
             found = whole(security, faults, cuts, path, Path(name))
-        print(f"security={security}: {faults:,} faults, {cuts:,} cuts of power, seed {SEED}")
-        for end, count in sorted(found.items()):
-            print(f"  {end:75} {count:6,}")
-        can, repaired, wrong = judged(found)
-        print(f"  {repaired:,} of {can:,} repaired; {wrong} wrong", flush=True)
-        failed |= wrong > 0 or repaired < LEAST_REPAIRED * can
-    return int(failed)
+        shown(f"security={security}: {faults:,} faults, {cuts:,} cuts of power, seed {SEED}", found)
+        wrong |= failed(found)
+    return int(wrong)
 
 
 def asked(faults: str = str(FAULTS), cuts: str = str(CUTS), path: str = "") -> int:

@@ -1,0 +1,170 @@
+"""A network on a simulated Uno with ``security=none`` whose card lies (``fixture/sd_faults.c``)."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.codegen.card.image import NAME, Image
+from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import IntArray
+from pipeline.strategies.swap import Swap
+from pipeline.targets import simavr
+from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.protocol import Command, Reply
+from tests.codegen.card.sealing import BLOCK, Program
+from tests.codegen.card.test_avr import large
+from tests.targets.cortex_m import board_named, built
+
+FAULTS = Path(__file__).parent / "fixture" / "sd_faults.c"
+TOLD = struct.Struct("<III")
+
+
+class Kind(IntEnum):
+    NONE = 0
+    FLIP_READ = 1
+    SHORT_READ = 2
+    ON_LINE = 3
+    FLIP_WRITE = 4
+    LOST_WRITE = 5
+    FLIP_CARD = 6
+    EXCHANGED = 7
+    GONE = 8
+    OTHER_CARD = 9
+    CUT = 10
+
+
+@dataclass(frozen=True)
+class Fault:
+    """As fixture/sd_faults.c has it."""
+
+    kind: Kind
+    after: int = 0
+    count: int = 0
+    source: int = 0
+    target: int = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """Blocks that passed; whether the fault came, and to which block."""
+
+    passed: int
+    came: bool
+    block: int
+
+
+@dataclass(frozen=True)
+class FaultyUno:
+    """
+    Attributes:
+        weights, maps, input: blocks of the card.
+        begins, ends: blocks that have passed before the second of two frames is computed, and
+            after.
+    """
+
+    program: Program
+    shim: Path
+    weights: range
+    maps: range
+    input: range
+    begins: int = 0
+    ends: int = 0
+
+    def replies(
+        self, frames: IntArray, fault: Fault, folder: Path, card: Path | None = None
+    ) -> tuple[list[Reply], Told]:
+        """Of inferences on a chip that is new, until the power is cut; ``card``: what is in it,
+        else the image."""
+        told = folder / "told"
+        told.write_bytes(bytes(TOLD.size))
+        found: list[Reply] = []
+        numbers = (fault.kind, fault.after, fault.count, fault.source, fault.target)
+        said = {
+            "THIMBLE_FAULT": " ".join(str(int(n)) for n in numbers),
+            "THIMBLE_TOLD": str(told),
+            "THIMBLE_LEFT": str(self.left(folder)),
+        }
+        with environment(said), self.chip(card) as chip:
+            for frame in frames:
+                try:
+                    reply, _ = chip.ask(Command.INFER, frame.astype(np.int8).tobytes())
+                except ThimbleError:
+                    if fault.kind != Kind.CUT:
+                        raise
+                    break
+                found.append(reply)
+        passed, came, block = TOLD.unpack(told.read_bytes())
+        return found, Told(passed, bool(came), block)
+
+    def chip(self, card: Path | None) -> simavr.Chip:
+        return simavr.Chip(
+            self.shim,
+            self.program.build / "firmware.elf",
+            self.program.hardware,
+            self.program.size.sections,
+            line="instant",
+            inserted=card or self.program.build / NAME,
+        )
+
+    def left(self, folder: Path) -> Path:
+        return folder / "left.img"
+
+
+@contextmanager
+def environment(values: dict[str, str]) -> Iterator[None]:
+    os.environ |= values
+    try:
+        yield
+    finally:
+        for name in values:
+            del os.environ[name]
+
+
+def faulty_uno(folder: Path) -> FaultyUno:
+    """A network whose weights are eight times the SRAM."""
+    graph, hardware = large(), board_named("arduino_sd")
+    hardware = replace(hardware, card=replace(hardware.card, security="none"))
+    plan = Swap().plan(graph, hardware)
+    program = Program(folder, graph, hardware, plan, built(folder, graph, hardware, plan))
+    image = Image(graph, plan, apart=True)
+    (_, weights, count), (_, maps, made) = image.extents
+    fed = next(b for b in map(plan.buffer.__getitem__, plan.resident) if b.tensor == graph.input)
+    sums = image.sums(fed)
+    found = FaultyUno(
+        program,
+        compiled(folder),
+        range(weights, weights + count),
+        range(maps, maps + made),
+        range(sums["input_first"], sums["input_stop"]),
+    )
+    ends = []
+    for count in (1, 2):
+        zeros = np.zeros((count, *graph.tensors[graph.input].shape), np.int64)
+        _, told = found.replies(zeros, Fault(Kind.NONE), folder)
+        ends.append(told.passed)
+    whole, rest = divmod(graph.tensors[graph.input].size, BLOCK)
+    fed = whole + (2 if rest else 0)  # what is written in part is read before
+    return replace(found, begins=ends[0] + fed, ends=ends[1])
+
+
+def compiled(folder: Path) -> Path:
+    """The shim with a card that lies."""
+    sources: Sequence[Path] = (simavr.SHIM, *simavr.CARD, FAULTS)
+    command = ["cc", "-O2", "-std=gnu99", f"-I{FIRMWARE}/simulators", f"-I{FIRMWARE}/storage", *map(str, sources)]
+    command += ["-Wl,--wrap=sd_card_pass", "-o", "faulty_shim", "-lsimavr", "-lelf"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "faulty_shim"
+
+
+def blocks(program: Program) -> int:
+    """Of the card."""
+    return (program.build / NAME).stat().st_size // BLOCK
