@@ -96,6 +96,23 @@ def write(
             that of the first or the last block.
     """
     part = image.with_name(f"{image.name}.part")
+    try:
+        _write(manifest, source, part, piece, tag, salt)
+        part.replace(image)
+    except OSError as error:
+        raise ThimbleError(f"{error.filename or image}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write(
+    manifest: dict[str, Any],
+    source: Path,
+    part: Path,
+    piece: Callable[[int, bytes], bytes],
+    tag: Callable[[int, bytes], bytes],
+    salt: bytes,
+) -> None:
     size = manifest["block_bytes"]
     with source.open("rb") as plain, part.open("wb") as file:
         for number, at, block, count in manifest["pieces"]:
@@ -112,7 +129,6 @@ def write(
             said = bytes.fromhex(manifest[name]) + salt
             file.seek(block * size)
             file.write((said + tag(number, said)).ljust(size, b"\0"))
-    part.replace(image)
 
 
 def derived(key: bytes, salt: bytes) -> bytes:
@@ -147,7 +163,10 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise ThimbleError(
             f"{path.parent} has no image to seal: run with security=integrity or encrypted"
         ) from None
-    assert isinstance(found, dict)
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or not {"pieces", "identity", "last"} <= set(found):
+        raise ThimbleError(f"{path} is damaged: run stage generate again")
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.metrics import METRICS
+from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets.card import instructions
 from pipeline.timing.retimed import compared, retimed_us
@@ -80,13 +81,25 @@ def branches() -> Graph:
 
 @needs_arm
 @pytest.mark.ci
-@pytest.mark.parametrize(("network", "sram_bytes"), [(chain, 30_144), (branches, 20_032)])
+@pytest.mark.parametrize(
+    ("network", "sram_bytes", "security"),
+    [
+        (chain, 30_144, "unchecked"),
+        (branches, 20_032, "unchecked"),
+        (chain, 30_144, "integrity"),
+        (branches, 20_032, "none"),
+    ],
+)
 def test_the_runs_time_is_known_within_3_percent(
-    tmp_path: Path, network: Callable[[], Graph], sram_bytes: int
+    tmp_path: Path, network: Callable[[], Graph], sram_bytes: int, security: Security
 ) -> None:
     """With so little memory that the core waits for a twentieth of the time or more."""
     graph, board = network(), board_named("stm32f746g_sd")
-    hardware = replace(board, sram_bytes=sram_bytes, stack_reserve_bytes=6_144)
+    board = replace(board, card=replace(board.card, security=security))
+    sealing_bytes = board.card.kept_bytes
+    hardware = replace(
+        board, sram_bytes=sram_bytes + sealing_bytes, stack_reserve_bytes=6_144
+    )
     plan = Swap().plan(graph, hardware)
     size = built(tmp_path, graph, hardware, plan)
     runs = simulated(tmp_path, graph, hardware, size, frames(graph, 2)[:1])

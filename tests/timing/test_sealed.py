@@ -18,7 +18,7 @@ from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import board_named
 
 
-@pytest.mark.parametrize("security", ["integrity", "encrypted"])
+@pytest.mark.parametrize("security", ["none", "integrity", "encrypted"])
 @pytest.mark.parametrize("seed", [1, 4])
 def test_sealing_takes_both_tracks_time(seed: int, security: Security) -> None:
     """What it takes is what passes, at the core's cost; and the whole is longer by just that."""

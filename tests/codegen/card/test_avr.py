@@ -16,6 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit
 from pipeline.plan.verify import verify
+from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets import card, device, simavr
 from pipeline.targets.runs import Runs
@@ -39,11 +40,18 @@ def run(folder: Path, graph: Graph, hardware: Hardware, size: Size, count: int) 
     return simavr.run(folder / "build", vars(size), hardware, given.view(np.uint8))
 
 
-@pytest.mark.parametrize("seed", quick((3,), (3, 9, 0, 4, 12), ci=1))
+@pytest.mark.parametrize(
+    ("seed", "security"),
+    quick(
+        1,
+        [(3, "none"), (9, "unchecked"), (9, "none"), *((n, "unchecked") for n in (3, 0, 4, 12))],
+        ci=2,
+    ),
+)
 def test_computes_what_the_graph_does_in_the_sram_that_it_says(
-    tmp_path: Path, uno: Hardware, seed: int
+    tmp_path: Path, uno: Hardware, seed: int, security: Security
 ) -> None:
-    graph = random_chain(seed)
+    graph, uno = random_chain(seed), replace(uno, card=replace(uno.card, security=security))
     plan = Swap().plan(graph, uno)
     verify(plan, graph)
     size = built(tmp_path, graph, uno, plan)

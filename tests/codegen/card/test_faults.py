@@ -12,7 +12,6 @@ import pytest
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign
 from tests.codegen.card.campaign import (
-    DRAWN,
     LOST,
     POWER,
     REPAIRED,
@@ -23,23 +22,27 @@ from tests.codegen.card.campaign import (
     drawn,
     ended,
     judged,
+    kinds,
 )
 from tests.codegen.card.faulty import Fault, Faulty, Kind, faulty
 from tests.codegen.card.sealing import given
 from tests.targets.cortex_m import needs_arm
 
 pytestmark = needs_arm
-SAMPLE, CUTS = 60, 3
+SAMPLE, CUTS = 70, 3
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
-    return faulty(tmp_path_factory.mktemp("made"), "encrypted")
+@pytest.fixture(
+    scope="module",
+    params=["encrypted", *(pytest.param(s, marks=pytest.mark.ci) for s in ("none", "integrity"))],
+)
+def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Faulty:
+    return faulty(tmp_path_factory.mktemp("made"), request.param)
 
 
 def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Path) -> None:
-    found = campaign.injected(made, SAMPLE, 1, tmp_path)
-    assert {name.rsplit(": ", 1)[0] for name in found} == set(DRAWN)
+    found = campaign.injected(made, SAMPLE, 2, tmp_path)
+    assert {name.rsplit(": ", 1)[0] for name in found} == set(kinds(made))
     can, repaired, wrong = judged(found)
     assert repaired == can > SAMPLE // 3 and not wrong
 
@@ -53,6 +56,9 @@ def test_after_a_power_cut_the_next_start_is_right(made: Faulty, tmp_path: Path)
     [
         (Fault(Kind.FAIL, 3, 40), Status.CARD_FAILED),
         (Fault(Kind.GONE, 3, 40), Status.NO_CARD),
+        (Fault(Kind.READ_ONLY, 1), Status.CARD_FAILED),
+        (Fault(Kind.OTHER_CARD, 5, 0, 0), Status.OTHER_CARD),
+        (Fault(Kind.OTHER_CARD, 5, 0, 1), Status.INPUT_LOST),
     ],
 )
 def test_what_does_not_come_back_ends_with_a_status(

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.codegen.card.sealed import Sealed
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Card
 from pipeline.plan.pieces import Pieces
-from pipeline.sealed_image import main
+from pipeline.sealed_image import MANIFEST, checked, main
+from pipeline.targets.card import NAME
 from pipeline.targets.protocol import Status
 from tests.codegen.card.sealing import BLOCK, KEY, Program, board, given, program
 from tests.targets.cortex_m import needs_arm, outputs, simulated
@@ -28,7 +30,11 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 @pytest.mark.parametrize(
     ("security", "seed"),
-    quick(2, [("integrity", 1), ("encrypted", 9), ("integrity", 0), ("encrypted", 12)], ci=2),
+    quick(
+        2,
+        [("integrity", 1), ("encrypted", 9), ("none", 1), ("integrity", 0), ("encrypted", 12)],
+        ci=2,
+    ),
 )
 def test_computes_what_the_graph_does_in_the_ram_that_it_says(
     tmp_path: Path, security: str, seed: int
@@ -88,6 +94,10 @@ WRONG: dict[str, tuple[Callable[[bytes, Program], bytes], Status]] = {
     "no tags": (lambda i, p: (p.build / "card.img").read_bytes().ljust(len(i)), Status.OTHER_CARD),
     "only integrity": (lambda i, _: changed(i, 32, 0), Status.OTHER_CARD),
     "too small": (lambda i, _: i[:-BLOCK], Status.OTHER_CARD),
+    "another version": (lambda i, _: changed(i, 8, 4), Status.OTHER_CARD),
+    "another network": (lambda i, _: changed(i, 16), Status.OTHER_CARD),
+    "another plan": (lambda i, _: changed(i, 24), Status.OTHER_CARD),
+    "not written to its end": (lambda i, _: i[:-BLOCK] + bytes(BLOCK), Status.OTHER_CARD),
 }  # fmt: skip
 
 
@@ -98,6 +108,40 @@ def test_a_card_that_is_wrong_gives_no_answer(encrypted: Program, name: str) -> 
     found = encrypted.answers(change(encrypted.sealed(), encrypted), frames)
     assert [reply.status for reply in found] == [status] * 2
     assert all(not reply.payload for reply in found)
+
+
+def test_a_card_that_is_gone_gives_no_answer(encrypted: Program) -> None:
+    found = encrypted.answers(None, given(encrypted.graph, 2))
+    assert [reply.status for reply in found] == [Status.NO_CARD] * 2
+
+
+@pytest.fixture(scope="module")
+def crcs(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return program(tmp_path_factory.mktemp("crcs"), "none", 9)
+
+
+@pytest.mark.ci
+def test_crcs_take_no_key_and_catch_accidents(crcs: Program) -> None:
+    """The image that is generated is what the card holds; who changes a tile and its CRC is not
+    caught, and is not said to be."""
+    frames, image = given(crcs.graph, 2), crcs.sealed()
+    assert not (crcs.build / MANIFEST).exists()
+    for reply, frame in zip(crcs.answers(image, frames, None), frames, strict=True):
+        assert crcs.right(reply, frame)
+    sealed = Sealed.of(crcs.graph, crcs.plan, crcs.hardware)
+    assert sealed is not None
+    number, piece = next((n, p) for n, p in enumerate(sealed.pieces[: sealed.weights]) if p.block)
+    at = piece.block * BLOCK
+    content = image[at + 16 : at + 16 + piece.bytes]
+    assert image[at : at + 16 + piece.bytes] == checked(number, content)
+    for bit in (3, 4 * 8, 15 * 8, 16 * 8, (15 + piece.bytes) * 8 + 7):
+        (reply,) = crcs.answers(changed(image, at + bit // 8, bit % 8), frames[:1], None)
+        assert reply.status == Status.CARD_DAMAGED
+    (reply,) = crcs.answers(changed(image, 40), frames[:1], None)
+    assert reply.status == Status.OTHER_CARD
+    forged = checked(number, bytes([content[0] ^ 0x80]) + content[1:])
+    reply, _ = crcs.answers(image[:at] + forged + image[at + len(forged) :], frames, None)
+    assert reply.status == Status.OK
 
 
 @pytest.mark.parametrize("key", [None, KEY[:31], KEY + b"\0", b""])
@@ -149,11 +193,39 @@ def test_seals_with_a_key_from_a_file(
     assert "no image to seal" in capsys.readouterr().err
 
 
+def test_nothing_half_written_is_left(
+    encrypted: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, source = tmp_path / "key", tmp_path / "source"
+    key.write_bytes(KEY)
+    source.mkdir()
+    manifest, plain = (encrypted.build / name for name in (MANIFEST, NAME))
+    for name, content, image, said in (
+        (NAME, plain.read_bytes()[: plain.stat().st_size // 2], "image", "ends early"),
+        (NAME, None, "image", "No such file"),
+        (MANIFEST, manifest.read_bytes()[:-30], "image", "is damaged"),
+        (MANIFEST, b"[]", "image", "is damaged"),
+        (None, None, "none/image", "No such file"),
+        (None, None, "source", "directory"),
+    ):
+        (source / NAME).write_bytes(plain.read_bytes())
+        (source / MANIFEST).write_bytes(manifest.read_bytes())
+        if name is not None:
+            (source / name).unlink()
+        if content is not None:
+            (source / str(name)).write_bytes(content)
+        before = sorted(tmp_path.rglob("*"))
+        assert main([str(source), str(key), str(tmp_path / image)]) == 1
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1
+        assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"cpu": "cortex-m33"}, "seals on cortex-m4, cortex-m7, not on"),
-        ({"cpu": "", "core": "avr"}, "not on stm32f746g_sd's avr"),
+        ({"cpu": "", "core": "avr"}, "not on stm32f746g_sd's avr: security=none"),
         ({"card": {"security": "integrity"}}, "has no card"),
     ],
 )

@@ -1,0 +1,51 @@
+"""A sample of ``tests.codegen.card.campaign_avr``: an Uno whose card lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.targets.protocol import Status
+from tests.codegen.card import campaign_avr
+from tests.codegen.card.campaign import POWER, judged
+from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, faulty_uno
+from tests.codegen.card.sealing import given
+from tests.targets.conftest import needs_avr
+
+pytestmark = [needs_avr, pytest.mark.ci]
+SAMPLE, CUTS = 50, 4
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FaultyUno:
+    return faulty_uno(tmp_path_factory.mktemp("made"))
+
+
+def test_faults_are_repaired_or_end_with_their_status(made: FaultyUno, tmp_path: Path) -> None:
+    found = campaign_avr.injected(made, SAMPLE, 1, tmp_path)
+    assert len({name.rsplit(": ", 1)[0].partition(":")[0] for name in found}) >= 10
+    can, repaired, wrong = judged(found)
+    assert repaired == can > SAMPLE // 3 and not wrong
+
+
+def test_after_a_power_cut_the_next_start_is_right(made: FaultyUno, tmp_path: Path) -> None:
+    assert campaign_avr.cut(made, CUTS, 1, tmp_path) == {f"{POWER}: the next start is right": CUTS}
+
+
+def test_frames_after_it_are_right(made: FaultyUno, tmp_path: Path) -> None:
+    """After one whose input was lost, and, as soon as it is there, one whose card was away."""
+    frames = given(made.program.graph, 4)
+    for fault, status in (
+        (Fault(Kind.FLIP_CARD, made.begins, 9, made.input[0]), Status.INPUT_LOST),
+        (Fault(Kind.GONE, made.begins + 1, 1300), Status.NO_CARD),
+    ):
+        (first, second, _, last), told = made.replies(frames, fault, tmp_path)
+        assert told.came and second.status == status and not second.payload
+        assert made.program.right(first, frames[0]) and made.program.right(last, frames[3])
+
+
+def test_sums_take_no_more_sram_than_is_said(made: FaultyUno) -> None:
+    size = made.program.size
+    assert size.ram_objects["nn_sums"] >= 2 * len(made.maps)
+    assert size.status == "ok" and size.sram_bytes <= made.program.hardware.sram_bytes
