@@ -59,7 +59,7 @@ def check(security: str, board: str, card_bytes: int, cpu: str) -> None:
         ThimbleError: for a board without a card, or a core that nothing was measured on; of a key
             an AVR is one.
     """
-    if security == "unchecked" or security == "none" and (not card_bytes or cpu == "avr"):
+    if security == "unchecked" or (security == "none" and (not card_bytes or cpu == "avr")):
         return
     if not card_bytes:
         raise ThimbleError(

@@ -106,7 +106,9 @@ def generate(
     if card and card.summed:
         included["storage.h"] = f"#define STORAGE_SUMS\n{included['storage.h']}"
     if card and card.sealed:
-        included |= {name: static_source(f"../security/{name}") for name in SEALING[card.sealed.keyed]}
+        included |= {
+            name: static_source(f"../security/{name}") for name in SEALING[card.sealed.keyed]
+        }
     header = _header(program, coming, provenance, options, card, sound)
     files = {"model.h": header, "model.c": source, **included}
     if program.steps is not None and not tape.stretches and hardware.core == "avr":

@@ -111,8 +111,8 @@ def check(plan: Plan, hardware: Hardware) -> None:
     stored = any(plan.memory[b.memory].kind == "block" for b in plan.buffers)
     if hardware.card.keyed and not stored:
         raise ThimbleError(
-            f"security={hardware.card.security}: in the plan of strategy {plan.strategy} nothing leaves the "
-            "chip: security=none, or strategy=swap"
+            f"security={hardware.card.security}: in the plan of strategy {plan.strategy} nothing "
+            "leaves the chip: security=unchecked, or strategy=swap"
         )
 
 

@@ -27,7 +27,9 @@ CALLS = {
     "integrity, read": "aead_open(&with, message, message, 0, tag)",
     "integrity, written": "(aead_seal(&with, message, message, 0, tag), 1)",
 }
-GLOBALS = "static uint8_t message[{size}], tag[16], key[32], nonce[12]; static volatile uint32_t sum;"
+GLOBALS = (
+    "static uint8_t message[{size}], tag[16], key[32], nonce[12]; static volatile uint32_t sum;"
+)
 INCLUDES = ('#include "chacha20_poly1305.h"', '#include "crc32.h"')
 
 

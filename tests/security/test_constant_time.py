@@ -36,7 +36,9 @@ def firmware(folder: Path, code: str) -> np.ndarray:
     """Outputs and instructions of one call for each of some secrets of 16 bytes."""
     texts = [(FIRMWARE / f"chacha20_poly1305.{kind}").read_text() for kind in "hc"]
     source = "".join(texts).replace('#include "chacha20_poly1305.h"', "")
-    globals_ = f"static uint8_t message[{BYTES}], nonce[12], fed[16], zeros[16]; static uint32_t at;"
+    globals_ = (
+        f"static uint8_t message[{BYTES}], nonce[12], fed[16], zeros[16]; static uint32_t at;"
+    )
     hardware = board_named("stm32f746g_sd")
     size = built_stand_in(
         folder,

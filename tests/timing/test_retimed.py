@@ -97,9 +97,7 @@ def test_the_runs_time_is_known_within_3_percent(
     graph, board = network(), board_named("stm32f746g_sd")
     board = replace(board, card=replace(board.card, security=security))
     sealing_bytes = board.card.kept_bytes
-    hardware = replace(
-        board, sram_bytes=sram_bytes + sealing_bytes, stack_reserve_bytes=6_144
-    )
+    hardware = replace(board, sram_bytes=sram_bytes + sealing_bytes, stack_reserve_bytes=6_144)
     plan = Swap().plan(graph, hardware)
     size = built(tmp_path, graph, hardware, plan)
     runs = simulated(tmp_path, graph, hardware, size, frames(graph, 2)[:1])

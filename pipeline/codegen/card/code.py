@@ -32,8 +32,8 @@ class Card:
         if self.sealed and self.taken:
             raise ThimbleError(
                 f"security={self.sealed.security}: the result of {self._output_bytes:,} B has to "
-                f"fit the arena of {arena_bytes(program.plan):,} B: security=unchecked, or a larger "
-                "hardware.sram_bytes"
+                f"fit the arena of {arena_bytes(program.plan):,} B: security=unchecked, or a "
+                "larger hardware.sram_bytes"
             )
         names = dict.fromkeys(
             step.counter

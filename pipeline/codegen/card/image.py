@@ -130,7 +130,7 @@ class Image:
     def sums(self, fed: Buffer) -> dict[str, Any]:
         """Of blocks, for a chip that keeps them (firmware/kernels/frame/summed.c.j2); ``fed``: the
         input."""
-        weights, maps = self.extents
+        _, maps = self.extents
         content = b"".join(map(self._content, self.weights))
         size, first = self.block_bytes, self.at[fed.name] // self.block_bytes
         return {

@@ -1,7 +1,7 @@
 """How what is on a card is sealed: pieces in blocks of their own, each with its tag before it.
 
-The image that is generated has no tags that take a key: it is the same for every chip. ``card.json``
-beside it says how it is sealed with a chip's key, which nothing here knows
+The image that is generated has no tags that take a key: it is the same for every chip.
+``card.json`` beside it says how it is sealed with a chip's key, which nothing here knows
 (``pipeline.sealed_image``). With ``security=none`` tags are CRCs, and it is all that a card needs.
 """
 
@@ -19,9 +19,9 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.pieces import Pieces
 from pipeline.plan.vocabulary import Buffer, Plan
-from pipeline.sealed_image import MANIFEST, SALT_BYTES, TAG_BYTES, checked, identity
+from pipeline.sealed_image import MANIFEST, SALT_BYTES, checked, identity
 from pipeline.sealed_image import write as write_pieces
-from pipeline.sealing import KEYED, PIECE_BLOCKS, Security
+from pipeline.sealing import KEYED, PIECE_BLOCKS, TAG_BYTES, Security
 
 
 class Piece(NamedTuple):

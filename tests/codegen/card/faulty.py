@@ -66,7 +66,8 @@ class Fault:
 class Faulty:
     """
     Attributes:
-        weights: (first block, blocks) of each tile; ``input``: of each piece of the input that is read.
+        weights: (first block, blocks) of each tile; ``input``: of each piece of the input that is
+            read.
         reads, writes: commands of an inference that goes well.
         fed: commands that write an input.
     """

@@ -159,7 +159,14 @@ def faulty_uno(folder: Path) -> FaultyUno:
 def compiled(folder: Path) -> Path:
     """The shim with a card that lies."""
     sources: Sequence[Path] = (simavr.SHIM, *simavr.CARD, FAULTS)
-    command = ["cc", "-O2", "-std=gnu99", f"-I{FIRMWARE}/simulators", f"-I{FIRMWARE}/storage", *map(str, sources)]
+    command = [
+        "cc",
+        "-O2",
+        "-std=gnu99",
+        f"-I{FIRMWARE}/simulators",
+        f"-I{FIRMWARE}/storage",
+        *map(str, sources),
+    ]
     command += ["-Wl,--wrap=sd_card_pass", "-o", "faulty_shim", "-lsimavr", "-lelf"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "faulty_shim"
