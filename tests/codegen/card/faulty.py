@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -29,6 +30,7 @@ FAULTS = Path(__file__).parent / "fixture" / "faults.c"
 WRAPPED = ("block_device_open", "block_device_start", "block_device_poll", "nn_invoke")
 OLDER_SALT, OTHER_KEY = b"an older image's", b"another chip's, of another's own"
 MOST_BLOCKS = 8
+NOTHING: Mapping[str, Path] = MappingProxyType({})
 
 
 class Kind(IntEnum):
@@ -127,19 +129,26 @@ class Faulty:
         return protocol.replies((folder / "replies").read_bytes())
 
 
-def faulty(folder: Path, security: Security, seed: int = 1) -> Faulty:
-    """A chain in square tiles, which write what each layer makes."""
+def faulty(
+    folder: Path, security: Security, seed: int = 1, besides: Mapping[str, Path] = NOTHING
+) -> Faulty:
+    """A chain in square tiles, which write what each layer makes.
+
+    Args:
+        besides: functions that are wrapped, too, and the C that does it.
+    """
     graph = random_chain(seed)
     buffer_bytes = elements(graph) // 8 // 32 * 32
     hardware = board(security, elements(graph))
     plan = Swap(scheduler="swapnn", buffer_bytes=buffer_bytes).plan(graph, hardware)
-    flags = [*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in WRAPPED)]
+    flags = [*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in (*WRAPPED, *besides))]
     tool = replace(hardware.toolchain, flags=tuple(flags))
     more = 2 * MOST_BLOCKS * BLOCK + 512  # what faults.c keeps
     hardware = replace(hardware, toolchain=tool, sram_bytes=hardware.sram_bytes + more)
     generated = folder / "generated"
     generated.mkdir(parents=True)
-    shutil.copyfile(FAULTS, generated / FAULTS.name)
+    for source in (FAULTS, *besides.values()):
+        shutil.copyfile(source, generated / source.name)
     program = Program(folder, graph, hardware, plan, built(folder, graph, hardware, plan))
     sealed = Sealed.of(graph, plan, hardware)
     assert sealed is not None
