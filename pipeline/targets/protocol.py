@@ -56,7 +56,7 @@ EXPLAINED = {
     Status.NO_KEY: " (the chip has no key of 32 bytes, or cannot count its starts)",
     Status.OTHER_KEY: " (the card's image was sealed for another chip, or its first or last "
     "block is damaged: seal it with this chip's key and write it again)",
-    Status.CARD_DAMAGED: " (weights on the card are not what was sealed: write the image again)",
+    Status.CARD_DAMAGED: " (weights on the card are not what was written: write the image again)",
     Status.INPUT_LOST: " (the card does not give back the input that was fed: feed it again)",
 }
 
