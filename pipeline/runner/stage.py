@@ -124,6 +124,7 @@ class Stages:
                 self._repo = Repo(
                     str(self.folder), config=self.remote.config if self.remote else None
                 )
+                self._repo.state.set_link = _unnoted  # a transaction on disk for each output
                 self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
                 garbage.collect()
             stage = self._loaded[name]
@@ -221,6 +222,11 @@ class Stages:
                     self.folder / HASHES, {stage.name: cached.hashes(stage) for stage in self._done}
                 )
             self._repo.close()
+
+
+def _unnoted(*_: Any) -> None:
+    """In place of DVC's note of a file that it linked, which only ``dvc checkout`` asks for, to
+    remove what another revision left: a run's folder has one."""
 
 
 def _write_lock(path: Path, stages: list[Any]) -> None:
