@@ -11,7 +11,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
-from pipeline.kernels.int8 import PRODUCT_CYCLES, Portable, word
+from pipeline.kernels.int8 import PRODUCT_CYCLES, LookedUpAdd, Portable, word
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
@@ -19,9 +19,9 @@ from pipeline.kernels.waits import cycles_of_step
 def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     """Those that might compute ``form``."""
     cycles = hardware.cycles_per_mac
-    if hardware.core == "avr":  # windows have assembly there
-        assembly = avr.KERNELS if avr.has_assembly(hardware) else ()
-        return *assembly, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
+    if hardware.core == "avr":
+        own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
+        return *own, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
     if not cortex_m.has_dsp(hardware):
         return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]

@@ -61,7 +61,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.pointwise(self.act(self.depthwise(x)))
-        return self.act(x + y) if self.adds else self.act(y)
+        z: Tensor = self.act(x + y if self.adds else y)
+        return z
 
 
 def normalized(convolution: nn.Conv2d) -> nn.Sequential:

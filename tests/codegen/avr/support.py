@@ -14,6 +14,9 @@ from tests.targets.conftest import load_hardware
 
 MEGA = load_hardware("arduino_mega")
 
+OWN = {"avr.conv2d", "avr.depthwise", "avr.dense", "int8.looked_up_add"}
+"""Kernels that take all of ``layers``."""
+
 
 def least_zero(net: Net) -> None:
     """As after a ReLU: the last output's zero point is its least value."""
@@ -32,7 +35,8 @@ def layers(seed: int) -> Graph:
     least_zero(net)
     net.depthwise((2, 3), dilation=(2, 1))
     net.depthwise((2, 1), padding=(0, 0, 0, 0))
-    net.conv(9, (1, 1))
+    left = net.conv(9, (1, 1))
+    net.plus(left, net.conv(9, (1, 1)))
     net.conv(7, (3, 3), stride=(2, 1), per_channel=False)
     net.dense(11)
     net.dense(4)

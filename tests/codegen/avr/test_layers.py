@@ -19,13 +19,11 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
-from tests.codegen.avr.support import MEGA, chosen, kernels, layers, least_zero
+from tests.codegen.avr.support import MEGA, OWN, chosen, kernels, layers, least_zero
 from tests.codegen.int8.support import Native, frames
 from tests.graphs import Net
 from tests.targets.conftest import needs_avr
 from tests.tiers import quick
-
-ASSEMBLY = {"avr.conv2d", "avr.depthwise", "avr.dense"}
 
 
 def separable(seed: int = 0) -> Graph:
@@ -61,7 +59,7 @@ def on_chip(graph: Graph, files: Mapping[str, str], folder: Path) -> None:
 @pytest.mark.parametrize("seed", quick(0, range(20), ci=1))
 def test_the_same_in_c(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
-    assert set(chosen(graph)) == ASSEMBLY
+    assert set(chosen(graph)) == OWN
     plan = Ordinary().plan(graph, MEGA)
     given(graph, generate(graph, plan, MEGA, {}), plan, tmp_path)
 
@@ -71,7 +69,7 @@ def test_the_same_in_c(seed: int, tmp_path: Path) -> None:
 def test_on_the_chip(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
     plan = Ordinary().plan(graph, MEGA)
-    assert kernels(plan) == ASSEMBLY
+    assert kernels(plan) == OWN
     on_chip(graph, generate(graph, plan, MEGA, {}), tmp_path)
 
 

@@ -18,9 +18,11 @@ from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
+from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
+from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 
 
 def add(job: Job) -> None:
@@ -42,6 +44,31 @@ def add(job: Job) -> None:
     total = " + ".join(f"{kind}_scaled" for kind in views)
     views = {**views, "out": job.out(ring_axes=RINGS)}
     _call(job, "sum", views, loops, counts, lines, total)
+
+
+def looked_up_add(job: Job) -> None:
+    """The upper half of a sum of two numbers from tables, clipped."""
+    op = job.op
+    assert isinstance(op, Add)
+    found = tables(op, job.program.graph)
+    assert found is not None
+    views = _operands(job)
+    loops, counts = _loops(job, views)
+    parts = list[str]()
+    for number, (kind, view, values) in enumerate(
+        zip(views, views.values(), found, strict=True), 1
+    ):
+        turned = np.roll(values, job.tensor(op.operands[number - 1]).dtype.minimum)
+        about = f"{op.name}: what each {kind} byte adds, 16 bits of it a fraction"
+        table = job.program.constants.add(op.name, kind, "int32_t", turned, about)
+        parts.append(table.read(f"(uint8_t){view.load(loops.at(number))}"))
+    low, high = limits(job.target, op.clip)
+    out = job.out(ring_axes=RINGS)
+    lines = [f"const int16_t sum = (int16_t)(({' + '.join(parts)}) >> {FRACTION_BITS});"]
+    shape = shape_text(job.target.shape)
+    about = f"{op.name}: sum of {shape} and {shape}, by tables"
+    result = f"({out.type})(sum < {low} ? {low} : sum > {high} ? {high} : sum)"
+    call(job, about, {**views, "out": out}, loops, counts, lines, result)
 
 
 def multiply(job: Job) -> None:
@@ -237,4 +264,9 @@ def broadcast_strides(view: View, shape: tuple[int, ...], out: tuple[int, ...]) 
     return (*(0 for _ in range(missing)), *own)
 
 
-WRITERS = {"int8.add": add, "int8.lookup": lookup, "int8.multiply": multiply}
+WRITERS = {
+    "int8.add": add,
+    "int8.looked_up_add": looked_up_add,
+    "int8.lookup": lookup,
+    "int8.multiply": multiply,
+}
