@@ -28,7 +28,7 @@ class TimeChannel(Model):
 
     input_shape: tuple[int, int, int] = (80, 20, 1)
     classes: int = 12
-    channels: int = 26
+    channels: int = 24
     strides: tuple[int, ...] = (2, 1, 1, 1)
     kernel: int = 7
 

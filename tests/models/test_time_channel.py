@@ -10,10 +10,10 @@ from pipeline.models.time_channel import Block, TimeChannel
 def test_bins_become_channels_and_frames_are_halved() -> None:
     network = TimeChannel().build()
     x = network[:2](torch.rand(1, 1, 80, 20))
-    assert x.shape == (1, 26, 80, 1)
+    assert x.shape == (1, 24, 80, 1)
     for block, frames in zip(network[2:6], (40, 40, 40, 40), strict=True):
         x = block(x)
-        assert x.shape == (1, 26, frames, 1)
+        assert x.shape == (1, 24, frames, 1)
     assert network[6](x).shape == (1, 12)
 
 
@@ -21,7 +21,7 @@ def test_as_many_parameters_as_it_says() -> None:
     """Normalizations are folded: a weight each and a bias a channel."""
     layers = [m for m in TimeChannel().build().modules() if hasattr(m, "weight")]
     weights = sum(m.weight.numel() for m in layers if m.weight.ndim > 1)  # type: ignore[operator, union-attr]
-    assert weights + 26 * 9 + 12 == 4_510
+    assert weights + 24 * 9 + 12 == 3_972
 
 
 @pytest.mark.parametrize("stride", [1, 2])
