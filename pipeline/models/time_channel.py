@@ -66,6 +66,6 @@ class Block(nn.Module):
 
 
 def normalized(convolution: nn.Conv2d) -> nn.Sequential:
-    """A channel that is always 0 has no variance: TensorFlow's epsilon keeps its scale within what a
-    requantization takes."""
+    """A channel that is always 0 has no variance: TensorFlow's epsilon keeps its scale within what
+    a requantization takes."""
     return nn.Sequential(convolution, nn.BatchNorm2d(convolution.out_channels, eps=1e-3))
