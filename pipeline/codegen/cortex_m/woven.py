@@ -19,7 +19,7 @@ MOST = 400
 
 LINE = re.compile(r'^ +"(.*)\\n"$')
 REGISTER = re.compile(r"%\[\w+\]|%\d+|\b(?:r\d+|ip|lr|sp)\b")
-WRITTEN_BACK = re.compile(r"\[([^],]+)(?:\], *\S|[^]]*\]!)")
+WRITTEN_BACK = re.compile(rf", *\[({REGISTER.pattern})(?:\], *\S|[^]]*\]!)")
 
 
 @dataclass(frozen=True)
