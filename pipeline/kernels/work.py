@@ -51,11 +51,14 @@ END_BYTES = 16
 
 
 def weight_bytes(form: Form) -> float:
-    """Of weights that a step needs, and of what ends its sums."""
+    """Of weights that a step needs, and of what ends its sums; of the latter alone where weights
+    lie in a window."""
     op, tensors = form.op, form.graph.tensors
     if not op.weighted:
         return 0.0
     weights, channels = tensors[op.parameters[0]], form.out.extents[-1]
+    if weights.name in form.parts:
+        return channels * END_BYTES
     share = channels / form.target.shape[-1]
     if form.partial:
         return weights.bytes * share * products(form) / (made(form) * op.atoms(tensors))

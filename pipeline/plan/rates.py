@@ -6,15 +6,21 @@ of a card's times (``Card.timing``) are never mixed: one ``Rates`` has one of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.sealing import TAG_BYTES, Cost, piece_bytes
 
 NOT_SEALED = Cost(0.0, 0.0)
+KERNELS_US = "kernels_us"
+"""A plan's note: for each operator in the graph's order the microseconds of its kernel; 0: it takes
+what the rate says."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +111,26 @@ def work(op: Operator, graph: Graph) -> int:
     """Multiply–accumulates of ``op``; where it has none, the values it compares or adds."""
     size = graph.tensors[op.output].size
     return op.macs(graph.tensors) or size * op.atoms(graph.tensors)
+
+
+def note_us(us: Mapping[str, float], graph: Graph) -> tuple[tuple[str, str], ...]:
+    """Times of whole operators as a note; none where there are none."""
+    text = " ".join(f"{us.get(op.name, 0):.3f}" for op in graph.operators)
+    return ((KERNELS_US, text),) if us else ()
+
+
+def noted_us(plan: Plan, graph: Graph) -> dict[str, float]:
+    """What a plan notes of operators' times.
+
+    Raises:
+        PlanError: where these are no times.
+    """
+    text = str(dict(plan.notes).get(KERNELS_US, ""))
+    try:
+        times = zip(graph.operators, map(float, text.split()), strict=bool(text))
+        found = {op.name: us for op, us in times if us}
+    except ValueError:
+        found = {"": -1.0}
+    if not all(0 <= us < inf for us in found.values()):
+        raise PlanError(f"the plan's note {KERNELS_US} is damaged: a time for each operator")
+    return found

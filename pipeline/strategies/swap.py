@@ -8,11 +8,12 @@ from typing import ClassVar, Literal
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.rates import Rates
+from pipeline.kernels.alone import alone_us
+from pipeline.plan.rates import Rates, note_us
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import laid_at, room
 from pipeline.search.swap import best, swapnn
-from pipeline.search.swap.layers import chain, layers
+from pipeline.search.swap.layers import chain, layers, timed
 from pipeline.search.swap.tiles import tilings
 from pipeline.strategies.base import Objective, Strategy
 
@@ -51,9 +52,10 @@ class Swap(Strategy):
             aim = best.Aim(card_share(hardware) if self.objective == "energy" else 0.0)
             return searched(self.name, graph, hardware, frames, aim)
         pools = swapnn.pools(left(graph, hardware), self.buffer_bytes, self.pools)
-        found = swapnn.schedule(graph, chain(graph), pools, frames, rates)
+        us = alone_us(graph, hardware)
+        found = swapnn.schedule(graph, timed(chain(graph), us, rates), pools, frames, rates)
         laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
-        return laid.plan(self.name, found.notes)
+        return laid.plan(self.name, (*found.notes, *note_us(us, graph)))
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
@@ -102,11 +104,14 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
         Rates.of(hardware),
         hardware.card.line_bytes,
     )
-    found = best.search(graph, layers(graph), available, frames, rates, line_bytes, aim)
+    us = alone_us(graph, hardware)
+    taking = timed(layers(graph), us, rates)
+    found = best.search(graph, taking, available, frames, rates, line_bytes, aim)
     laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
     besides = hardware.sram_bytes - available
     stays = {key: int(n) + besides for key, n in found.notes if key in best.STAYS}
-    return laid.plan(name, tuple({**dict(found.notes), **stays}.items()))
+    notes = {**dict(found.notes), **stays}.items()
+    return laid.plan(name, (*notes, *note_us(us, graph)))
 
 
 def card_share(hardware: Hardware) -> float:

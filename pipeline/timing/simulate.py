@@ -17,7 +17,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan import matches
-from pipeline.plan.rates import Rates
+from pipeline.plan.rates import Rates, noted_us
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.timing.tasks import Costs, TimedStep
 from pipeline.timing.unroll import Times, unrolled
@@ -73,15 +73,16 @@ def simulate(
 ) -> Timeline:  # fmt: skip
     """
     Args:
-        measured: microseconds of whole operators whose kernels were measured; the others take
-            ``hardware.cycles_per_mac``.
+        measured: microseconds of whole operators, as they were measured; the others take
+            ``hardware.cycles_per_mac``. None: those that the plan notes of its kernels.
         seals: what the core seals and opens takes time.
 
     Raises:
         PlanError: when every track that is not at its end waits, or the plan is another graph's.
     """
     matches.check(plan, graph)
-    costs = Costs(plan, graph, Rates.of(hardware), measured or {})
+    known = noted_us(plan, graph) if measured is None else measured
+    costs = Costs(plan, graph, Rates.of(hardware), known)
     tracks = unrolled(plan, costs.visit)
     costs.close()
     counters = {task.counter: n for n, task in enumerate(costs.tasks)}

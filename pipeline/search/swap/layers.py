@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from pipeline.errors import ThimbleError
@@ -13,7 +13,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.plan.rates import work
+from pipeline.plan.rates import Rates, work
 from pipeline.schedules.bounds import reach
 from pipeline.schedules.lower import Notes, needed
 from pipeline.schedules.swapped import Swapped
@@ -66,7 +66,8 @@ class TiledLayer:
         weight: the constant that is swapped in, or ``""``; (channels, …), a row an output channel.
         fixed: the constants that stay on the chip: biases, tables.
         row_bytes: of the weights of one output channel.
-        work: multiply–accumulates of one frame; without any, the values it compares or adds.
+        work: multiply–accumulates of one frame; without any, the values it compares or adds; or as
+            many as the core makes in the time of its kernel (``timed``).
     """
 
     name: str
@@ -77,7 +78,7 @@ class TiledLayer:
     weight: str
     fixed: tuple[str, ...]
     row_bytes: int
-    work: int
+    work: float
 
     @property
     def source(self) -> str:
@@ -146,6 +147,16 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
     if not result:
         raise ThimbleError(f"{graph.name} has nothing to compute")
     return result
+
+
+def timed(
+    layers: Sequence[TiledLayer], us: Mapping[str, float], rates: Rates
+) -> tuple[TiledLayer, ...]:
+    """The same layers; of those that are named in ``us`` the work takes so many microseconds."""
+    return tuple(
+        replace(layer, work=us[layer.name] / rates.work_us) if layer.name in us else layer
+        for layer in layers
+    )
 
 
 def chain(graph: Graph) -> tuple[TiledLayer, ...]:
