@@ -1,5 +1,5 @@
-"""``python -m tests.strategies.swap.bench_sizes card|paper|joint [network ...]``: plans of SwapNN's
-networks by how much SRAM there is, as rows of docs/swap.md: those of strategy swap in one of the
+"""``python -m tests.strategies.swap.bench_sizes card|paper|joint [network ...] [bytes ...]``: plans of
+SwapNN's networks by how much SRAM there is, as rows of docs/swap.md: those of strategy swap in one of the
 settings of the card's time, or, ``joint``, the joint schedule's with as few transfers as possible,
 on the card. The figures are those of ``sweep=swapped``, without the stages around them; every plan
 is proved.
@@ -72,10 +72,11 @@ def row(setting: str, network: str, graph: Graph, sram_bytes: int) -> str:
     )
 
 
-def main(setting: str, names: list[str]) -> None:
-    for name in names or list(NETWORKS):
+def main(setting: str, words: list[str]) -> None:
+    sizes = [int(word) for word in words if word.isdigit()]
+    for name in [word for word in words if not word.isdigit()] or list(NETWORKS):
         graph = NETWORKS[name]()
-        for sram_bytes in SIZES:
+        for sram_bytes in sizes or SIZES:
             print(row(setting, name, graph, sram_bytes), flush=True)
 
 
