@@ -1,8 +1,8 @@
-"""``python -m tests.strategies.swap.bench_sizes card|paper|joint [network ...] [bytes ...]``: plans of
-SwapNN's networks by how much SRAM there is, as rows of docs/swap.md: those of strategy swap in one of the
-settings of the card's time, or, ``joint``, the joint schedule's with as few transfers as possible,
-on the card. The figures are those of ``sweep=swapped``, without the stages around them; every plan
-is proved.
+"""``python -m tests.strategies.swap.bench_sizes card|paper|joint [network ...] [bytes ...]``:
+plans of SwapNN's networks by how much SRAM there is, as rows of docs/swap.md: those of strategy
+swap in one of the settings of the card's time, or, ``joint``, the joint schedule's with as few
+transfers as possible, on the card. The figures are those of ``sweep=swapped``, without the stages
+around them; every plan is proved.
 """
 
 from __future__ import annotations
