@@ -38,7 +38,7 @@ def test_frames_after_it_are_right(made: FaultyUno, tmp_path: Path) -> None:
     frames = given(made.program.graph, 4)
     for fault, status in (
         (Fault(Kind.FLIP_CARD, made.begins, 9, made.input[0]), Status.INPUT_LOST),
-        (Fault(Kind.GONE, made.begins + 1, 1300), Status.NO_CARD),
+        (Fault(Kind.GONE, made.begins + 1, 800), Status.NO_CARD),
     ):
         (first, second, _, last), told = made.replies(frames, fault, tmp_path)
         assert told.came and second.status == status and not second.payload
