@@ -125,27 +125,29 @@ def whole_network(
 ) -> list[Region]:
     """``stage``, then the other operators whole, in the order with the least peak.
 
-    A depthwise convolution that would then need more than the stage does, ``limit`` nibbles, runs
-    in the place of its input, channel by channel, as in the inference engine that patches were
-    published with.
+    A depthwise convolution that would then need more than the stage, ``limit`` nibbles, and than
+    every operator that cannot do otherwise runs in the place of its input, channel by channel, as
+    in the inference engine that patches were published with.
     """
     rest = [op for op in operators if op not in stage.operators]
     if rest:
         order = least_peak(Network.of(graph, stage.end, rest, 32).work).tasks
         rest = [rest[number] for number in order]
     last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
-    found: list[Region] = [Arriving.of(graph, hardware), stage]
-    held = {stage.end}
+    ways, held = list[tuple[Whole, int, bool]](), {stage.end}
     for n, op in enumerate(rest):
         dying = [name for name in op.inputs if last[name] == n]
         over = next((name for name in op.overwritable(graph.tensors) if name in dying), "")
-        whole = sum(_nibbles(graph, name) for name in held | {op.output})
-        if not over and whole > limit and _depthwise(op, graph) and op.inputs[0] in dying:
-            found.append(ChannelByChannel(op))
-        else:
-            found.append(Whole(op, over))
+        each = not over and _depthwise(op, graph) and op.inputs[0] in dying
+        whole = sum(_nibbles(graph, name) for name in held - {over} | {op.output})
+        ways.append((Whole(op, over), whole, each))
         held = {name for name in held if last[name] > n} | {op.output}
-    return found
+    limit = max([limit, *(whole for _, whole, each in ways if not each)])
+    return [
+        Arriving.of(graph, hardware),
+        stage,
+        *(ChannelByChannel(way.op) if each and whole > limit else way for way, whole, each in ways),
+    ]
 
 
 def _nibbles(graph: Graph, name: str) -> int:
