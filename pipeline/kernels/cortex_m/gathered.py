@@ -76,10 +76,12 @@ class GatheredConvolution(Gathered):
         pixels = sum(number * together for together, number in self.blocks(form))
         rows, columns = map(len, window(form))
         whole = in_whole_rows(form)
+        odd = sum(number for together, number in self.blocks(form) if together % 2)
         return {
             "call": 1,
             "word of a pair of channels": size * passes,
             "the same, weights not packed": size * passes * (not packs(op, form.graph)),
+            "the same, of an odd number of pixels": size * odd * pairs,
             "word of a pixel and a pair": size * pixels * pairs,
             "round": passes * rounds(size, MOST_WORDS),
             "pair of channels": passes,
