@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -18,7 +18,7 @@ from pipeline.placement.blocks import WORD, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, forbidden, load, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Chosen, Draft, Held, Key
 from pipeline.schedules.lifetimes import numbers
 from pipeline.schedules.needs import needs, nibbles, row_nibbles, to_next_row
@@ -217,12 +217,21 @@ def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
 def _crowded(laid: Laid, cells: int) -> dict[str, int]:
     """Operators whose scratch ends above ``cells``, by output: the bytes below that."""
     held, scratch = laid.draft.held, dict[str, int]()
-    for step in (step for step in laid.body if isinstance(step, Compute)):
+    for step in _computing(laid.body):
         for name in step.scratch:
             if held[name].buffer.role == "scratch" and laid.taken((name, 0)).stop > cells:
                 output = laid.draft.graph.operator(step.op).output
                 scratch[output] = max(0, cells - laid.addresses[name, 0]) // 2
     return scratch
+
+
+def _computing(steps: Iterable[Step]) -> Iterator[Compute]:
+    """Those of ``steps``, and in their loops, that compute."""
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from _computing(step.body)
+        elif isinstance(step, Compute):
+            yield step
 
 
 def _borne(before: Laid, after: Laid) -> bool:
@@ -249,11 +258,12 @@ def laid_at(
     cells: int,
     at: Mapping[str, int],
     frames: int = 1,
+    kept: int = 0,
 ) -> Laid:
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
-    of their own where ``at`` says. Kernels have their scratch above that, as far as there is
-    room."""
-    most, limits = room(graph, hardware), dict[str, int]()
+    of their own where ``at`` says. Kernels have their scratch above that, as far as there is room,
+    of which ``kept`` nibbles are for others."""
+    most, limits = room(graph, hardware) - kept, dict[str, int]()
     while True:
         draft = Draft(graph, hardware, cells <= most, frames=frames, most_scratch=limits)
         body = tuple(step for region in regions for step in region.steps(draft))

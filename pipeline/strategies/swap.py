@@ -54,7 +54,9 @@ class Swap(Strategy):
         pools = swapnn.pools(left(graph, hardware), self.buffer_bytes, self.pools)
         us = alone_us(graph, hardware)
         found = swapnn.schedule(graph, timed(chain(graph), us, rates), pools, frames, rates)
-        laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
+        laid = laid_at(
+            [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
+        )
         return laid.plan(self.name, (*found.notes, *note_us(us, graph)))
 
     def counts(self, graph: Graph) -> dict[str, int]:
@@ -88,9 +90,13 @@ class Swap(Strategy):
 
 def left(graph: Graph, hardware: Hardware) -> int:
     """Bytes of SRAM for tiles."""
+    return (room(graph, hardware, graph.constants) - kept(graph, hardware)) // 2
+
+
+def kept(graph: Graph, hardware: Hardware) -> int:
+    """Nibbles of SRAM that the card's driver takes, and what makes the card safe."""
     maps = (tensor.bytes for name, tensor in graph.tensors.items() if name not in graph.constants)
-    kept_bytes = hardware.card.kept_bytes + hardware.card.sums_bytes(maps)
-    return room(graph, hardware, graph.constants) // 2 - kept_bytes
+    return 2 * (hardware.card.kept_bytes + hardware.card.sums_bytes(maps))
 
 
 def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim) -> Plan:
@@ -107,7 +113,9 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
     us = alone_us(graph, hardware)
     taking = timed(layers(graph), us, rates)
     found = best.search(graph, taking, available, frames, rates, line_bytes, aim)
-    laid = laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
+    laid = laid_at(
+        [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
+    )
     besides = hardware.sram_bytes - available
     stays = {key: int(n) + besides for key, n in found.notes if key in best.STAYS}
     notes = {**dict(found.notes), **stays}.items()

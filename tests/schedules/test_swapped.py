@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -9,7 +10,10 @@ from math import prod
 import numpy as np
 import pytest
 
+from pipeline.codegen.checks import arena_bytes
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Card, Hardware
+from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
@@ -20,11 +24,13 @@ from pipeline.plan.vocabulary import (
     Plan,
     PlanError,
     Signal,
+    Step,
     Wait,
 )
 from pipeline.schedules.bounds import Range
 from pipeline.schedules.lower import laid_at
 from pipeline.schedules.swapped import Act, Job, Swapped, Window
+from tests.codegen.cortex_m.support import core
 from tests.strategies.swap.nets import Chain, board
 
 ROWS = 9
@@ -139,3 +145,47 @@ def test_transfers_hold_the_same_box_on_both_sides() -> None:
     moves = [s for step in steps for s in getattr(step, "body", (step,)) if isinstance(s, Move)]
     assert all((m.src.lo, m.src.size) == (m.dst.lo, m.dst.size) for m in moves)
     assert {m.dst.buffer for m in moves} == {"in", "w", "conv2d0"}
+
+
+def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:
+    """Rows of a convolution of pixels one after the other, which is one loop; weights stay in
+    flash. ``kept``: see ``laid_at``."""
+    chain = Chain("net", (ROWS, 4, 2))
+    chain.conv(3, 1)
+    graph = chain.graph(np.random.default_rng(0))
+    source, target = graph.tensors["input"], graph.tensors["conv2d0"]
+    base = -(-prod(source.shape) // 32) * 32
+    whole = Window("in", source, 0, source.shape), Window("out", target, base, target.shape)
+    loaded, stored = (tuple(Range(0, n) for n in each.tensor.shape) for each in whole)
+    rows = [(Range(row, 1), *stored[1:]) for row in range(ROWS)]
+    making = tuple(Act("make", "out", 0, row, 0, "conv2d0", (("in", 0),)) for row in rows)
+    moving = [Job(0, (Act("load", "in", 0, loaded),)), Job(1, (Act("store", "out", 0, stored),))]
+    fixed = ("conv2d0.w", "conv2d0.b")
+    region = Swapped(("input", "conv2d0"), fixed, whole, [Job(1, making)], moving)
+    size = 2 * (base + prod(target.shape))
+    return laid_at([region], graph, hardware, size, {}, kept=kept).plan("test"), graph
+
+
+def convolutions(steps: Sequence[Step]) -> Iterator[Compute]:
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from convolutions(step.body)
+        elif isinstance(step, Compute):
+            yield step
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 64])
+def test_a_loop_gets_on_without_the_scratch_that_there_is_no_room_for(kept_bytes: int) -> None:
+    """What a driver keeps is no room. Planning did not end once, since it looked for scratch
+    outside of loops alone."""
+    wide = replace(core(), card=Card(bytes=1 << 33))
+    fast, graph = pointwise(wide)
+    assert not any(isinstance(step, Compute) for step in fast.tracks[0].steps)
+    assert all(step.scratch for step in convolutions(fast.tracks[0].steps))
+    for missing in (0, 1):
+        size = arena_bytes(fast) + kept_bytes + wide.stack_reserve_bytes - missing
+        plan, _ = pointwise(replace(wide, sram_bytes=size), 2 * kept_bytes)
+        used = {bool(step.scratch) for step in convolutions(plan.tracks[0].steps)}
+        assert used == {not missing}
+        assert (arena_bytes(plan) == arena_bytes(fast)) == (not missing)
+        verify(roomy(plan), graph)
