@@ -32,8 +32,9 @@ REFERENCE_IMAGES = 8
 STATES = tuple(f"energy_{state}_uj" for state in ("compute", "io", "both", "idle"))
 SIMULATED = (
     *("io_us", "sealing_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
-    *("card_read_bytes", "card_write_bytes", "wear", "wear_worst", "wear_years_first_failure"),
-    *("wear_years_half", "wear_years_first_failure_worst", "wear_years_half_worst"),
+    *("card_read_bytes", "card_write_bytes", "maps_stay_bytes", "weights_stay_bytes"),
+    *("wear", "wear_worst", "wear_years_first_failure", "wear_years_half"),
+    *("wear_years_first_failure_worst", "wear_years_half_worst"),
     *("write_amplification_block", "write_amplification_erase", "energy_uj", *STATES),
 )
 """What the simulation of a plan with a card says, which nothing measures."""

@@ -61,6 +61,8 @@ METRICS = (
     "throughput_loss_pct",
     "card_read_bytes",
     "card_write_bytes",
+    "maps_stay_bytes",
+    "weights_stay_bytes",
     "wear",
     "wear_worst",
     "wear_years_first_failure",
@@ -91,6 +93,7 @@ least (whole blocks) and ``_worst`` (whole erase units, ``pipeline.timing.wear``
 which then has no years to last. ``write_amplification_…`` divides them by what was to be written.
 Of a plan with a card ``energy_uj`` is the core's and the card's, and the sum of four states: the
 core computes, the card moves, both or neither do; without one it is all ``energy_compute_uj``.
+``…_stay_bytes`` are the SRAM from which on no feature map, or no weight, has to be swapped.
 """
 
 NO_LIMIT = 1 << 30

@@ -36,7 +36,7 @@ GROUPS = {
     CARD: (
         *("io_us", "sealing_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
         *("retimed_us", "virtual_us", "retimed_error_pct"),
-        *("card_read_bytes", "card_write_bytes"),
+        *("card_read_bytes", "card_write_bytes", "maps_stay_bytes", "weights_stay_bytes"),
         *("write_amplification_block", "write_amplification_erase", "wear", "wear_worst"),
         *("wear_years_first_failure", "wear_years_first_failure_worst"),
         *("wear_years_half", "wear_years_half_worst"),

@@ -68,6 +68,8 @@ WORDS = {
     "throughput_loss_pct": ("time in which the core waits", ""),
     "card_read_bytes": ("read from the card", "an inference"),
     "card_write_bytes": ("stored on the card", "an inference"),
+    "maps_stay_bytes": ("SRAM in which all feature maps stay", "swap's stack and driver included"),
+    "weights_stay_bytes": ("SRAM in which all weights stay, too", "those in flash not counted"),
     "wear": ("written to the card's cells", "an inference, at least"),
     "wear_worst": ("most that is written to them", "an inference, in whole erase units"),
     "wear_years_first_failure": ("years to the first failing cell", "at most"),

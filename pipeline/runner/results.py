@@ -38,8 +38,14 @@ ROW = ("name", "metric", "paper", "layer", "of")
 TIMED = (
     *("frames", "makespan_us", "bound_us", "bound_by", "bound_overhead_pct"),
     *("card_timing", "states_us", "trade"),
-    *("weights_in_flash_bytes", "maps_stay_bytes", "weights_stay_bytes"),
-    *("wear_gb_a_day", "io_tasks", "compute_tasks", "traffic", "saved_us"),
+    *(
+        "weights_in_flash_bytes",
+        "wear_gb_a_day",
+        "io_tasks",
+        "compute_tasks",
+        "traffic",
+        "saved_us",
+    ),
 )
 """What the simulation of a plan with a card tells besides its metrics."""
 

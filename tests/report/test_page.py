@@ -129,6 +129,17 @@ def test_the_bound_and_the_setting_are_said(tmp_path: Path) -> None:
     assert "Setting <code>card</code>" in text and "which is proved" in text
 
 
+def test_what_more_sram_and_other_plans_would_give_is_said(tmp_path: Path) -> None:
+    plan, graph, _ = made("swap")
+    plain = write(tmp_path / "plain.html", plan, graph, slow())
+    row = {"latency_us": 5e6, "io_us": 1e6, "energy_uj": 2e6, "written_bytes": 4096}
+    tried = [{**row, "years_first_failure": 12.0}, {**row, "years_first_failure": None}]
+    more = {"maps_stay_bytes": 292_224, "weights_stay_bytes": 4_486_784, "trade": tried}
+    text = write(tmp_path / "plan.html", plan, graph, slow(), **more)
+    for said in ("292,224 B of SRAM on, weights from 4,486,784 B", "tried, too", "12 years"):
+        assert said in text and said not in plain
+
+
 def test_a_modelled_latency_says_whether_it_was_checked(tmp_path: Path) -> None:
     plan, graph, hardware = made("slots")
     band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0}
