@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pipeline.search.chains.flow import Flow, Span
 from pipeline.search.chains.items import Item
+from pipeline.search.chains.tiny import Tiny
 from pipeline.search.chains.weaves import Weave, can_weave
 
 Orders = Callable[[Flow, int, bool], Iterator[Item]]
@@ -116,7 +117,7 @@ def _smallest(choices: Sequence[Choice], cycles: Cycles) -> list[Item]:
 
 def _choice(flow: Flow, span: Span, orders: Orders, cycles: Cycles, tight: bool) -> Choice:
     """Layer by layer, each as fast as can be; as small as can be; woven, pixel by pixel, by
-    columns and from the last one only where memory is ``tight``."""
+    columns, from the last one and, if tiny, in any order only where memory is ``tight``."""
     layers = [Choice.of(flow, number, orders, tight) for number in range(*span)]
     if len(layers) == 1:
         return layers[0]
@@ -130,8 +131,8 @@ def _choice(flow: Flow, span: Span, orders: Orders, cycles: Cycles, tight: bool)
 
     able = can_weave(flow, span)
     weaves = Weave.by_rows(flow, span) if able else iter(())
-    slow = Weave.pixel_by_pixel(flow, span) if able and tight else iter(())
-    return Choice(_floor(flow, span), fastest, others(), slow)
+    slow: Iterator[Way] = chain(Weave.pixel_by_pixel(flow, span), Tiny.of(flow, span))
+    return Choice(_floor(flow, span), fastest, others(), slow if able and tight else iter(()))
 
 
 def _floor(flow: Flow, span: Span) -> int:
