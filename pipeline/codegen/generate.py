@@ -41,6 +41,7 @@ HEADERS = {
     "nn_int8.h": "int8/nn_int8.h",
     "nn_memory.h": "frame/nn_memory.h",
     "nn_ordered.h": "cortex_m/nn_ordered.h",
+    "nn_thumb.h": "thumb/nn_thumb.h",
 }
 """Where those that a program may include are."""
 

@@ -201,6 +201,8 @@ class Program:
         self.headers.add("nn_int8.h")
         if template.startswith("cortex_m/"):
             self.headers.add("nn_dsp.h")
+        if template.startswith("thumb/"):
+            self.headers.add("nn_thumb.h")
         if template.startswith("avr/"):
             self.headers.add("nn_avr.h")
         number = len(kernel.calls) - 1

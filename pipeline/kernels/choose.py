@@ -8,7 +8,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.hardware import Hardware
-from pipeline.kernels import avr, cortex_m
+from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
 from pipeline.kernels.int8 import PRODUCT_CYCLES, LookedUpAdd, Portable, word
@@ -23,7 +23,8 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
         return *own, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
     if not cortex_m.has_dsp(hardware):
-        return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
+        own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
+        return *own, Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
         *cortex_m.kernels(hardware.cpu),

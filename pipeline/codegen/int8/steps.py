@@ -10,6 +10,7 @@ from pipeline.codegen.cortex_m import operators as cortex_m
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import copies, sums, writers
 from pipeline.codegen.program import Program
+from pipeline.codegen.thumb import conv2d, dense, depthwise
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
 
@@ -31,6 +32,13 @@ def write(program: Program, step: Compute | Clear | Finish | Move, kernel: str) 
             copies.move(program, step)
 
 
+THUMB: dict[str, Callable[[Job], None]] = {
+    "thumb.conv2d": conv2d.compute,
+    "thumb.dense": dense.compute,
+    "thumb.depthwise": depthwise.compute,
+}
+
+
 @cache
 def _writers() -> dict[str, Callable[[Job], None]]:
-    return {**writers(), **windows.WRITERS, **cortex_m.WRITERS}
+    return {**writers(), **windows.WRITERS, **cortex_m.WRITERS, **THUMB}

@@ -1,0 +1,70 @@
+/* For cores whose one multiplication is of 32 bits (Armv6-M): inputs widened to words, and what ends sums. */
+#ifndef NN_THUMB_H
+#define NN_THUMB_H
+
+#include <stdint.h>
+
+/* The assembly needs all registers: without optimization, and always by clang, a frame pointer takes one. */
+#if defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__clang__)
+#define NN_THUMB 1
+#else
+#define NN_THUMB 0
+#endif
+
+typedef int32_t __attribute__((may_alias)) nn_wide_t;
+
+/* `count` bytes to every `step`-th word from `to` on; returns where the next one goes. */
+#define NN_SPREAD(name, type)                                                                                 \
+    static inline nn_wide_t *name(nn_wide_t *to, const type *from, int32_t count, int32_t step) {             \
+        const type *const end = from + count, *const fours = from + (count & ~3);                             \
+        for (; from != fours; from += 4, to += 4 * step) {                                                    \
+            to[0] = from[0];                                                                                  \
+            to[step] = from[1];                                                                               \
+            to[2 * step] = from[2];                                                                           \
+            to[3 * step] = from[3];                                                                           \
+        }                                                                                                     \
+        for (; from != end; from++, to += step) {                                                             \
+            *to = *from;                                                                                      \
+        }                                                                                                     \
+        return to;                                                                                            \
+    }
+NN_SPREAD(nn_spread_s8, int8_t)
+NN_SPREAD(nn_spread_u8, uint8_t)
+
+/* `count` bytes, `apart` from each other, to words. */
+#define NN_COLUMNS(name, type)                                                                                \
+    static inline void name(nn_wide_t *to, const type *from, int32_t count, int32_t apart) {                  \
+        for (nn_wide_t *const end = to + count; to != end; from += apart) {                                   \
+            *to++ = *from;                                                                                    \
+        }                                                                                                     \
+    }
+NN_COLUMNS(nn_columns_s8, int8_t)
+NN_COLUMNS(nn_columns_u8, uint8_t)
+
+static inline nn_wide_t *nn_fill(nn_wide_t *to, int32_t value, int32_t count, int32_t step) {
+    for (int32_t n = 0; n < count; n++, to += step) {
+        *to = value;
+    }
+    return to;
+}
+
+/* The byte that is stored of a sum that counts from the first one that is not clipped: `ends` are the greatest that is
+ * not, the scale's part and whole, and an offset; if `stepped` also where a step is added from, and that. */
+static inline uint8_t nn_narrow(
+    int32_t sum, const int32_t *ends, int32_t bits, int32_t stepped, uint8_t low, uint8_t high) {
+    const uint32_t r = (uint32_t)sum;
+    if (r > (uint32_t)ends[0]) {
+        return sum < 0 ? low : high;
+    }
+    uint32_t value = (r * (uint32_t)ends[1] >> bits) + r * (uint32_t)ends[2] + (uint32_t)ends[3];
+    if (stepped && r >= (uint32_t)ends[4]) {
+        value += (uint32_t)ends[5];
+    }
+    return (uint8_t)(value >> 24);
+}
+
+/* The product's lower half, whatever overflows. */
+static inline int32_t nn_product(int32_t a, int32_t b) { return (int32_t)((uint32_t)a * (uint32_t)b); }
+static inline int32_t nn_sum(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
+
+#endif

@@ -1,0 +1,50 @@
+"""What kernels in Thumb-1 assembly have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
+from pipeline.kernels.thumb.ending import narrow_end
+from pipeline.kernels.work import Counts
+
+SUMS = 4
+"""Registers that they are in, r8 to r11: of pixels, or of channels."""
+
+
+class ThumbKernel(Fast):
+    """
+    Attributes:
+        costs: cycles of what it does on a Cortex-M0+, without flash waits.
+    """
+
+    core = "thumb"
+    costs: ClassVar[Counts]
+
+    def prices(self) -> Counts:
+        return self.costs
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        """It writes apart from what it reads."""
+        return None
+
+
+def ends(form: Form) -> bool:
+    """Whether all channels are made, and sums end by products of 32 bits."""
+    op = form.op
+    whole = form.out.extents[-1] == form.target.shape[-1]
+    return isinstance(op, Conv2d | Dense) and whole and narrow_end(op, form.graph) is not None
+
+
+def stepped(form: Form) -> bool:
+    """Whether results below the zero point end otherwise than those above."""
+    graph: Graph = form.graph
+    op = form.op
+    assert isinstance(op, Conv2d | Dense)
+    end = narrow_end(op, graph)
+    return end is not None and end.steps is not None

@@ -1,0 +1,89 @@
+"""Convolutions of one group: windows of up to four pixels are widened to words, pixel beside pixel,
+so that each weight that is unpacked is multiplied with all of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.conv2d import Rows, is_flat, reached
+from pipeline.kernels.cortex_m.fast import convolution, in_rows
+from pipeline.kernels.form import Form
+from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
+from pipeline.kernels.work import Counts
+
+
+class Convolution(ThumbKernel):
+    word = "conv2d"
+    takes = (
+        "convolutions of one group, all channels of rows in one piece, whose sums end by products "
+        "of 32 bits"
+    )
+    costs: ClassVar[Counts] = {
+        "product": 2.25, "weight": 3.25, "output": 18.0, "step": 2.5, "channel of some pixels": 25.0,
+        "element": 7.0, "row of a window": 30.0, "call": 60.0,
+    }  # fmt: skip
+
+    def can(self, form: Form) -> bool:
+        op = form.op
+        return (
+            isinstance(op, Conv2d)
+            and op.groups == 1
+            and in_rows(form)
+            and not form.overlaps
+            and form.in_packed_rows(op.inputs[0])
+            and bool(reached(op, form.graph.tensors))
+            and ends(form)
+        )
+
+    def counts(self, form: Form) -> Counts:
+        rows, columns, channels = form.out.extents
+        window, together = Rows.of(convolution(form), form.graph.tensors), pixels_of(form)
+        blocks, elements = -(-rows * columns // together), window.number * window.elements
+        outputs = blocks * together * channels
+        return {
+            "product": outputs * elements,
+            "weight": blocks * channels * elements,
+            "output": outputs,
+            "step": outputs * stepped(form),
+            "channel of some pixels": blocks * channels,
+            "element": blocks * together * elements,
+            "row of a window": blocks * together * window.number,
+            "call": blocks,
+        }
+
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+        rows, columns, _ = form.out.extents
+        return -(-rows * columns // pixels_of(form))
+
+    def each_row(self, form: Form) -> bool:
+        """Where pixels that are computed together would not be evenly spaced."""
+        op = convolution(form)
+        flat = is_flat(op, form.graph.tensors)
+        return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
+
+    def scratch_bytes(self, form: Form) -> int:
+        """The windows of some pixels, a word an element."""
+        window = Rows.of(convolution(form), form.graph.tensors)
+        return pixels_of(form) * window.number * window.elements * 4
+
+
+def pixels_of(form: Form) -> int:
+    """How many pixels of the step are computed together: of one row, where rows do not follow each
+    other, or may be fewer at an edge."""
+    rows, columns, _ = form.out.extents
+    name = form.op.output
+    together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
+    return pixels_together(rows * columns if together else columns)
+
+
+def pixels_together(pixels: int) -> int:
+    """How many of ``pixels`` to compute together, where the last block is as large as the
+    others."""
+    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(SUMS, pixels) + 1)}
+    return min(costs, key=lambda p: (costs[p], -p))
+
+
+def instructions(pixels: int) -> float:
+    """For a weight and so many pixels."""
+    return 2.75 + 2 * pixels

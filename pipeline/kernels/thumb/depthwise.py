@@ -1,0 +1,129 @@
+"""Depthwise convolutions, channel by channel: some rows of a channel are widened to words, column
+beside column, so that neighbouring outputs have each weight in common."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import ClassVar, NamedTuple
+
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.kernels.cortex_m.fast import convolution, in_rows
+from pipeline.kernels.form import Form
+from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
+from pipeline.kernels.work import Counts
+
+MOST_TAPS = 24
+"""Of a kernel: its weights, and what ends their sums, are within reach of one pointer."""
+
+MOST_WORDS = 1024
+"""Of the rows of a channel that are widened together, where the kernel's fit that."""
+
+LEAST_CHANNELS = 2
+
+
+class Strip(NamedTuple):
+    """Rows of a channel, as they are widened.
+
+    Attributes:
+        rows: of the output that are made of them; ``given``: of them.
+        phases: columns whose numbers are alike modulo the stride lie together.
+        columns: of a phase.
+    """
+
+    rows: int
+    given: int
+    phases: int
+    columns: int
+
+    @property
+    def pitch(self) -> int:
+        """Words of a row."""
+        return self.phases * self.columns
+
+    @property
+    def words(self) -> int:
+        return self.given * self.pitch
+
+
+class Depthwise(ThumbKernel):
+    word = "depthwise"
+    takes = (
+        f"depthwise convolutions, kernels of up to {MOST_TAPS} weights, not dilated, all channels, "
+        "whose sums end by products of 32 bits"
+    )
+    costs: ClassVar[Counts] = {
+        "product": 2.25, "tap of some outputs": 5.0, "output": 18.0, "step": 2.5,
+        "some outputs": 30.0, "row of a channel": 40.0, "element": 6.0, "given row": 20.0,
+        "channel": 80.0,
+    }  # fmt: skip
+
+    def can(self, form: Form) -> bool:
+        op, tensors = form.op, form.graph.tensors
+        if not isinstance(op, Conv2d) or not in_rows(form):
+            return False
+        _, rows, columns, _ = tensors[op.parameters[0]].shape
+        channels = form.target.shape[2]
+        return (
+            op.groups == channels == form.source.shape[2] >= LEAST_CHANNELS
+            and op.dilation == (1, 1)
+            and rows * columns <= MOST_TAPS
+            and not form.overlaps
+            and form.in_rows(op.inputs[0])
+            and form.given.extents[2] == channels
+            and ends(form)
+        )
+
+    def counts(self, form: Form) -> Counts:
+        op, (rows, columns, channels) = convolution(form), form.out.extents
+        _, down, across, _ = form.graph.tensors[op.parameters[0]].shape
+        strip = strip_of(form)
+        strips, blocks = -(-rows // strip.rows), -(-columns // together(columns))
+        each = rows * channels
+        return {
+            "product": each * columns * down * across,
+            "tap of some outputs": each * blocks * down * across,
+            "output": each * columns,
+            "step": each * columns * stepped(form),
+            "some outputs": each * blocks,
+            "row of a channel": each,
+            "element": channels * strips * strip.given * min(strip.pitch, form.source.shape[1]),
+            "given row": channels * strips * strip.given * strip.phases,
+            "channel": channels * strips,
+        }
+
+    def scratch_bytes(self, form: Form) -> int:
+        """Some rows of a channel, and what its sums are made of: see ``entry_words``."""
+        return 4 * (strip_of(form).words + entry_words(form))
+
+
+def strip_of(form: Form) -> Strip:
+    op, rows = convolution(form), form.out.extents[0]
+    _, down, across, _ = form.graph.tensors[op.parameters[0]].shape
+    columns, apart = form.target.shape[1], op.stride[1]
+    phases = min(apart, across)
+    wide = columns + ceil(across / apart) - 1
+
+    def strip(made: int) -> Strip:
+        return Strip(made, (made - 1) * op.stride[0] + down, phases, wide)
+
+    fitting = [n for n in range(1, rows + 1) if strip(n).words <= MOST_WORDS]
+    return strip(max(fitting, default=1))
+
+
+def entry_words(form: Form) -> int:
+    """Of a channel: what its sum begins with, its weights, and what ends it."""
+    _, down, across, _ = form.graph.tensors[form.op.parameters[0]].shape
+    return 1 + down * across + 4 + 2 * stepped(form)
+
+
+def together(columns: int) -> int:
+    """How many outputs of a row are made together; those that are left are made together, too."""
+
+    def instructions(outputs: int) -> int:
+        return 30 + 3 * 9 + 29 * outputs
+
+    def cost(outputs: int) -> int:
+        blocks, rest = divmod(columns, outputs)
+        return blocks * instructions(outputs) + (instructions(rest) if rest else 0)
+
+    return min(range(1, min(SUMS, columns) + 1), key=lambda n: (cost(n), -n))

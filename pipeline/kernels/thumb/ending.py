@@ -1,0 +1,210 @@
+"""What ends a sum on a core without a long multiplication: two products of 32 bits and a shift,
+where that is exact.
+
+Of a sum v, as far above the first that is not clipped as ``r``, the stored byte is the uppermost of
+
+    r * whole + (r * part >> bits) + offset      modulo 2**32
+
+``whole`` and ``part`` are 2**24 times the layer's scale, in units of 1 and of 2**-bits. TFLite
+rounds halves away from zero, twice, so results below the zero point have another offset, by
+``step``. What the graph stores rises with the sum, so it is enough to compare both at each sum
+where it does: ``narrow_end`` computes these, and finds the offsets with which all are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import clipped_to, limits
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.quick import REACH, Weighted, channel_sums, once_a_layer
+
+UNIT = 24
+"""Bits below the byte that is stored."""
+
+MOST_BITS = 16
+NEAR = (0, 1, -1, 2, -2, 3, -3)
+"""What is added to a scale until there are offsets."""
+
+LEAST = 2.0**-62
+ANY = (1 << 32) - 1
+"""Of a channel that stores the same whatever its sum: nothing is greater."""
+
+NEIGHBOURS = 4
+"""How far from where a real scale rises rounding twice may move it."""
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """
+    Attributes:
+        base: (channels,): the sum, bias included, that ``r`` counts from.
+        constants: (channels, 4): the greatest ``r`` that is not clipped, ``part``, ``whole``, and
+            the offset.
+        steps: (channels, 2): the first ``r`` that ``step`` is added for, and that; None: for none.
+        bits: of ``part``.
+        low, high: what is stored of sums below and above.
+    """
+
+    base: IntArray
+    constants: IntArray
+    steps: IntArray | None
+    bits: int
+    low: int
+    high: int
+
+    def stored(self, sums: IntArray) -> IntArray:
+        """(n, channels) -> bytes, as the kernels compute them, by their values modulo 256."""
+        most, part, whole, offset = self.constants.T
+        r = sums - self.base
+        below = (r < 0) & (most < ANY)
+        value = r * whole + ((r * part & 0xFFFFFFFF) >> self.bits) + offset
+        if self.steps is not None:
+            first, step = self.steps.T
+            value = value + np.where(r >= first, step, 0)
+        inside = (value & 0xFFFFFFFF) >> UNIT
+        return np.where(below, self.low & 255, np.where(r > most, self.high & 255, inside))
+
+
+@once_a_layer
+def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
+    """How the sums of a layer end; None where this does not give what the graph does."""
+    target, requant = graph.tensors[op.output], op.requant
+    if target.dtype.bits != 8 or not isinstance(requant, FixedPoint):
+        return None
+    sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
+    if np.abs(sums).max() >= REACH:
+        return None
+    low, high = limits(target, op.clip)
+
+    def stored(values: IntArray) -> IntArray:
+        """(n, channels) sums -> what the graph stores."""
+        return clipped_to(target, op.clip, requant.apply(values))
+
+    first, last = stored(sums.T)  # of the least and of the greatest sum
+    flat = first == last  # as converters leave dead channels, with biases beyond all others
+    sums = np.where(flat[:, None], 0, sums)
+    if np.abs(sums).max() >= REACH // 2:
+        return None
+    levels = np.arange(low + 1, high + 1)
+    scales = _scales(requant, len(sums))
+    near = np.clip((levels[:, None] - target.zero_point - 0.5) / scales, -REACH, REACH)
+    rises = _rises(stored, levels, sums, near.astype(np.int64))  # (levels, channels)
+    reached = (levels[:, None] > first) & (levels[:, None] <= last)
+    # where sums can be clipped, r begins just below the first rise, and ends at the last
+    begins = np.where(reached, rises, REACH).min(axis=0, initial=REACH) - 1
+    ends = np.where(reached, rises, -REACH).max(axis=0, initial=-REACH)
+    base = np.where(flat | (first != low), sums[:, 0], begins)
+    most = np.where(flat | (last != high), sums[:, 1], ends) - base
+    bits = min(MOST_BITS, 32 - int(most.max()).bit_length())
+    centre = target.zero_point
+    found = [
+        _offsets(
+            0.0 if flat[n] else scales[n] * (1 << UNIT), bits, int(most[n]), int(first[n]),
+            rises[reached[:, n], n] - base[n], centre,
+        )
+        for n in range(len(sums))
+    ]  # fmt: skip
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    rows = np.array(known, dtype=np.int64)
+    stepped = bool(rows[:, 4].any())
+    steps = np.stack([rows[:, 3], rows[:, 4]], axis=1) if stepped else None
+    most = np.where(flat, ANY, most)
+    constants = np.concatenate([most[:, None], rows[:, :3]], axis=1)
+    return Narrow(base, constants, steps, bits, low, high)
+
+
+def _rises(
+    stored: Callable[[IntArray], IntArray], levels: IntArray, sums: IntArray, near: IntArray
+) -> IntArray:
+    """(levels, channels): the least sum of which ``stored`` is at least the level, between the ends
+    of ``sums``; beyond them where there is none. It is not far from ``near``, or looked for
+    everywhere."""
+    least, most = sums[:, 0] - 1, sums[:, 1] + 1
+    low, high = (np.clip(near + apart, least, most) for apart in (-NEIGHBOURS, NEIGHBOURS))
+    low = np.where((low > least) & (stored(low) >= levels[:, None]), least, low)
+    high = np.where((high < most) & (stored(high) < levels[:, None]), most, high)
+    while (high - low).max(initial=0) > 1:
+        middle = (low + high) >> 1
+        enough = stored(middle) >= levels[:, None]
+        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    return high
+
+
+class _Rise(NamedTuple):
+    """The least ``r`` of which ``level`` is stored."""
+
+    r: IntArray
+    level: IntArray
+
+    def part(self, chosen: slice) -> _Rise:
+        return _Rise(self.r[chosen], self.level[chosen])
+
+
+def _offsets(
+    scale: float, bits: int, most: int, first: int, rises: IntArray, centre: int
+) -> tuple[int, int, int, int, int] | None:
+    """``part``, ``whole``, offset, and the first ``r`` that a step is added for and that; None
+    where there are none.
+
+    Args:
+        first: what is stored of r = 0; ``rises``: r of which one more is, two more, …
+        centre: the zero point.
+    """
+    every = _Rise(rises, first + 1 + np.arange(len(rises)))
+    below = int((every.level <= centre).sum())
+    for more in NEAR:
+        factor = round(scale * (1 << bits)) + more
+        if factor < 0:
+            continue
+        whole, part = factor >> bits, factor & (1 << bits) - 1
+
+        def line(r: IntArray | int, whole: int = whole, part: int = part) -> IntArray:
+            return np.asarray(r * whole + (r * part >> bits))
+
+        once = _offset(line, every, (0, first), (most, first + len(rises)))
+        if once is not None:
+            return part, whole, once, 0, 0
+        if 0 < below < len(rises):
+            step = int(rises[below - 1] + rises[below]) // 2 + 1
+            left = _offset(line, every.part(slice(below)), (0, first), (step - 1, first + below))
+            right = _offset(
+                line, every.part(slice(below, None)), (step, first + below),
+                (most, first + len(rises)),
+            )  # fmt: skip
+            if left is not None and right is not None:
+                return part, whole, left, step, right - left
+    return None
+
+
+def _offset(
+    line: Callable[[IntArray | int], IntArray],
+    rises: _Rise,
+    begin: tuple[int, int],
+    end: tuple[int, int],
+) -> int | None:
+    """What is added to ``line`` so that it rises as it has to between ``begin`` and ``end``, both
+    (r, level)."""
+    reached, not_yet = (rises.level << UNIT) - line(rises.r), (rises.level << UNIT) - 1
+    least = max((begin[1] << UNIT) - int(line(begin[0])), int(reached.max(initial=-(1 << 62))))
+    most = min(
+        (end[1] + 1 << UNIT) - 1 - int(line(end[0])),
+        int((not_yet - line(rises.r - 1)).min(initial=1 << 62)),
+    )
+    return (least + most) // 2 if least <= most else None
+
+
+def _scales(requant: FixedPoint, channels: int) -> NDArray[np.float64]:
+    """(channels,): real ones; what is 0 is as good as nothing."""
+    multipliers = np.array(requant.multipliers, dtype=np.float64)
+    scales = np.ldexp(multipliers, np.array(requant.shifts) - 31)
+    return np.maximum(np.broadcast_to(scales, channels), LEAST)
