@@ -32,6 +32,9 @@ from pipeline.plan.vocabulary import (
 
 MOST_STATEMENTS = 20_000
 
+OWN_IMAGES = ("cortex_m.", "thumb.")
+"""What the names of kernels begin with that make a tile as an image of its own."""
+
 Working = Compute | Clear | Finish | Move
 
 
@@ -120,7 +123,7 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
     """A step that makes a tile as one that makes an image of its own, in a program that knows that
     and adds to the same C."""
     plan = program.plan
-    if not isinstance(step, Compute) or not step.kernel.startswith("cortex_m."):
+    if not isinstance(step, Compute) or not step.kernel.startswith(OWN_IMAGES):
         return program, step
     own = own_image(step, plan.buffer, program.graph)
     if own is None:

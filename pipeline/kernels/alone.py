@@ -7,7 +7,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.kernels import cortex_m
+from pipeline.kernels import cortex_m, thumb
 from pipeline.kernels.choose import choose
 from pipeline.kernels.form import Form, Part
 
@@ -16,7 +16,7 @@ def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
     """Microseconds of each operator's whole output, by the cycles that its kernel declares, which
     were fitted to simulated layers; scratch it has none. In the setting of the paper, and of a core
     whose kernels declare none, there is no entry: ``hardware.cycles_per_mac`` says it."""
-    if hardware.card.timing == "paper" or not cortex_m.has_dsp(hardware):
+    if hardware.card.timing == "paper" or not _declares(hardware):
         return {}
     found = dict[str, float]()
     for op in graph.operators:
@@ -27,6 +27,10 @@ def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
             continue
         found[op.name] = round(kernel.cycles(form) / hardware.clock_hz * 1e6, 3)
     return found
+
+
+def _declares(hardware: Hardware) -> bool:
+    return cortex_m.has_dsp(hardware) or thumb.has_thumb(hardware)
 
 
 def _form(op: Operator, graph: Graph) -> Form:

@@ -22,9 +22,11 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
         return *own, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
+    if thumb.has_thumb(hardware):
+        portable = PRODUCT_CYCLES * thumb.RATE
+        return *thumb.KERNELS, Portable(word(form.op), portable), _of_nibbles(form, 4 * portable)
     if not cortex_m.has_dsp(hardware):
-        own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
-        return *own, Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
+        return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
     return (
         *cortex_m.kernels(hardware.cpu),

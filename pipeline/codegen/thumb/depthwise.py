@@ -16,12 +16,12 @@ from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
 
 
 class Phase(NamedTuple):
-    """``count`` columns of the input from ``column`` on, a stride apart, go to the words of a row
+    """``number`` columns of the input from ``column`` on, a stride apart, go to the words of a row
     from ``first`` on."""
 
     first: int
     column: int
-    count: int
+    number: int
 
 
 def compute(job: Job) -> None:
@@ -86,5 +86,3 @@ def phase(number: int, strip: Strip, width: int, stride: int, left: int) -> Phas
     stop = min(strip.columns, -(-(width + left - number) // stride))
     column = first * stride + number - left
     return Phase(number * strip.columns + first, column, max(0, stop - first))
-
-

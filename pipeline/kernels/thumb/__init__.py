@@ -9,12 +9,16 @@ from pipeline.kernels.thumb.conv2d import Convolution
 from pipeline.kernels.thumb.dense import DenseLayer
 from pipeline.kernels.thumb.depthwise import Depthwise
 
-__all__ = ["KERNELS", "Convolution", "DenseLayer", "Depthwise", "ThumbKernel", "has_thumb"]
+__all__ = ["KERNELS", "RATE", "Convolution", "DenseLayer", "Depthwise", "ThumbKernel", "has_thumb"]
 
 KERNELS: tuple[ThumbKernel, ...] = (Convolution(), DenseLayer(), Depthwise())
 
 CPUS = ("cortex-m0plus",)
 """Those of our boards' cores that are Armv6-M."""
+
+RATE = 1.6
+"""How many cycles they take for one of a Cortex-M4 in portable C: the mean of MLPerf Tiny's four
+networks, simulated without flash waits (1.29 to 1.78)."""
 
 
 def has_thumb(hardware: Hardware) -> bool:

@@ -20,8 +20,8 @@ class Convolution(ThumbKernel):
         "of 32 bits"
     )
     costs: ClassVar[Counts] = {
-        "product": 2.25, "weight": 3.25, "output": 18.0, "step": 2.5, "channel of some pixels": 25.0,
-        "element": 7.0, "row of a window": 30.0, "call": 60.0,
+        "product": 2.25, "weight": 3.25, "output": 18.0, "step": 2.5,
+        "channel of some pixels": 25.0, "element": 7.0, "row of a window": 30.0, "call": 60.0,
     }  # fmt: skip
 
     def can(self, form: Form) -> bool:

@@ -18,8 +18,8 @@ UNROLL = 4
 class DenseLayer(ThumbKernel):
     word = "dense"
     takes = (
-        f"dense layers of {SUMS} or more outputs, all at once, of an input in one piece, whose sums "
-        "end by products of 32 bits"
+        f"dense layers of {SUMS} or more outputs, all at once, of an input in one piece, whose "
+        "sums end by products of 32 bits"
     )
     costs: ClassVar[Counts] = {
         "product": 4.0, "input of some channels": 4.0, "output": 18.0, "step": 2.5,

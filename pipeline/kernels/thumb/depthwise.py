@@ -126,4 +126,4 @@ def together(columns: int) -> int:
         blocks, rest = divmod(columns, outputs)
         return blocks * instructions(outputs) + (instructions(rest) if rest else 0)
 
-    return min(range(1, min(SUMS, columns) + 1), key=lambda n: (cost(n), -n))
+    return min(range(1, min(SUMS, columns) + 1), key=lambda n: (cost(n), columns % n > 0, -n))

@@ -207,4 +207,5 @@ def _scales(requant: FixedPoint, channels: int) -> NDArray[np.float64]:
     """(channels,): real ones; what is 0 is as good as nothing."""
     multipliers = np.array(requant.multipliers, dtype=np.float64)
     scales = np.ldexp(multipliers, np.array(requant.shifts) - 31)
-    return np.maximum(np.broadcast_to(scales, channels), LEAST)
+    found: NDArray[np.float64] = np.maximum(np.broadcast_to(scales, channels), LEAST)
+    return found

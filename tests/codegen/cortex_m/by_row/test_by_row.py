@@ -166,7 +166,7 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
 
 
 def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:
-    graph, small = network(0), core("cortex-m0plus")
+    graph, small = network(0), replace(core("cortex-m0plus"), kernels="portable")
     plan = by_rows(graph, small)
     assert all(kernel.startswith("int8.") for kernel in kernels(plan).values())
     pixels = {op.output: best_pixels(graph.tensors[op.output].shape[1])
