@@ -51,12 +51,12 @@ static inline nn_wide_t *nn_fill(nn_wide_t *to, int32_t value, int32_t count, in
 /* The byte that is stored of a sum that counts from the first one that is not clipped: `ends` are the greatest that is
  * not, the scale's part and whole, and an offset; if `stepped` also where a step is added from, and that. */
 static inline uint8_t nn_narrow(
-    int32_t sum, const int32_t *ends, int32_t bits, int32_t stepped, uint8_t low, uint8_t high) {
+    int32_t sum, const int32_t *ends, int32_t bits, int32_t coarse, int32_t stepped, uint8_t low, uint8_t high) {
     const uint32_t r = (uint32_t)sum;
     if (r > (uint32_t)ends[0]) {
         return sum < 0 ? low : high;
     }
-    uint32_t value = (r * (uint32_t)ends[1] >> bits) + r * (uint32_t)ends[2] + (uint32_t)ends[3];
+    uint32_t value = ((r >> coarse) * (uint32_t)ends[1] >> (bits - coarse)) + r * (uint32_t)ends[2] + (uint32_t)ends[3];
     if (stepped && r >= (uint32_t)ends[4]) {
         value += (uint32_t)ends[5];
     }

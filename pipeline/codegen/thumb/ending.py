@@ -27,6 +27,7 @@ class Ends:
     starts: IntArray
     ends: IntArray
     bits: int
+    coarse: int
     stepped: bool
     low: int
     high: int
@@ -48,6 +49,7 @@ def ends(job: Job, zero_point: int) -> Ends:
         wrapped(bias - zero_point * flat - found.base),
         wrapped(np.concatenate(words, axis=1)),
         found.bits,
+        found.coarse,
         found.steps is not None,
         found.low & 255,
         found.high & 255,

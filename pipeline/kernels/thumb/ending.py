@@ -3,9 +3,10 @@ where that is exact.
 
 Of a sum v, as far above the first that is not clipped as ``r``, the stored byte is the uppermost of
 
-    r * whole + (r * part >> bits) + offset      modulo 2**32
+    r * whole + ((r >> coarse) * part >> bits - coarse) + offset      modulo 2**32
 
-``whole`` and ``part`` are 2**24 times the layer's scale, in units of 1 and of 2**-bits. TFLite
+``whole`` and ``part`` are 2**24 times the layer's scale, in units of 1 and of 2**-bits: the
+more of a large ``r`` is dropped, the more bits the part may have. TFLite
 rounds halves away from zero, twice, so results below the zero point have another offset, by
 ``step``. What the graph stores rises with the sum, so it is enough to compare both at each sum
 where it does: ``narrow_end`` computes these, and finds the offsets with which all are right.
@@ -13,7 +14,7 @@ where it does: ``narrow_end`` computes these, and finds the offsets with which a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ UNIT = 24
 """Bits below the byte that is stored."""
 
 MOST_BITS = 16
+MOST_COARSE = 4
 NEAR = (0, 1, -1, 2, -2, 3, -3)
 """What is added to a scale until there are offsets."""
 
@@ -49,7 +51,7 @@ class Narrow:
         constants: (channels, 4): the greatest ``r`` that is not clipped, ``part``, ``whole``, and
             the offset.
         steps: (channels, 2): the first ``r`` that ``step`` is added for, and that; None: for none.
-        bits: of ``part``.
+        bits: of ``part``; ``coarse``: of r that it is not multiplied with.
         low, high: what is stored of sums below and above.
     """
 
@@ -57,6 +59,7 @@ class Narrow:
     constants: IntArray
     steps: IntArray | None
     bits: int
+    coarse: int
     low: int
     high: int
 
@@ -65,7 +68,8 @@ class Narrow:
         most, part, whole, offset = self.constants.T
         r = sums - self.base
         below = (r < 0) & (most < ANY)
-        value = r * whole + ((r * part & 0xFFFFFFFF) >> self.bits) + offset
+        scaled = ((r >> self.coarse) * part & 0xFFFFFFFF) >> self.bits - self.coarse
+        value = r * whole + scaled + offset
         if self.steps is not None:
             first, step = self.steps.T
             value = value + np.where(r >= first, step, 0)
@@ -103,24 +107,23 @@ def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
     ends = np.where(reached, rises, -REACH).max(axis=0, initial=-REACH)
     base = np.where(flat | (first != low), sums[:, 0], begins)
     most = np.where(flat | (last != high), sums[:, 1], ends) - base
-    bits = min(MOST_BITS, 32 - int(most.max()).bit_length())
-    centre = target.zero_point
-    found = [
-        _offsets(
-            0.0 if flat[n] else scales[n] * (1 << UNIT), bits, int(most[n]), int(first[n]),
-            rises[reached[:, n], n] - base[n], centre,
+    channels = [
+        _Channel(
+            0.0 if flat[n] else scales[n] * (1 << UNIT), int(most[n]), int(first[n]),
+            rises[reached[:, n], n] - base[n],
         )
         for n in range(len(sums))
     ]  # fmt: skip
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
-        return None
-    rows = np.array(known, dtype=np.int64)
-    stepped = bool(rows[:, 4].any())
-    steps = np.stack([rows[:, 3], rows[:, 4]], axis=1) if stepped else None
-    most = np.where(flat, ANY, most)
-    constants = np.concatenate([most[:, None], rows[:, :3]], axis=1)
-    return Narrow(base, constants, steps, bits, low, high)
+    long = int(most.max()).bit_length()
+    for coarse in range(MOST_COARSE + 1):
+        bits = min(MOST_BITS, 32 - max(long - coarse, 0))
+        found = _all_offsets(channels, bits, coarse, target.zero_point)
+        if found is not None:
+            steps = found[:, 3:] if found[:, 4].any() else None
+            most = np.where(flat, ANY, most)
+            constants = np.concatenate([most[:, None], found[:, :3]], axis=1)
+            return Narrow(base, constants, steps, bits, coarse, low, high)
+    return None
 
 
 def _rises(
@@ -150,16 +153,42 @@ class _Rise(NamedTuple):
         return _Rise(self.r[chosen], self.level[chosen])
 
 
+class _Channel(NamedTuple):
+    """
+    Attributes:
+        scale: 2 ** UNIT times the real one.
+        most: r; ``first``: what is stored of r = 0; ``rises``: r of which one more is, two, …
+    """
+
+    scale: float
+    most: int
+    first: int
+    rises: IntArray
+
+
+def _all_offsets(
+    channels: Sequence[_Channel], bits: int, coarse: int, centre: int
+) -> IntArray | None:
+    """(channels, 5), see ``_offsets``; None where one of them has none."""
+    found = []
+    for channel in channels:
+        row = _offsets(channel, bits, coarse, centre)
+        if row is None:
+            return None
+        found.append(row)
+    return np.array(found, dtype=np.int64)
+
+
 def _offsets(
-    scale: float, bits: int, most: int, first: int, rises: IntArray, centre: int
+    channel: _Channel, bits: int, coarse: int, centre: int
 ) -> tuple[int, int, int, int, int] | None:
     """``part``, ``whole``, offset, and the first ``r`` that a step is added for and that; None
     where there are none.
 
     Args:
-        first: what is stored of r = 0; ``rises``: r of which one more is, two more, …
         centre: the zero point.
     """
+    scale, most, first, rises = channel
     every = _Rise(rises, first + 1 + np.arange(len(rises)))
     below = int((every.level <= centre).sum())
     for more in NEAR:
@@ -169,7 +198,7 @@ def _offsets(
         whole, part = factor >> bits, factor & (1 << bits) - 1
 
         def line(r: IntArray | int, whole: int = whole, part: int = part) -> IntArray:
-            return np.asarray(r * whole + (r * part >> bits))
+            return np.asarray(r * whole + ((r >> coarse) * part >> bits - coarse))
 
         once = _offset(line, every, (0, first), (most, first + len(rises)))
         if once is not None:

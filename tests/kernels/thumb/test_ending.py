@@ -54,7 +54,7 @@ def checked(op: Conv2d, graph: Graph) -> Narrow | None:
         # what the assembly multiplies fits its registers
         most, part, *_ = found.constants.T
         inside = most < ANY
-        assert (most[inside] * part[inside] < 1 << 32).all()
+        assert ((most[inside] >> found.coarse) * part[inside] < 1 << 32).all()
         assert (part < 1 << found.bits).all()
     return found
 
