@@ -52,6 +52,8 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
     op = program.operators[first.op]
     if not isinstance(op, Pool2d) or op.inputs != (image.name,) or op.stride != op.kernel:
         return None
+    if any(getattr(step, "op", "") != op.name for step in events):
+        return None  # others run between them
     rows, columns, channels = grid(program.graph.tensors[op.output].shape)
     width, height = image.shape[1], op.kernel[0] + 2
     sums, count = program.buffer(first.acc), rows * height

@@ -45,6 +45,7 @@ class Take:
         count: C expression of how many there are.
         bits: of each where it lies.
         shift: to the right, before it goes there.
+        adds: how many pixels side by side, of how many channels, are added to sums there; or ().
     """
 
     cell: Value
@@ -52,6 +53,7 @@ class Take:
     count: Value
     bits: int
     shift: int = 0
+    adds: tuple[int, ...] = ()
 
 
 @dataclass

@@ -3,12 +3,14 @@
 A move out of the stream says where a piece goes, and leaves the program; ``nn_feed`` puts the bytes
 there as they come, and once all are there the program goes on behind the move. Where it left is a
 number, and the loops around it count in static memory: no stack outlives a wait. A pool of each
-value by itself, an average over 1x1, is such a move, on which every byte is shifted.
+value by itself, an average over 1x1, is such a move, on which every byte is shifted. Any other
+average adds every byte to its window's sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeGuard
 
 import numpy as np
@@ -40,7 +42,7 @@ MANY = 1 << 20
 
 def waits(step: Step, program: Program) -> TypeGuard[Move | Compute]:
     """Whether ``step`` takes input from the stream."""
-    if isinstance(step, Compute) and _shift(program, step) is None:
+    if isinstance(step, Compute) and _shift(program, step) is None and not _adds(program, step):
         return False
     if not isinstance(step, Move | Compute):
         return False
@@ -52,6 +54,8 @@ def counts(program: Program, step: Move | Compute) -> bool:
     """Whether its place in the arena is linear in the loops around it."""
     target = _target(step)
     buffer = program.buffer(target)
+    if isinstance(step, Compute) and _adds(program, step):
+        return False
     if not isinstance(buffer.map, Affine) or not isinstance(target.copy, int):
         return False
     parts = zip(target.lo, target.size, buffer.map.rings, strict=True)
@@ -62,6 +66,9 @@ def take(program: Program, step: Move | Compute) -> None:
     """Waits until the piece is in its place."""
     given, made = _given(step), _target(step)
     source, target = program.buffer(given), program.buffer(made)
+    if isinstance(step, Compute) and _adds(program, step):
+        _add(program, step)
+        return
     shift = (_shift(program, step) if isinstance(step, Compute) else 0) or 0
     same_bits = isinstance(step, Compute) or source.bits == target.bits
     if (given.lo, given.size) != (made.lo, made.size) or not same_bits:
@@ -75,6 +82,21 @@ def take(program: Program, step: Move | Compute) -> None:
             _wait(program, Take(Value(cell), apart, Value(count), target.bits, shift))
     else:
         _rows(program, target, box, shift)
+
+
+def _add(program: Program, step: Compute) -> None:
+    """Bytes of one row are added to sums side by side."""
+    op, target = program.operators[step.op], program.buffer(step.out)
+    assert isinstance(op, AveragePool2d)
+    if program.buffer(step.ins[0]).bits > 8:
+        raise ThimbleError(f"{op.name}: generated code adds up bytes of the input as they come")
+    cells = target.addresses(step.out.box(target.shape, {})).reshape(-1)
+    ((cell, apart, sums),) = _runs(cells, replace(target, bits=8))
+    if sums > 1 and apart != target.nibbles:
+        raise ThimbleError(f"{target.name}: generated code keeps sums of a row side by side")
+    adds = op.kernel[1], target.shape[2]
+    count = Value(sums * op.kernel[1])
+    _wait(program, Take(Value(cell), target.nibbles, count, target.bits, adds=adds))
 
 
 def _given(step: Move | Compute) -> Slice:
@@ -93,6 +115,10 @@ def _shift(program: Program, step: Compute) -> int | None:
     return op.shift(program.graph.tensors)
 
 
+def _adds(program: Program, step: Compute) -> bool:
+    return step.partial and isinstance(program.operators[step.op], AveragePool2d)
+
+
 def source(program: Program, types: dict[str, object]) -> str:
     """C of what the program remembers while it waits, and of ``nn_feed``."""
     if _by_cells(program) and any(taken.cell.high > MOST_CELL for taken in program.takes):
@@ -100,13 +126,18 @@ def source(program: Program, types: dict[str, object]) -> str:
             f"generated code puts single elements of the input into the arena's first "
             f"{(MOST_CELL + 1) // BYTE:,} bytes, the plan has places beyond"
         )
-    if _by_cells(program):
+    first, image = program.takes[0], program.graph.tensors[program.graph.input]
+    if _by_cells(program) or first.adds:
         program.headers.add("nn_cells.h")
     return render(
         "frame/feed_streamed.c.j2",
         cells=_by_cells(program),
-        bits=min(program.takes[0].bits, 8),
-        shift=program.takes[0].shift,
+        bits=first.bits if first.adds else min(first.bits, 8),
+        shift=first.shift,
+        adds=first.adds,
+        most=max(taken.count.high for taken in program.takes),
+        signed=image.dtype.signed,
+        zero=image.zero_point,
         resting=list(program.resting.values()),
         **types,
     )
@@ -172,8 +203,10 @@ def _wait(program: Program, taken: Take) -> None:
 
 
 def _by_cells(program: Program) -> bool:
-    """Whether some piece is more than bytes side by side."""
-    return any(taken.bits < 8 or taken.shift or taken.step != BYTE for taken in program.takes)
+    """Whether some piece is more than bytes side by side, or than sums of them."""
+    return not program.takes[0].adds and any(
+        taken.bits < 8 or taken.shift or taken.step != BYTE for taken in program.takes
+    )
 
 
 def _start(lo: Index) -> Value:

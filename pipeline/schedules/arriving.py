@@ -16,11 +16,13 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware, Memory
-from pipeline.plan.vocabulary import Buffer, Lin, Loop, Step, packed
+from pipeline.plan.vocabulary import Buffer, Index, Lin, Loop, Step, packed
 from pipeline.schedules.bounds import Box, Range, all_of, part
 from pipeline.schedules.draft import Draft
 
 STREAM: Final = "stream"
+
+NONE = Lin()
 
 
 @dataclass(frozen=True)
@@ -68,42 +70,65 @@ class Arriving:
         return (self.pool,) if self.pool else ()
 
     @property
-    def beside(self) -> tuple[str, int]:
-        """The buffer that is there beside ``start`` while it is made, and its nibbles."""
-        nibbles = prod(self.start.shape[1:]) * self.sum_bits // 4 if self.sums else 0
-        return f"{self.start.name}.sums", nibbles
+    def beside(self) -> dict[str, int]:
+        """The nibbles of each buffer that is there beside ``start`` while it is made."""
+        nibbles = prod(self.start.shape[1:]) * self.sum_bits // 4
+        return {f"{self.start.name}.sums": nibbles} if self.sums else {}
 
     def steps(self, draft: Draft) -> list[Step]:
         if not self.streams:
             draft.hold(self.start.name)
             return []
         self.opened(draft)
-        if self.pool is None or not self.sums:
-            kept = draft.hold(self.start.name)
-            row = self.taken(draft, kept, self._row(Lin(0, (("row", 1),)), self.start))
-            return [Loop("row", self.image.shape[0], (row,))]
-        height, here = self.pool.kernel[0], Lin(0, (("row", 1),))
-        sums = draft.sums(self.start.name, rows=1, bits=self.sum_bits)
-        start = draft.hold(self.start.name)
-        pooled = self._row(here, self.start)
-        image = self._row(Lin(0, (("row", height), ("part", 1))), self.image)
-        unit = (1, 1, self.start.shape[2])
-        add = draft.add(self.pool, sums, pooled, {self.image.name: image})
-        finish = draft.finish(self.pool, part(sums, pooled), part(start, pooled), unit)
-        clear = draft.clear(self.pool, part(sums, pooled))
-        return [Loop("row", self.start.shape[0], (clear, Loop("part", height, (add,)), finish))]
+        start, row = draft.hold(self.start.name), Lin(0, (("row", 1),))
+        each = self.taken(draft, start, (Range(row, 1), *all_of(self.start.shape[1:])))
+        return [Loop("row", self.start.shape[0], (*self.begun(draft, row), *each))]
 
     def opened(self, draft: Draft) -> None:
         arriving(draft, self.image, self.image.name if self.pool else "")
+        if self.sums:
+            draft.sums(self.start.name, rows=1, bits=self.sum_bits)
 
-    def taken(self, draft: Draft, kept: Buffer, box: Box) -> Step:
-        """``box`` comes in, each of its values by itself."""
-        if self.pool is not None:
-            return draft.compute(self.pool, kept, box)
-        return draft.move(draft.buffer(f"{self.image.name}.{STREAM}"), kept, box)
+    def begun(self, draft: Draft, row: Index) -> list[Step]:
+        """What comes in before any pixel of ``row`` can be whole: of sums all rows but the last."""
+        if self.pool is None or not self.sums:
+            return []
+        made = (Range(row, 1), *all_of(self.start.shape[1:]))
+        clear = draft.clear(self.pool, part(self._sums(draft), made))
+        before = self.pool.kernel[0] - 1
+        if not before:
+            return [clear]
+        return [clear, Loop("part", before, (self._added(draft, made, Lin(0, (("part", 1),))),))]
 
-    def _row(self, low: Lin, tensor: Tensor) -> Box:
-        return (Range(low, 1), *all_of(tensor.shape[1:]))
+    def taken(self, draft: Draft, kept: Buffer, box: Box) -> list[Step]:
+        """``box`` comes in, the last row of what it is made of."""
+        if self.pool is None:
+            return [draft.move(draft.buffer(f"{self.image.name}.{STREAM}"), kept, box)]
+        if not self.sums:
+            return [draft.compute(self.pool, kept, box)]
+        add = self._added(draft, box, Lin(self.pool.kernel[0] - 1))
+        unit = (1, 1, self.start.shape[2])
+        sums = part(self._sums(draft), box)
+        return [add, draft.finish(self.pool, sums, part(kept, box), unit)]
+
+    def _sums(self, draft: Draft) -> Buffer:
+        return draft.buffer(f"{self.start.name}.sums")
+
+    def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
+        """Row ``row`` of the windows of ``made``, which is in one row."""
+        assert self.pool is not None
+        (height, width), (y, x, channels) = self.pool.kernel, made
+        image = Range(_times(y.low, height, row), 1), Range(_times(x.low, width), width * x.size)
+        read: Box = (*image, channels)
+        return draft.add(self.pool, self._sums(draft), made, {self.image.name: read})
+
+
+def _times(index: Index, factor: int, more: Lin = NONE) -> Index:
+    """``index * factor + more``."""
+    line = Lin(index) if isinstance(index, int) else index
+    scaled = tuple((name, by * factor) for name, by in line.coef)
+    found = Lin(line.const * factor + more.const, (*scaled, *more.coef))
+    return found if found.coef else found.const
 
 
 def arriving(draft: Draft, image: Tensor, name: str = "") -> Buffer:

@@ -122,7 +122,7 @@ class Sliding:
                 found += _kept(draft, before, after, range(first, row))
             out, box = draft.buffer(draft.home[name]), _row(graph, name, row)
             if name == start:
-                found.append(self.given.taken(draft, out, box))
+                found.extend(self.given.taken(draft, out, box))
             else:
                 found.append(draft.compute(producers[name], out, box))
         return found

@@ -76,7 +76,7 @@ def in_order(
         round_up(tensor.size * tensor.dtype.bits // 4, align)
         for tensor, align in zip(tensors, aligns, strict=True)
     )
-    sums = [Block(arriving.beside[1], 0, 0, WORD)] if arriving.sums else []
+    sums = [Block(nibbles, 0, 0, WORD) for nibbles in arriving.beside.values()]
 
     def placed(scratch: bool) -> Placement:
         needs = [2 * scratch * scratch_bytes(Form.whole(op, graph), hardware) for op in operators]

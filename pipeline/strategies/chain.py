@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
@@ -70,24 +71,29 @@ class ChainStrategy(Strategy):
             raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
         arriving = self._arriving(graph, hardware)
         operators, after = self._parts(graph, arriving.operators)
-        name, nibbles = arriving.beside
+        besides, nibbles = arriving.beside, sum(arriving.beside.values())
         if self.layout == "slots":
             end = operators[-1].output if operators else arriving.start.name
             flow = Flow(tuple(operators), graph.tensors, arriving.start.name, end)
             cycles = Cycles(graph, hardware)
-            best = slots.arrange(flow, nibbles, chosen(flow, self.orders, cycles))
+            in_order = not isinstance(arriving, ArrivingRows) or arriving.start.dtype.bits > 4
+            best = slots.arrange(flow, nibbles, chosen(flow, self.orders, cycles), in_order)
             if best.nibbles > room(graph, hardware):
                 items = chosen(flow, self.orders, cycles, tight=True)
                 if max(item.peak for item in items) < best.nibbles:
-                    ways = best, slots.arrange(flow, nibbles, items)
+                    ways = best, slots.arrange(flow, nibbles, items, in_order)
                     best = min(ways, key=lambda found: found.nibbles)
         else:
             layers = [Layer(op, graph.tensors) for op in operators]
             found = (contiguous.arrange(arriving.start, nibbles, way) for way in self.ways(layers))
             best = min(found, key=lambda each: each.nibbles)
+        if isinstance(arriving, ArrivingRows):
+            arriving = replace(arriving, place=best.buffers[0])
         regions: list[Region] = [arriving, Traversed(best.buffers, best.runs), *map(Whole, after)]
         places, nibbles = _beside(best, after, graph)
-        laid = laid_at(regions, graph, hardware, nibbles, {name: best.beside, **places})
+        ends = accumulate(besides.values(), initial=best.beside)
+        places |= dict(zip(besides, ends, strict=False))
+        laid = laid_at(regions, graph, hardware, nibbles, places)
         return laid.plan(f"{self.name}/{self.layout}")
 
     def _arriving(self, graph: Graph, hardware: Hardware) -> Arriving | ArrivingRows:
@@ -99,7 +105,8 @@ class ChainStrategy(Strategy):
             raise ThimbleError(
                 "strategy.convolve_arriving: the input has to stream in "
                 "(hardware.streams_input=true), and a convolution without rows of padding to read "
-                f"it, pooled 1x1 at most; {graph.name} on {hardware.name} has no such one"
+                f"it, or what an average pool makes of it; {graph.name} on {hardware.name} has no "
+                "such one"
             )
         return found
 

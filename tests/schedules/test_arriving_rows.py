@@ -18,7 +18,7 @@ from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from tests.codegen.support import Native, agrees
-from tests.strategies.chains import Chain, board
+from tests.strategies.chains import Chain, board, mnist
 
 ONE = {"kernel": (1, 1), "stride": (1, 1)}
 
@@ -42,6 +42,19 @@ CHAINS: dict[str, Callable[[], Chain]] = {
     "rows far apart": lambda: Chain((11, 9, 1)).conv("a", 3, dilation=(2, 3)),
     "strides that differ": lambda: Chain((13, 11, 1)).conv("a", 3, (3, 5), stride=(3, 2)),
     "columns of padding": lambda: Chain((8, 7, 1)).conv("a", 3, padding=(0, 0, 1, 1)),
+    "averages of 2x2": lambda: Chain((12, 14, 1), "uint8").average("p").conv("a", 5),
+    "averages of three rows of colours": lambda: (
+        Chain((18, 16, 3), "uint8").average("p", 6, kernel=(3, 2), stride=(3, 2)).conv("a", 4)
+    ),
+    "averages side by side": lambda: (
+        Chain((7, 16, 1), "uint8").average("p", 5, kernel=(1, 2), stride=(1, 2)).conv("a", 3, 2)
+    ),
+    "averages, rows of which no window covers": lambda: (
+        Chain((16, 16, 2), "uint8").average("p").conv("a", 3, stride=(2, 2)).conv("b", 5, 2)
+    ),
+    "averages of 8 bits": lambda: (
+        Chain((12, 12, 1), "uint8").average("p", 2, "uint8").conv("a", 4, dtype="int8")
+    ),
     "columns of padding at the end": lambda: Chain((8, 6, 1)).conv(
         "a", 3, stride=(1, 2), padding=(0, 0, 0, 1)
     ),
@@ -107,7 +120,7 @@ def test_nothing_is_left_of_it_when_the_image_is_there() -> None:
     [
         (lambda: Chain((8, 8, 1)).conv("a", 2), False),
         (lambda: Chain((8, 8, 1)).conv("a", 2, padding=(1, 0, 0, 0)), True),
-        (lambda: Chain((8, 8, 1), "uint8").average("p").conv("a", 2), True),
+        (lambda: Chain((8, 8, 1), "uint8").maximum("p").conv("a", 2), True),
         (lambda: Chain((8, 8, 1)).conv("a", 2, 2, stride=(3, 1)), True),
         (lambda: Chain((8, 8, 1)).conv("a", 2, (8, 3)), True),
         (lambda: Chain((8, 8, 1)).maximum("m"), True),
@@ -118,6 +131,16 @@ def test_where_there_is_none(chain: Callable[[], Chain], streams: bool) -> None:
     graph = chain().graph()
     with pytest.raises(ThimbleError, match=r"convolve_arriving: the input has to stream in"):
         Herringbone("slots", convolve_arriving=True).plan(graph, board(streams))
+
+
+def test_sums_and_a_ring_lie_beside_what_is_made_of_them() -> None:
+    """As many bytes as the network takes without: a row of sums, and three rows of averages."""
+    plan = planned(mnist(), Herringbone("slots", convolve_arriving=True))
+    found = {b.name: b for b in plan.buffers}
+    assert found["pooled"].extent[1] - found["pooled"].extent[0] == 3 * 14
+    assert found["pooled.sums"].extent[1] - found["pooled.sums"].extent[0] == 14 * 4
+    assert arena(plan) == arena(planned(mnist(), Herringbone("slots"))) == 861
+    assert not isinstance(found["conv1"].map, Affine)  # it lies as it dies, so that holes are wide
 
 
 def test_a_pool_of_single_values_needs_no_sums() -> None:

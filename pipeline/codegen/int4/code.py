@@ -44,6 +44,7 @@ def parts(windows: Windows) -> Parts:
     known = windows.kernels.values()
     kernels = [code(kernel, windows) for kernel in known]
     kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]
+    kernels[:0] = [text for _, text in windows.endings.values()]
     if windows.sums:
         kernels.insert(0, render("int4/sum.c.j2", sums=windows.sums))
     if windows.copies:

@@ -47,6 +47,7 @@ class Windows:
         sums: tables of all sums: ``nn_sums``.
         copies: whether there are pixels that are only copied.
         units: how many nibbles wide the pieces are that they move.
+        endings: of sums that become nibbles, by operator: the name and the C of what does it.
         shared: C variables that several kernels need.
     """
 
@@ -63,6 +64,7 @@ class Windows:
     sums: list[int] = field(default_factory=list)
     copies: bool = False
     units: set[int] = field(default_factory=set)
+    endings: dict[str, tuple[str, str]] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
 
     def add_lines(self, lines: tuple[Line, ...]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from pipeline.graph.tensor import Box, IntArray, Tensor
+from pipeline.graph.tensor import Box, IntArray
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import ranges
@@ -27,23 +27,32 @@ Elements = dict[str, IntArray]
 """Where each tensor's elements lie, each of the tensor's shape."""
 
 
-def arrange(flow: Flow, beside: int, items: Sequence[Item]) -> Arrangement:
-    """Lay ``items`` out in the fewest nibbles; the first tensor lies at 0, ``beside`` above it."""
+def arrange(flow: Flow, beside: int, items: Sequence[Item], in_order: bool = True) -> Arrangement:
+    """Lay ``items`` out in the fewest nibbles; the first tensor lies at 0, ``beside`` above it.
+
+    Args:
+        in_order: the pixels of the first tensor have to lie row by row.
+    """
     start = flow.tensors[flow.start]
     above = round_up(Pixels.of(start).total, WORD) if beside else Pixels.of(start).total
     nibbles = max(above + beside, *(item.peak for item in items), 0)
+    first = address_maps.at(start, 0)
+    if not in_order and items and start.name in items[0].last and not _beside(items[0], nibbles):
+        each, place = Pixels.of(start).each, _deaths(items[0], start.name)
+        cells = place[:, None] * each + np.arange(0, each, Pixels.of(start).nibbles_per_element)
+        first = address_maps.buffer(start, cells.reshape(start.shape))
     while True:
         try:
-            return _place(nibbles, start, above, items)
+            return _place(nibbles, first, above, items)
         except Full:  # only where element widths are mixed
             nibbles += 1
 
 
-def _place(nibbles: int, start: Tensor, above: int, items: Sequence[Item]) -> Arrangement:
+def _place(nibbles: int, start: Buffer, above: int, items: Sequence[Item]) -> Arrangement:
     arena = Cells(nibbles)
-    arena.next = Pixels.of(start).total
-    buffers = {start.name: address_maps.at(start, 0)}
-    elements: Elements = {start.name: buffers[start.name].addresses(start.box)}
+    elements: Elements = {start.name: start.addresses(start.box)}
+    arena.next = start.extent[1]
+    buffers = {start.name: start}
     runs = list[Run | Turn]()
     for n, item in enumerate(items):
         taken = [(elements[name], item.pixels(name)) for name in item.flow.live(item.span.first)]

@@ -144,6 +144,7 @@ ARRIVING = {
         .conv("a", 5, 5, stride=(2, 2))
         .conv("b", 12)
     ),
+    "averages": lambda: Chain((14, 16, 1), "uint8").average("p").conv("a", 5).conv("b", 4),
     "8 bits, then 4": lambda: Chain((8, 8, 2), "uint8").conv("a", 4, dtype="int8").conv("b", 4),
 }
 
