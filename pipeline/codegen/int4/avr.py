@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pipeline.codegen.int4.kernel import WindowKernel
-from pipeline.codegen.int4.multiples import TapCode, tap_code
 from pipeline.codegen.int4.runs import divided, finds, pieces, rows_in_one_piece
+from pipeline.codegen.int4.starts import Start, starts
+from pipeline.codegen.int4.taps import Tap, taps_of
 from pipeline.codegen.names import identifier
 
 MAX_LANES = 11
@@ -29,32 +28,8 @@ MAX_ROWS = 32
 """Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
 MAX_ELEMENTS = 128
 """Nibbles that ``ldd`` reaches from a pixel's first byte."""
-MAX_DISPLACEMENT = 63
-"""Bytes that ``ldd`` reaches."""
 RJMP_WORDS = 2047
 """How far ``rjmp`` reaches."""
-
-
-@dataclass(frozen=True)
-class Tap:
-    """One activation of a run and where its weights begin, in bytes.
-
-    Attributes:
-        single: which nibble of a byte shared with a neighbour holds the last lane, if any.
-        closes: no other tap shares the byte of a low single.
-        bytes: by how far the weights go on.
-        goes_on: by how far Z goes on before it, so that ``ldd`` reaches its weights from there.
-        code: the weights themselves, where they are code.
-    """
-
-    number: int
-    element: int
-    at: int = 0
-    single: str = ""
-    closes: bool = False
-    bytes: int = 0
-    goes_on: int = 0
-    code: TapCode | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +40,7 @@ class Assembly:
     Attributes:
         found: the window's pixels are in ``nn_window``; ``finds``: C that puts them there.
         pieces: of ``taps`` each, that a run consists of; their code is a loop in that of the runs.
+        starts: of each lane, where weights and biases are code.
     """
 
     name: str
@@ -101,6 +77,12 @@ class Assembly:
     weights: str
     bias: str
     part: bool
+    starts: tuple[Start, ...]
+
+    @property
+    def shift(self) -> int:
+        """To the right, of what ends a sum."""
+        return self.right_shift - self.left_shift if self.starts else self.right_shift
 
     @property
     def ends_differ(self) -> bool:
@@ -129,12 +111,17 @@ class Assembly:
 
     @property
     def cursor_in_ram(self) -> bool:
-        return self.mac and self.lanes == MAX_LANES
+        return self.mac and not self.code and self.lanes == MAX_LANES
 
     @property
-    def table_keeps_z(self) -> bool:
-        """Z holds the next weights while the cursor is followed."""
-        return self.mac and not self.code
+    def cursor(self) -> int:
+        """The register pair where it is kept, if any: Z where nothing else needs that."""
+        return 30 if self.code and self.table else 24
+
+    @property
+    def keeps_z(self) -> bool:
+        """Z holds the next weights, or the cursor."""
+        return (self.mac and not self.code) or self.cursor == 30
 
     def run_begins(self, run: int) -> int:
         """The byte that holds the first weight of a run."""
@@ -176,7 +163,7 @@ class Assembly:
     def used(self) -> set[int]:
         found = set(range(2, 2 + self.cleared)) | ({23} if self.counts else set())
         found |= {22} if self.pieces > 1 else set()
-        if not self.cursor_in_ram:
+        if not self.cursor_in_ram and self.cursor == 24:
             found |= {24, 25}
         codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
         multiples = {register for code in codes if code for register, _, _ in code.formed}
@@ -190,7 +177,7 @@ class Assembly:
         """Arrays that only portable C reads. Another kernel of the same operator may read the
         weights even if this one does not: ``weights_are_code`` speaks for all of them."""
         channels = f"nn_channels_{self.name}"
-        return (channels, self.weights) if weights_are_code else (channels,)
+        return (channels, self.weights, self.bias) if weights_are_code else (channels,)
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -204,7 +191,7 @@ class Assembly:
         known = {
             "arena": ("nn_arena", True),
             "weights": (self.weights, reads),
-            "bias": (self.bias, self.mac),
+            "bias": (self.bias, self.mac and not self.starts),
             "scatter": ("nn_scatter", torn),
             "gather": ("nn_gather", self.scattered),
             "cursor": ("&nn_cursor", self.cursor_in_ram),
@@ -269,7 +256,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         (rows, columns),
         unrolled,
         tuple(
-            {parity: _taps(kernel, code, taps, run, parity, number) for parity in parities}
+            {parity: taps_of(kernel, code, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
         parts * taps * lanes // 2,
@@ -286,6 +273,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         f"nn_weights_{identifier(spec.op.name)}",
         f"nn_bias_{identifier(spec.op.name)}",
         bool(kernel.of),
+        starts(kernel) if code else (),
     )
     return result if _fits(result) else None
 
@@ -341,44 +329,6 @@ def _as_code(kernel: WindowKernel) -> bool:
     if weights is None or not kernel.constants_in_flash or len(kernel.out_addresses) < 2:
         return False
     return (kernel.of or weights.size) * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
-
-
-def _free_registers(lanes: int) -> tuple[int, ...]:
-    """What is left for multiples beside the sums, the cursor, r1 = 0 and X, Y."""
-    cursor = (24, 25) if lanes == MAX_LANES else ()
-    return (0, 27, 30, 31, *cursor, *range(2 + 2 * lanes, 24))
-
-
-def _taps(
-    kernel: WindowKernel, code: bool, taps: int, run: int, parity: int, runs: int
-) -> tuple[Tap, ...]:
-    mac, lanes = kernel.window.combine == "mac", len(kernel.lanes.channels)
-    if code:
-        assert kernel.window.weights is not None
-        flat = kernel.window.weights.reshape(lanes, -1)[list(kernel.lanes.channels)]
-        by_tap = np.ascontiguousarray(flat.T).tolist()
-        return tuple(
-            Tap(
-                run * taps + tap,
-                tap + parity,
-                code=tap_code(by_tap[run * taps + tap], 26, _free_registers(lanes)),
-            )
-            for tap in range(taps)
-        )
-    found, gone_on, first = [], 0, run * taps * lanes // 2
-    for tap in range(taps):
-        number = run * taps + tap
-        single, closes = "", False
-        if mac and lanes % 2:
-            single, closes = ("low", "high")[number % 2], number == runs * taps - 1
-        at = number * lanes // 2 - first
-        beyond = mac and at - gone_on + lanes // 2 - (not single) > MAX_DISPLACEMENT
-        goes_on = at - gone_on if beyond else 0
-        gone_on += goes_on
-        size = lanes // 2 + int(single == "high" or closes)
-        element = kernel.first + tap + parity
-        found.append(Tap(number, element, at - gone_on, single, closes, size, goes_on))
-    return tuple(found)
 
 
 def _fits(a: Assembly) -> bool:

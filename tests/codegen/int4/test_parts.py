@@ -13,8 +13,10 @@ from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.lines import MAX_COUNT, compress
 from pipeline.codegen.int4.multiples import recipe, tap_code
 from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
+from pipeline.codegen.int4.starts import Start
 from pipeline.codegen.int4.views import SCATTERED, PixelTables, as_pixels
 from pipeline.codegen.render import WIDTH, asm, rows
+from pipeline.graph.requant import PowerOfTwo
 from pipeline.plan.vocabulary import Affine, Buffer, Table
 
 positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
@@ -103,6 +105,17 @@ def test_weights_as_code_add_the_products(weights: list[int], free: int, a: int)
     for operation, lane, register in code.added:
         sums[lane] += registers[register] if operation == "add" else -registers[register]
     assert sums == [w * a for w in weights]
+
+
+@given(st.integers(-128, 127), st.integers(0, 4), st.integers(1, 9), st.integers(-3000, 3000))
+def test_sums_that_begin_with_their_bias(bias: int, left: int, shift: int, total: int) -> None:
+    """What the assembly makes of them is what the graph does, for results that are not negative."""
+    start = Start.of(bias, left, shift)
+    wanted = PowerOfTwo(left, left + shift).apply(np.array(total), bias)
+    found = start.value + total
+    if start.ties:
+        found += (1 << (shift - 1)) - 1 + (found >> shift & 1)
+    assert max(found >> shift, 0) == max(int(wanted), 0)
 
 
 def test_recipes_are_as_cheap_as_can_be() -> None:

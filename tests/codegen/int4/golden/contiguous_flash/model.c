@@ -151,9 +151,6 @@ static NN_NOINLINE void nn_permute_3(const uint8_t *places, uint16_t cycles, uin
  * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
  * row, column: what a step down or to the right adds to the position of an input pixel.
  */
-static const int8_t nn_bias_conv[3] NN_FLASH NN_KEEP = {
-    -120, 67, 58,
-};
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out, int16_t row, int16_t column) {
     (void)row; /* in nn_step and nn_jump */
@@ -169,9 +166,15 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    movw r24, r30\n"
         "    clr r0\n"
         "    clr r1\n"
-        "    movw r2, r0\n"
-        "    movw r4, r0\n"
-        "    movw r6, r0\n"
+        "    ldi r28, 196\n"
+        "    ldi r29, 255\n"
+        "    movw r2, r28\n"
+        "    ldi r28, 41\n"
+        "    ldi r29, 0\n"
+        "    movw r4, r28\n"
+        "    ldi r28, 29\n"
+        "    ldi r29, 0\n"
+        "    movw r6, r28\n"
         "    movw r28, r24\n"
         "    lds r26, %[step]\n"
         "    lds r27, %[step]+1\n"
@@ -637,76 +640,44 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         ".Lrun9_%=:\n"
         ".Ldone_%=:\n"
-        "    ldi r30, lo8(%[bias])\n"
-        "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
-        "    movw r28, r2\n"
-        "    lsl r28\n"
-        "    rol r29\n"
-        "    lpm r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    tst r3\n"
         "    brmi 2f\n"
-        "    sbrc r28, 5\n" /* odd: a half rounds up */
+        "    movw r28, r2\n"
+        "    sbrc r28, 4\n" /* odd: a half rounds up */
         "    adiw r28, 1\n"
-        "    adiw r28, 15\n"
+        "    adiw r28, 7\n"
         "    ldi r26, 15\n"
-        "    cpi r29, 2\n"
+        "    cpi r29, 1\n"
         "    brsh 2f\n"
-        "    lsr r29\n"
-        "    ror r28\n"
         "    swap r28\n"
         "    and r26, r28\n"
         "2:\n"
         "    mov r2, r26\n"
         /* lane 1, channel 1 */
-        "    movw r28, r4\n"
-        "    lsl r28\n"
-        "    rol r29\n"
-        "    lpm r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    tst r5\n"
         "    brmi 2f\n"
-        "    sbrc r28, 5\n" /* odd: a half rounds up */
-        "    adiw r28, 1\n"
-        "    adiw r28, 15\n"
+        "    movw r28, r4\n"
         "    ldi r26, 15\n"
-        "    cpi r29, 2\n"
+        "    cpi r29, 1\n"
         "    brsh 2f\n"
-        "    lsr r29\n"
-        "    ror r28\n"
         "    swap r28\n"
         "    and r26, r28\n"
         "2:\n"
         "    mov r4, r26\n"
         /* lane 2, channel 2 */
-        "    movw r28, r6\n"
-        "    lsl r28\n"
-        "    rol r29\n"
-        "    lpm r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    tst r7\n"
         "    brmi 2f\n"
-        "    sbrc r28, 5\n" /* odd: a half rounds up */
+        "    movw r28, r6\n"
+        "    sbrc r28, 4\n" /* odd: a half rounds up */
         "    adiw r28, 1\n"
-        "    adiw r28, 15\n"
+        "    adiw r28, 7\n"
         "    ldi r26, 15\n"
-        "    cpi r29, 2\n"
+        "    cpi r29, 1\n"
         "    brsh 2f\n"
-        "    lsr r29\n"
-        "    ror r28\n"
         "    swap r28\n"
         "    and r26, r28\n"
         "2:\n"
@@ -746,10 +717,13 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        : [arena] "i"(nn_arena), [bias] "i"(nn_bias_conv), [step] "i"(&nn_step), [jump] "i"(&nn_jump)
+        : [arena] "i"(nn_arena), [step] "i"(&nn_step), [jump] "i"(&nn_jump)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
 }
 #else
+static const int8_t nn_bias_conv[3] NN_FLASH NN_KEEP = {
+    -120, 67, 58,
+};
 static const uint8_t nn_weights_conv[14] NN_FLASH NN_KEEP = {
     221, 232, 170, 232, 212, 132, 148, 10, 240, 177, 214, 160, 130, 8,
 };
