@@ -10,8 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-TEST = 0x70AF
-"""``andi r26, 15``: what every activation is read with, which leaves Z set if it is 0."""
+TEST, REGISTER = 0x700F, 0x00F0
+"""``andi r16, 15``: what reads activations, in any register, and leaves Z set for 0."""
+
+BYTE = 0x2BAA
+"""``or r26, r26``: what a byte of two activations is tested with."""
 
 MASK, IF_ZERO, UNLESS_ZERO = 0xFC07, 0xF001, 0xF401
 """``breq`` and ``brne``, whose distance is in the other bits."""
@@ -26,10 +29,11 @@ def no_skips(elf: bytes, functions: Iterable[tuple[int, int]]) -> tuple[bytes, i
     for start, size in functions:
         for at in range(begins + start, begins + start + size - 3, 2):
             test, branch = struct.unpack_from("<2H", content, at)
+            tests = test & ~REGISTER == TEST or test == BYTE
             distance = branch >> 3 & 0x7F
-            if test == TEST and branch & MASK == IF_ZERO:
+            if tests and branch & MASK == IF_ZERO:
                 instead = NOP  # as long as a branch that is not taken
-            elif test == TEST and branch & MASK == UNLESS_ZERO:
+            elif tests and branch & MASK == UNLESS_ZERO:
                 instead = JUMP | (distance | -(distance & 0x40)) & 0xFFF  # as one that is
             else:
                 continue

@@ -16,7 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.targets import simavr, toolchain
 from pipeline.targets.harness import harness_sources
-from pipeline.targets.zeros import IF_ZERO, TEST, UNLESS_ZERO, no_skips
+from pipeline.targets.zeros import BYTE, IF_ZERO, TEST, UNLESS_ZERO, no_skips
 from tests.codegen.support import write
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware
@@ -59,6 +59,16 @@ def elf(code: list[int]) -> bytes:
     struct.pack_into("<2H", head, 42, 32, 1)
     struct.pack_into("<4I", head, 52, 1, 100, 0, 0)
     return bytes(head) + struct.pack(f"<{len(code)}H", *code)
+
+
+def test_bytes_of_two_activations_and_other_registers_are_known() -> None:
+    of_r20, of_weights = TEST | 0x40, TEST | 0xB0
+    code = [BYTE, IF_ZERO | 50 << 3, of_r20, IF_ZERO | 5 << 3, of_weights, 0x9F4B]
+    patched, found = no_skips(elf(code), [(0, 12)])
+    assert found == 2
+    assert list(struct.unpack_from("<6H", patched, 100)) == [
+        BYTE, 0, of_r20, 0, of_weights, 0x9F4B
+    ]  # fmt: skip
 
 
 def test_only_skips_in_functions_are_patched() -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codegen.int4.kernel import WindowKernel
+from pipeline.codegen.int4.kernel import MAX_LANES, WindowKernel
 from pipeline.codegen.int4.runs import divided, finds, pieces, rows_in_one_piece
 from pipeline.codegen.int4.starts import Start, starts
-from pipeline.codegen.int4.taps import Tap, taps_of
+from pipeline.codegen.int4.taps import (
+    APART_WEIGHTS,
+    MOST_APART,
+    Tap,
+    reached_from,
+    run_begins,
+    taps_of,
+)
 from pipeline.codegen.names import identifier
 
-MAX_LANES = 11
-"""Sums that fit r2…r25 beside the sum of activations."""
 MAX_COUNTED_LANES = 9
 """Sums that leave r23 for a count of runs."""
 MAX_REDUCED_LANES = 20
@@ -34,10 +39,11 @@ RJMP_WORDS = 2047
 
 @dataclass(frozen=True)
 class Assembly:
-    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_pixels``; those of
+    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_places``; those of
     ``nn_window``, the addresses of the window's pixels in SRAM, are always 2 and 0.
 
     Attributes:
+        apart: X, Y and Z point to pixels, weights and the cursor.
         found: the window's pixels are in ``nn_window``; ``finds``: C that puts them there.
         pieces: of ``taps`` each, that a run consists of; their code is a loop in that of the runs.
         starts: of each lane, where weights and biases are code.
@@ -45,6 +51,7 @@ class Assembly:
 
     name: str
     mac: bool
+    apart: bool
     table: bool
     found: bool
     finds: str
@@ -116,16 +123,46 @@ class Assembly:
     @property
     def cursor(self) -> int:
         """The register pair where it is kept, if any: Z where nothing else needs that."""
-        return 30 if self.code and self.table else 24
+        return 30 if self.apart or (self.code and self.table) else 24
+
+    @property
+    def pixel(self) -> int:
+        """The register pair that points to a pixel."""
+        return 26 if self.apart else 28
+
+    @property
+    def weight(self) -> int:
+        """The register that weights are read into."""
+        return APART_WEIGHTS if self.apart else 27
 
     @property
     def keeps_z(self) -> bool:
         """Z holds the next weights, or the cursor."""
-        return (self.mac and not self.code) or self.cursor == 30
+        return (self.mac and not self.unrolled) or self.cursor == 30
+
+    @property
+    def placed(self) -> bool:
+        """What is known of a pixel is an entry of ``nn_places``."""
+        return self.table and not self.found
+
+    @property
+    def fixed(self) -> bool:
+        """The cursor stays where it begins; each run knows how far its pixels are from there."""
+        return self.cursor_in_ram and self.unrolled and self.table and not self.varies
+
+    def ahead(self, run: int) -> int:
+        """By how far a run's pixels are ahead of the first one's, where they are ``fixed``."""
+        row, column = divmod(run, self.grid[1])
+        return row * (self.grid[1] * self.step + self.jump) + column * self.step
 
     def run_begins(self, run: int) -> int:
-        """The byte that holds the first weight of a run."""
-        return run * self.taps * self.lanes // 2
+        """Where the pointer to weights is for a run, in bytes of them."""
+        reached = reached_from if self.apart else run_begins
+        return reached(run, self.taps, self.lanes)
+
+    def moves(self, run: int) -> bool:
+        """Whether that is elsewhere than for the run before."""
+        return run == 0 or self.run_begins(run) != self.run_begins(run - 1)
 
     @property
     def cleared(self) -> int:
@@ -141,16 +178,15 @@ class Assembly:
         return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
 
     @property
-    def code_bytes(self) -> int:
-        """About what its runs take."""
-        by_parity = [taps for run in self.runs for taps in run.values()]
-        return 2 * sum(STEP_WORDS + sum(_words(self, tap) for tap in taps) for taps in by_parity)
-
-    @property
     def ends_by_call(self) -> bool:
         """Whether all lanes end in one piece of code, which takes 7 cycles more a result. Weights
         that lie in flash as data are many, so that flash is what the network has least of."""
         return self.mac and self.flash and not self.code and not self.wide
+
+    @property
+    def ends_in_place(self) -> bool:
+        """Whether sums whose range needs no centre are biased in their own registers."""
+        return not (self.ends_by_call or self.wide or self.zero_point)
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -165,7 +201,10 @@ class Assembly:
         found |= {22} if self.pieces > 1 else set()
         if not self.cursor_in_ram and self.cursor == 24:
             found |= {24, 25}
-        codes = (tap.code for run in self.runs for taps in run.values() for tap in taps)
+        every = [tap for run in self.runs for taps in run.values() for tap in taps]
+        found |= {tap.copy for tap in every if tap.copy}
+        found |= {self.weight, *(tap.register for tap in every)} if self.apart else set()
+        codes = (tap.code for tap in every)
         multiples = {register for code in codes if code for register, _, _ in code.formed}
         return found | (multiples & set(range(2, 26)))
 
@@ -176,8 +215,8 @@ class Assembly:
     def twin_only(self, weights_are_code: bool) -> tuple[str, ...]:
         """Arrays that only portable C reads. Another kernel of the same operator may read the
         weights even if this one does not: ``weights_are_code`` speaks for all of them."""
-        channels = f"nn_channels_{self.name}"
-        return (channels, self.weights, self.bias) if weights_are_code else (channels,)
+        of_weights = (self.weights, *([self.bias] if self.starts else []))
+        return (f"nn_channels_{self.name}", *(of_weights if weights_are_code else ()))
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -204,6 +243,7 @@ class Assembly:
     def shared(self) -> set[str]:
         names = {"nn_cursor"} if self.cursor_in_ram else set()
         names |= {"nn_step", "nn_jump"} if self.varies else set()
+        names |= {"nn_places:"} if self.placed else set()
         names |= {f"nn_window:{self.grid[0] * self.grid[1]}"} if self.found else set()
         return names | ({f"nn_gather:{(self.taps + 1) // 2}"} if self.scattered else set())
 
@@ -223,21 +263,24 @@ def window(kernel: WindowKernel) -> Assembly | None:
         # every row of the window is one run; the runs are one column of them
         rows, columns, taps = 1, rows, columns * taps
         step, jump = spec.dilation[0] * first.row, 0
-    elif taps > kernel.most_taps and (some := divided(kernel)):
+    elif taps > kernel.most_taps and not kernel.written_out and (some := divided(kernel)):
         columns, taps, step = columns * taps // some, some, some
         jump = spec.dilation[0] * first.row - columns * step
     number = rows * columns
     code = _as_code(kernel)
-    unrolled = code or (mac and bool(taps * lanes % 2))
+    unrolled = code or (mac and (kernel.written_out or bool(taps * lanes % 2)))
     parts = 1 if unrolled else pieces(kernel)
     taps //= parts
     found, table = kernel.in_kind == "rows", kernel.in_kind != "affine"
     step, jump = (1, 0) if found else (step, jump)
+    placed = table and not (found or kernel.scattered or kernel.constants_in_flash)
+    apart = unrolled and placed and lanes <= MOST_APART
     scale = 2 if table else 1
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
         kernel.name,
         mac,
+        apart,
         table,
         found,
         finds(kernel, rows * columns // spec.kernel[0]) if found else "",
@@ -256,7 +299,7 @@ def window(kernel: WindowKernel) -> Assembly | None:
         (rows, columns),
         unrolled,
         tuple(
-            {parity: taps_of(kernel, code, taps, run, parity, number) for parity in parities}
+            {parity: taps_of(kernel, code, apart, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
         parts * taps * lanes // 2,
@@ -278,8 +321,6 @@ def window(kernel: WindowKernel) -> Assembly | None:
     return result if _fits(result) else None
 
 
-STEP_WORDS = 20
-"""About what a run takes to find its pixels."""
 RUN_WORDS, GATHER_WORDS = 64, 18
 """Bounds of what a run takes beside its taps, and of what a torn pixel takes an element."""
 

@@ -16,12 +16,14 @@ class Parts:
     """What the template of a program asks for; empty where there are no such kernels.
 
     Attributes:
+        places: initialisers of what assembly reads instead of pixels.
         finds: some assembly reads ``nn_window``.
         lines: initialisers; ``shared``: declarations; ``kernels``: functions.
         packed: some weights have 4 bits; ``assembly``: some kernels come in assembly, too.
     """
 
     pixels: list[int]
+    places: list[str]
     rows: list[int]
     row: int
     finds: bool
@@ -49,8 +51,10 @@ def parts(windows: Windows) -> Parts:
         kernels.insert(0, render("int4/sum.c.j2", sums=windows.sums))
     if windows.copies:
         kernels.insert(0, render("int4/copy.c.j2"))
+    placed = "nn_places:" in windows.shared
     return Parts(
         pixels=windows.tables.pixels,
+        places=[f"NN_PLACE({cell})" for cell in windows.tables.pixels] if placed else [],
         rows=windows.tables.rows,
         row=ROW,
         finds=any(name.startswith("nn_window:") for name in windows.shared),

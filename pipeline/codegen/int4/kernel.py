@@ -20,6 +20,9 @@ from pipeline.graph.tensor import IntArray, Tensor
 RUNS = (8, 4, 2)
 """Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
 
+MAX_LANES = 11
+"""Sums that assembly has in r2…r25 beside the sum of activations."""
+
 C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 
@@ -87,6 +90,7 @@ class WindowKernel:
             channels; the results of a part go to bytes that the caller has.
         first: the channel of the input that a part which has no weights begins with.
         most_taps: of ``RUNS``.
+        written_out: the assembly has the code of each run, not a loop over them.
     """
 
     name: str
@@ -103,6 +107,7 @@ class WindowKernel:
     of: int = 0
     first: int = 0
     most_taps: int = RUNS[0]
+    written_out: bool = False
 
     def __post_init__(self) -> None:
         window = self.window

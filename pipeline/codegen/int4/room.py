@@ -1,41 +1,74 @@
-"""How long the runs of deep windows are whose weights lie in flash: as the board has room for."""
+"""How much of a window's code is written out: as much as the board has room for."""
 
 from __future__ import annotations
 
+import re
+
+from pipeline.codegen.int4.avr import Assembly
 from pipeline.codegen.int4.kernel import RUNS, WindowKernel
 from pipeline.codegen.int4.window import assemblies
 from pipeline.codegen.int4.windows import Windows
+from pipeline.codegen.render import render
 
-FRAME_BYTES = 4400
-"""About what start-up, protocol and the program's steps take, and by how much the rest may be more
-than estimated: of the networks in docs/records.md none was larger than the sum."""
+FRAME_BYTES, CALL_BYTES, KERNEL_BYTES, PORTABLE_BYTES = 2850, 13, 100, 300
+"""About what start-up and protocol take, a call of a kernel on the tape, a kernel besides its
+assembly, and one without any: of the networks in docs/records.md none was larger than the sum."""
 
-LANE_BYTES, KERNEL_BYTES = 16, 160
-"""About what ends a sum, and what a function has besides its taps and sums."""
+FEWEST_PIXELS = 16
+"""Of those whose code is worth writing out."""
+
+LONG = ("call", "jmp", "lds", "sts")
+"""Instructions of two words."""
 
 
 def make(windows: Windows) -> None:
     """Chooses the longest runs with which the estimate fits the board: those of two taps take a
-    quarter of the bytes that runs of eight do, and 7 % more cycles. All calls have to be known."""
+    quarter of the bytes that runs of eight do, and 7 % more cycles. What is left goes to windows
+    whose code has no loop at all, those of least code first. All calls have to be known."""
+    kernels, sizes, left = list(windows.kernels.values()), list[int](), 0
     for most in RUNS:
-        for kernel in windows.kernels.values():
+        for kernel in kernels:
             kernel.most_taps = most
-        if estimated_bytes(windows) <= windows.hardware.flash_bytes:
+        sizes = [kernel_bytes(kernel, windows) for kernel in kernels]
+        left = windows.hardware.flash_bytes - rest_bytes(windows) - sum(sizes)
+        if left >= 0:
             break
+    for size, _, kernel in sorted((size, n, kernels[n]) for n, size in enumerate(sizes)):
+        if len(kernel.out_addresses) < FEWEST_PIXELS:
+            continue
+        found = assemblies(kernel, windows)
+        kernel.written_out = True
+        more = kernel_bytes(kernel, windows) - size
+        kernel.written_out = len(assemblies(kernel, windows)) == len(found) and more <= left
+        left -= more if kernel.written_out else 0
 
 
 def estimated_bytes(windows: Windows) -> int:
     """Of the whole program's flash."""
+    kernels = windows.kernels.values()
+    return rest_bytes(windows) + sum(kernel_bytes(kernel, windows) for kernel in kernels)
+
+
+def rest_bytes(windows: Windows) -> int:
+    """Of what is no window."""
     tables = windows.tables
-    entries = len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(windows.cycles)
-    kernels = sum(kernel_bytes(kernel, windows) for kernel in windows.kernels.values())
-    return FRAME_BYTES + 2 * entries + 10 * len(windows.lines) + kernels
+    entries = 2 * len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(windows.cycles)
+    shared = len(windows.sums) + PORTABLE_BYTES * (bool(windows.sums) + windows.copies)
+    return FRAME_BYTES + 2 * entries + 10 * len(windows.lines) + shared
 
 
 def kernel_bytes(kernel: WindowKernel, windows: Windows) -> int:
-    """Of a function, and of its weights where they are data."""
+    """Of a function, its calls, and its weights where they are data."""
     found, weights = assemblies(kernel, windows), kernel.window.weights
     data = 0
     if weights is not None and not any(assembly.code for assembly in found):
         data = weights.size * kernel.window.weight_bits // 8
-    return data + sum(KERNEL_BYTES + LANE_BYTES * a.lanes * a.mac + a.code_bytes for a in found)
+    code = sum(KERNEL_BYTES + assembly_bytes(assembly) for assembly in found)
+    return data + (code or PORTABLE_BYTES) + CALL_BYTES * len(kernel.calls)
+
+
+def assembly_bytes(assembly: Assembly) -> int:
+    """Counted."""
+    text = render("avr/window.c.j2", a=assembly, k={"to": "", "stride_parameters": ""})
+    instructions = re.findall(r'^ *"    ([a-z]+)', text, re.MULTILINE)
+    return 2 * (len(instructions) + sum(name in LONG for name in instructions))

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
-from pipeline.codegen.int4.kernel import WindowKernel
+from pipeline.codegen.int4.kernel import MAX_LANES, WindowKernel
 from pipeline.codegen.int4.multiples import TapCode, tap_code
 
 MAX_DISPLACEMENT = 63
 """Bytes that ``ldd`` reaches."""
+
+
+READ = 26
+"""The register that activations are read into."""
+
+APART, APART_COPY, APART_WEIGHTS = 20, 21, 22
+"""The same, and two more, where X, Y and Z point to pixels, weights and the cursor; up to so many
+lanes' sums are below."""
+
+MOST_APART = 8
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,12 @@ class Tap:
         bytes: by how far the weights go on.
         goes_on: by how far Z goes on before it, so that ``ldd`` reaches its weights from there.
         code: the weights themselves, where they are code.
+        register: that the activation is in.
+        reads: its byte is read.
+        copy: a register that keeps its byte for the next tap, whose activation is the other nibble;
+            0: none.
+        tests: the next tap's activation is the other nibble, and both are 0 if their byte is.
+        tested: this is that next tap.
     """
 
     number: int
@@ -33,36 +50,79 @@ class Tap:
     bytes: int = 0
     goes_on: int = 0
     code: TapCode | None = None
+    register: int = READ
+    reads: bool = True
+    copy: int = 0
+    tests: bool = False
+    tested: bool = False
 
 
 def _free_registers(lanes: int, table: bool) -> tuple[int, ...]:
-    """What is left for multiples beside the sums, the cursor, r1 = 0 and X, Y."""
-    return (0, 27, *((24, 25) if table else (30, 31)), *range(2 + 2 * lanes, 24))
+    """What is left for multiples beside the sums, the cursor, r1 = 0, X, Y, and a copy."""
+    most = range(2 + 2 * lanes, 24)
+    return (0, 27, *((25,) if table else (30, 31)), *(most if table else most[:-1]))
+
+
+def _copy(kernel: WindowKernel, code: bool, lanes: int) -> int:
+    """The register for one, of those that ``andi`` takes; 0: all are taken."""
+    if code and kernel.in_kind != "affine":
+        return 24
+    if code:
+        return 23 if lanes < MAX_LANES else 0
+    sums = 2 + 2 * (lanes + 1)
+    return max(sums, 16) if sums < 22 else 0
+
+
+def _in_pairs(taps: list[Tap], copy: int, tests: bool, read: int = READ) -> tuple[Tap, ...]:
+    """Two nibbles of one byte are read once where there is a register for a copy, else skipped at
+    once where both are 0."""
+    found = [replace(tap, register=read) for tap in taps]
+    for n, (one, other) in enumerate(pairwise(taps)):
+        if one.element % 2 == 0 and other.element == one.element + 1:
+            once = tests and not other.goes_on
+            found[n] = replace(one, register=read, copy=copy, tests=once)
+            found[n + 1] = replace(other, register=copy or read, reads=not copy, tested=once)
+    return tuple(found)
+
+
+def run_begins(run: int, taps: int, lanes: int) -> int:
+    """The byte that holds the first weight of a run."""
+    return run * taps * lanes // 2
+
+
+def reached_from(run: int, taps: int, lanes: int) -> int:
+    """The byte that Y points to where the weights of a run are read, once for several runs."""
+    base = 0
+    for n in range(run + 1):
+        if run_begins(n + 1, taps, lanes) - base > MAX_DISPLACEMENT:
+            base = run_begins(n, taps, lanes)
+    return base
 
 
 def taps_of(
-    kernel: WindowKernel, code: bool, taps: int, run: int, parity: int, runs: int
+    kernel: WindowKernel, code: bool, apart: bool, taps: int, run: int, parity: int, runs: int
 ) -> tuple[Tap, ...]:
     """Of run ``run`` of ``runs``, each of ``taps``, where pixels begin in nibble ``parity``.
 
     Args:
         code: weights are instructions.
+        apart: pixels, weights and the cursor have a pointer each.
     """
     mac, lanes = kernel.window.combine == "mac", len(kernel.lanes.channels)
+    copy = _copy(kernel, code, lanes) if mac else 0
     if code:
         assert kernel.window.weights is not None
         flat = kernel.window.weights.reshape(lanes, -1)[list(kernel.lanes.channels)]
         by_tap = np.ascontiguousarray(flat.T).tolist()
         free = _free_registers(lanes, kernel.in_kind != "affine")
+        read = [Tap(run * taps + tap, tap + parity) for tap in range(taps)]
         return tuple(
-            Tap(
-                run * taps + tap,
-                tap + parity,
-                code=tap_code(by_tap[run * taps + tap], 26, free),
-            )
-            for tap in range(taps)
+            replace(tap, code=tap_code(by_tap[tap.number], tap.register, free))
+            for tap in _in_pairs(read, copy, not copy)
         )
-    found, gone_on, first = [], 0, run * taps * lanes // 2
+    found, gone_on, first = [], 0, run_begins(run, taps, lanes)
+    if apart:
+        first = reached_from(run, taps, lanes)
     for tap in range(taps):
         number = run * taps + tap
         single, closes = "", False
@@ -75,4 +135,7 @@ def taps_of(
         size = lanes // 2 + int(single == "high" or closes)
         element = kernel.first + tap + parity
         found.append(Tap(number, element, at - gone_on, single, closes, size, goes_on))
-    return tuple(found)
+    if apart:
+        return _in_pairs(found, APART_COPY, False, APART)
+    tests = not (mac and (copy or kernel.constants_in_flash))
+    return _in_pairs(found, copy, tests)

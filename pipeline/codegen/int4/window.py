@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.codegen.int4 import avr
-from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
+from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
@@ -91,7 +91,7 @@ def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     """Kernels in assembly for some channels each, where registers do not hold the sums of all."""
     window, count = kernel.window, len(kernel.lanes.channels)
-    most = avr.MAX_LANES if window.combine == "mac" else avr.MAX_REDUCED_LANES
+    most = MAX_LANES if window.combine == "mac" else avr.MAX_REDUCED_LANES
     torn = window.combine == "max" and kernel.scattered
     if not windows.has_assembly or count <= most or torn or window.target.dtype.bits != 4:
         return []

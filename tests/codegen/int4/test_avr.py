@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from pipeline.codegen import generate
+from pipeline.codegen.int4 import code, room
+from pipeline.codegen.int4.windows import Windows
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.requant import PowerOfTwo
@@ -245,6 +247,39 @@ def test_short_runs(flash_bytes: int, tmp_path: Path) -> None:
     on_chip(tmp_path, graph, Ordinary("slots").plan(graph, hardware), hardware)
 
 
+LOOPS = [*(f"{lanes} lanes" for lanes in (4, 8, 9, 10, 11, 40)), "ends alike", "deep rows"]
+
+
+@pytest.mark.parametrize("name", quick(1, LOOPS, ci=len(LOOPS)))
+def test_weights_in_sram_by_loops_where_flash_is_short(name: str, tmp_path: Path) -> None:
+    """Each run of a window has code of its own only where there is room for it."""
+    graph, sources = SHAPES[name]().graph(), []
+    for flash_bytes in (32256, 3000):
+        hardware = load_hardware(flash_bytes=flash_bytes)
+        plan = Herringbone("slots").plan(graph, hardware)
+        sources.append(generate(graph, plan, hardware, {})["model.c"])
+    assert len(sources[1]) < len(sources[0])
+    on_chip(tmp_path, graph, plan, hardware)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize("arriving", [False, True])
+def test_programs_are_no_larger_than_estimated(
+    arriving: bool, weights_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written out, so that flash is used up, depends on that."""
+    known = list[Windows]()
+    parts = code.parts
+    monkeypatch.setattr(code, "parts", lambda windows: known.append(windows) or parts(windows))
+    graph, hardware = mnist().graph(), load_hardware(weights_in=weights_in)
+    plan = Herringbone("slots", convolve_arriving=arriving).plan(graph, hardware)
+    size, _ = on_chip(tmp_path, graph, plan, hardware, 2)
+    estimated = room.estimated_bytes(known[0])
+    assert size.flash_bytes <= estimated <= hardware.flash_bytes
+    assert estimated < 1.1 * size.flash_bytes
+
+
 def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     graph = SHAPES["torn pixels"]().graph()
     plan = Herringbone("slots").plan(graph, load_hardware())
@@ -304,7 +339,7 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     on_chip(tmp_path, graph, plan, hardware)
     code = (tmp_path / "model.c").read_text()
     assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a__2")
-    arrays, assembly = code.index("nn_weights_a["), code.index("#if defined(__AVR__)")
+    arrays, assembly = code.index("nn_weights_a["), code.index("void run_a_pixel(")
     assert arrays < assembly and "ldi r30, lo8(%[weights])" in code
 
 

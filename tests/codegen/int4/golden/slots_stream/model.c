@@ -18,6 +18,17 @@ static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
     36, 39, 42, 45, 48, 57, 60, 0, 51, 3, 9, 12, 54, 6, 15, 18,
 };
 
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+/* The same for the assembly: the byte of a pixel's first cell, with a flag if that is the high nibble, or another flag and
+ * an index into nn_scatter. */
+#define NN_PLACE(cell) ((cell) & NN_SCATTERED ? ((cell) ^ NN_SCATTERED) | 0x4000u : (uint16_t)&nn_arena[(cell) / 2] + (cell) % 2 * 0x8000u)
+static const uint16_t nn_places[16] NN_FLASH NN_KEEP = {
+    NN_PLACE(36), NN_PLACE(39), NN_PLACE(42), NN_PLACE(45), NN_PLACE(48), NN_PLACE(57),
+    NN_PLACE(60), NN_PLACE(0), NN_PLACE(51), NN_PLACE(3), NN_PLACE(9), NN_PLACE(12), NN_PLACE(54),
+    NN_PLACE(6), NN_PLACE(15), NN_PLACE(18),
+};
+#endif
+
 /* Output pixels in the order they are computed, in lines: where the first one of a line reads and
  * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
  * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
@@ -101,8 +112,6 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    movw r4, r0\n"
         "    movw r6, r0\n"
         "    movw r8, r0\n"
-        "    ldi r30, lo8(%[weights])\n"
-        "    ldi r31, hi8(%[weights])\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
         "    lsr r29\n"
@@ -112,8 +121,11 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "1:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+0)\n"
+        "    ldi r31, hi8(%[weights]+0)\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+0\n"
@@ -133,25 +145,24 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 1 */
-        "    ldd r26, Y+0\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
         "    swap r27\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
         "    ldd r27, Z+2\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         /* tap 2 */
@@ -178,6 +189,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         ".Lodd0_%=:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+0)\n"
+        "    ldi r31, hi8(%[weights]+0)\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -201,6 +214,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         /* tap 1 */
         "    ldd r26, Y+1\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
@@ -221,28 +235,26 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 2 */
-        "    ldd r26, Y+1\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+3\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
         "    ldd r27, Z+4\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         ".Lrun1_%=:\n"
-        "    adiw r30, 4\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
         "    lsr r29\n"
@@ -252,8 +264,11 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "1:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+4)\n"
+        "    ldi r31, hi8(%[weights]+4)\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+0\n"
@@ -274,24 +289,23 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 4 */
-        "    ldd r26, Y+0\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+2\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
         "    ldd r27, Z+3\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         /* tap 5 */
@@ -319,6 +333,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         ".Lodd1_%=:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+4)\n"
+        "    ldi r31, hi8(%[weights]+4)\n"
         /* tap 3 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -343,6 +359,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         /* tap 4 */
         "    ldd r26, Y+1\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+2\n"
@@ -362,29 +379,27 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 5 */
-        "    ldd r26, Y+1\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+3\n"
         "    swap r27\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
         "    ldd r27, Z+4\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         ".Lrun2_%=:\n"
-        "    adiw r30, 5\n"
         "    movw r28, r24\n"
         "    adiw r24, 6\n"
         "    lsr r29\n"
@@ -394,8 +409,11 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "1:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+9)\n"
+        "    ldi r31, hi8(%[weights]+9)\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+0\n"
@@ -415,25 +433,24 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 7 */
-        "    ldd r26, Y+0\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
         "    swap r27\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
         "    ldd r27, Z+2\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         /* tap 8 */
@@ -460,6 +477,8 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         ".Lodd2_%=:\n"
         "    subi r28, lo8(-(%[arena]))\n"
         "    sbci r29, hi8(-(%[arena]))\n"
+        "    ldi r30, lo8(%[weights]+9)\n"
+        "    ldi r31, hi8(%[weights]+9)\n"
         /* tap 6 */
         "    ldd r26, Y+0\n"
         "    swap r26\n"
@@ -483,6 +502,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         /* tap 7 */
         "    ldd r26, Y+1\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
@@ -503,28 +523,26 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    adc r9, r1\n"
         "2:\n"
         /* tap 8 */
-        "    ldd r26, Y+1\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+3\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
         "    ldd r27, Z+4\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r6, r0\n"
         "    adc r7, r1\n"
-        "    add r8, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r8, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r9, r1\n"
         "2:\n"
         ".Lrun3_%=:\n"
-        "    adiw r30, 4\n"
         ".Ldone_%=:\n"
         "    clr r1\n"
         /* lane 1: 16 times its sum */
@@ -554,17 +572,16 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    ldi r30, lo8(%[bias])\n"
         "    ldi r31, hi8(%[bias])\n"
         /* lane 0, channel 0 */
-        "    movw r28, r2\n"
-        "    lsl r28\n"
-        "    rol r29\n"
-        "    ld r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    lsl r2\n"
+        "    rol r3\n"
+        "    ld r0, Z+\n"
+        "    sbrc r0, 7\n"
+        "    dec r3\n"
+        "    add r2, r0\n"
+        "    adc r3, r1\n"
         "    brmi 2f\n"
+        "    movw r28, r2\n"
         "    sbrc r28, 5\n" /* odd: a half rounds up */
         "    adiw r28, 1\n"
         "    adiw r28, 15\n"
@@ -578,21 +595,20 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    mov r2, r26\n"
         /* lane 1, channel 1 */
-        "    movw r28, r4\n"
-        "    asr r29\n"
-        "    ror r28\n"
-        "    asr r29\n"
-        "    ror r28\n"
-        "    asr r29\n"
-        "    ror r28\n"
-        "    ld r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    asr r5\n"
+        "    ror r4\n"
+        "    asr r5\n"
+        "    ror r4\n"
+        "    asr r5\n"
+        "    ror r4\n"
+        "    ld r0, Z+\n"
+        "    sbrc r0, 7\n"
+        "    dec r5\n"
+        "    add r4, r0\n"
+        "    adc r5, r1\n"
         "    brmi 2f\n"
+        "    movw r28, r4\n"
         "    sbrc r28, 5\n" /* odd: a half rounds up */
         "    adiw r28, 1\n"
         "    adiw r28, 15\n"
@@ -606,17 +622,16 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "2:\n"
         "    mov r4, r26\n"
         /* lane 2, channel 2 */
-        "    movw r28, r6\n"
-        "    lsl r28\n"
-        "    rol r29\n"
-        "    ld r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
-        "    sbrc r0, 7\n"
-        "    dec r29\n"
         "    clr r26\n"
-        "    tst r29\n"
+        "    lsl r6\n"
+        "    rol r7\n"
+        "    ld r0, Z+\n"
+        "    sbrc r0, 7\n"
+        "    dec r7\n"
+        "    add r6, r0\n"
+        "    adc r7, r1\n"
         "    brmi 2f\n"
+        "    movw r28, r6\n"
         "    sbrc r28, 5\n" /* odd: a half rounds up */
         "    adiw r28, 1\n"
         "    adiw r28, 15\n"
@@ -665,7 +680,7 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
         : [arena] "i"(nn_arena), [weights] "i"(nn_weights_conv), [bias] "i"(nn_bias_conv)
-        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9");
+        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r16");
 }
 #else
 static void run_conv_pixel(uint16_t in, uint16_t out) {
@@ -726,7 +741,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
-    const uint16_t *cursor = &nn_pixels[in];
+    const uint16_t *cursor = &nn_places[in];
     __asm__ volatile(
         "    push r23\n"
         "    push r24\n"
@@ -746,14 +761,12 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    lpm r28, Z+\n"
         "    lpm r29, Z+\n"
         "    movw r24, r30\n"
-        "    lsr r29\n"
-        "    ror r28\n"
-        "    brcc 1f\n"
+        "    sbrc r29, 7\n"
         "    rjmp .Lodd_%=\n"
         "1:\n"
-        "    subi r28, lo8(-(%[arena]))\n"
-        "    sbci r29, hi8(-(%[arena]))\n"
         "    ldd r26, Y+0\n"
+        "    or r26, r26\n"
+        "    breq 3f\n"
         "    andi r26, 15\n"
         "    cp r2, r26\n"
         "    brsh 1f\n"
@@ -762,6 +775,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    ldd r26, Y+0\n"
         "    swap r26\n"
         "    andi r26, 15\n"
+        "3:\n"
+        "    breq 1f\n"
         "    cp r3, r26\n"
         "    brsh 1f\n"
         "    mov r3, r26\n"
@@ -774,8 +789,7 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "1:\n"
         "    rjmp .Lnext_%=\n"
         ".Lodd_%=:\n"
-        "    subi r28, lo8(-(%[arena]))\n"
-        "    sbci r29, hi8(-(%[arena]))\n"
+        "    andi r29, 127\n"
         "    ldd r26, Y+0\n"
         "    swap r26\n"
         "    andi r26, 15\n"
@@ -784,6 +798,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    mov r2, r26\n"
         "1:\n"
         "    ldd r26, Y+1\n"
+        "    or r26, r26\n"
+        "    breq 3f\n"
         "    andi r26, 15\n"
         "    cp r3, r26\n"
         "    brsh 1f\n"
@@ -792,6 +808,8 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         "    ldd r26, Y+1\n"
         "    swap r26\n"
         "    andi r26, 15\n"
+        "3:\n"
+        "    breq 1f\n"
         "    cp r4, r26\n"
         "    brsh 1f\n"
         "    mov r4, r26\n"
@@ -927,6 +945,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    sbci r29, hi8(-(%[arena]))\n"
         /* tap 0 */
         "    ldd r26, Y+0\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+0\n"
@@ -941,23 +960,23 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    adc r7, r1\n"
         "2:\n"
         /* tap 1 */
-        "    ldd r26, Y+0\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r6, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r7, r1\n"
         "2:\n"
         /* tap 2 */
         "    ldd r26, Y+1\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+2\n"
@@ -972,23 +991,23 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    adc r7, r1\n"
         "2:\n"
         /* tap 3 */
-        "    ldd r26, Y+1\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+3\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r6, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r7, r1\n"
         "2:\n"
         /* tap 4 */
         "    ldd r26, Y+2\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+4\n"
@@ -1003,19 +1022,18 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    adc r7, r1\n"
         "2:\n"
         /* tap 5 */
-        "    ldd r26, Y+2\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+5\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r6, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r7, r1\n"
         "2:\n"
         "    rjmp .Lnext_%=\n"
@@ -1040,6 +1058,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "2:\n"
         /* tap 1 */
         "    ldd r26, Y+1\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+1\n"
@@ -1054,23 +1073,23 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    adc r7, r1\n"
         "2:\n"
         /* tap 2 */
-        "    ldd r26, Y+1\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+2\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r6, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r7, r1\n"
         "2:\n"
         /* tap 3 */
         "    ldd r26, Y+2\n"
+        "    mov r16, r26\n"
         "    andi r26, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+3\n"
@@ -1085,19 +1104,18 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    adc r7, r1\n"
         "2:\n"
         /* tap 4 */
-        "    ldd r26, Y+2\n"
-        "    swap r26\n"
-        "    andi r26, 15\n"
+        "    swap r16\n"
+        "    andi r16, 15\n"
         "    breq 2f\n"
         "    ldd r27, Z+4\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r4, r0\n"
         "    adc r5, r1\n"
         "    andi r27, 15\n"
-        "    mul r26, r27\n"
+        "    mul r16, r27\n"
         "    add r2, r0\n"
         "    adc r3, r1\n"
-        "    add r6, r26\n" /* r1 = 0: the last product was of nibbles */
+        "    add r6, r16\n" /* r1 = 0: the last product was of nibbles */
         "    adc r7, r1\n"
         "2:\n"
         /* tap 5 */
@@ -1155,10 +1173,10 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    lsl r28\n"
         "    rol r29\n"
         "    ld r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
         "    sbrc r0, 7\n"
         "    dec r29\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
         "    movw r2, r28\n"
         /* lane 1, channel 1 */
         "    movw r28, r4\n"
@@ -1167,10 +1185,10 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    asr r29\n"
         "    ror r28\n"
         "    ld r0, Z+\n"
-        "    add r28, r0\n"
-        "    adc r29, r1\n"
         "    sbrc r0, 7\n"
         "    dec r29\n"
+        "    add r28, r0\n"
+        "    adc r29, r1\n"
         "    movw r4, r28\n"
         "    pop r29\n"
         "    pop r28\n"
@@ -1189,7 +1207,7 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
         : [arena] "i"(nn_arena), [weights] "i"(nn_weights_logits), [bias] "i"(nn_bias_logits)
-        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
+        : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r16");
 }
 #else
 static void run_logits_pixel(uint16_t in, uint16_t out) {
