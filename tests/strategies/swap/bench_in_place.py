@@ -1,14 +1,15 @@
-"""``python -m tests.strategies.swap.bench_in_place [network ...]``: what swapped plans would save
-if a segment's rows overwrote rows of its source that are not needed any more. That is the SRAM from
-which on feature maps stay, and the time over computing, by the search's estimate, on the card. It
-is an upper limit: it takes for granted that what a segment needs besides always has a place beside
-the two. docs/decisions/0022 says why plans have none of it.
+"""``python -m tests.strategies.swap.bench_in_place [network ...] [bytes ...]``: what swapped plans
+would save if a segment's rows overwrote rows of its source that are not needed any more. That is
+the SRAM from which on feature maps stay, and the time over computing, by the search's estimate, on
+the card. It is an upper limit: it takes for granted that what a segment needs besides always has a
+place beside the two. docs/decisions/0022 says why plans have none of it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -32,6 +33,10 @@ def in_place_bytes(segment: Segment) -> int:
     """What it needs if its target takes the place of its source, both in SRAM."""
     before, after = segment.source_bytes, segment.target_bytes
     return segment.inner_bytes + min(before + after, together(segment, before, after))
+
+
+def in_place() -> AbstractContextManager[object]:
+    return patch.object(Segment, "needed_bytes", property(in_place_bytes))
 
 
 def together(segment: Segment, before: int, after: int) -> int:
@@ -73,32 +78,41 @@ def reads(segment: Segment, turn: int) -> Iterator[int]:
                 yield low
 
 
-def found(name: str, sram_bytes: int) -> tuple[float, int]:
-    """Time over computing in %, infinite where nothing fits, and the SRAM in which maps stay."""
-    graph = NETWORKS[name]()
-    hardware = replace(board_named("stm32f746g_sd"), sram_bytes=sram_bytes)
-    rates, free = Rates.of(hardware), left(graph, hardware)
-    grain = hardware.card.line_bytes
+def searched(name: str, sram_bytes: int) -> tuple[Search, int]:
+    """A search in so much SRAM on the card, and the part of it that tiles don't get."""
+    graph, hardware = NETWORKS[name](), replace(board_named("stm32f746g_sd"), sram_bytes=sram_bytes)
+    rates, free, grain = Rates.of(hardware), left(graph, hardware), hardware.card.line_bytes
     chain = timed(layers(graph), alone_us(graph, hardware), rates)
-    search = Search(chain, free // grain * grain, rates, grain)
-    ways = [search.best(0, len(chain) - 1, share) for share in SHARES]
+    return Search(chain, free // grain * grain, rates, grain), sram_bytes - free
+
+
+def stay_bytes(name: str) -> int:
+    search, besides = searched(name, SIZES[-1])
+    return maps_stay_bytes(search) + besides
+
+
+def overhead_pct(name: str, sram_bytes: int) -> float:
+    """Over computing; infinite where nothing fits."""
+    search, _ = searched(name, sram_bytes)
+    rates, last = search.rates, len(search.layers) - 1
+    ways = [search.best(0, last, share) for share in SHARES]
     times = [sum(s.busy_us(rates) + LEAD * s.lead_us(rates) for s in way) for way in ways if way]
-    stay = maps_stay_bytes(Search(chain, 0, rates, grain)) + sram_bytes - free
-    alone = rates.compute_us(sum(layer.work for layer in chain))
-    return 100 * (min(times, default=float("inf")) / alone - 1), stay
+    alone = rates.compute_us(sum(layer.work for layer in search.layers))
+    return 100 * (min(times, default=float("inf")) / alone - 1)
 
 
-def main(names: list[str]) -> None:
-    for name in names or list(NETWORKS):
-        for sram_bytes in SIZES:
-            apart = found(name, sram_bytes)
-            with patch.object(Segment, "needed_bytes", property(in_place_bytes)):
-                together = found(name, sram_bytes)
-            print(
-                f"{name} in {sram_bytes:,} B: {apart[0]:.2f} % over computing, in place "
-                f"{together[0]:.2f} %; maps stay from {apart[1]:,} B, in place {together[1]:,} B",
-                flush=True,
-            )
+def main(words: list[str]) -> None:
+    sizes = [int(word) for word in words if word.isdigit()]
+    for name in [word for word in words if not word.isdigit()] or list(NETWORKS):
+        apart = stay_bytes(name)
+        with in_place():
+            together = stay_bytes(name)
+        print(f"{name}: maps stay from {apart:,} B, in place from {together:,} B", flush=True)
+        for sram_bytes in sizes or SIZES:
+            pct = overhead_pct(name, sram_bytes)
+            with in_place():
+                less = overhead_pct(name, sram_bytes)
+            print(f"{name}, {sram_bytes:,} B: {pct:.2f} %, in place {less:.2f} %", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.codegen.checks import arena_bytes
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware, Power
 from pipeline.plan.interpret import interpret
@@ -24,6 +25,7 @@ from pipeline.search.swap.resident import (
 )
 from pipeline.search.swap.search import Search, Share
 from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap, card_share, searched
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized, swaps
@@ -87,6 +89,20 @@ def test_the_joint_schedule_swaps_only_what_does_not_fit() -> None:
     needs = Joint().plan(graph, small(1200, 1 << 16))
     assert swaps(needs) and dict(needs.notes)["form"] == "swapped" and needs.strategy == "joint"
     assert not any(b.role == "constant" and b.memory == "card" for b in needs.buffers)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("few")
+def test_rows_in_place_come_before_swapping() -> None:
+    """In as little SRAM as rows that overwrite each other take, less than whole tensors need."""
+    graph, hardware = network(), small(1 << 16, 1 << 16)
+    least = arena_bytes(Joint().plan(graph, hardware))
+    assert least < arena_bytes(Ordinary().plan(graph, hardware))
+    size = least + hardware.stack_reserve_bytes
+    for objective in ("memory", "latency"):
+        fits = Joint(objective=objective).plan(graph, small(size, 1 << 16))  # type: ignore[arg-type]
+        assert not swaps(fits) and arena_bytes(fits) <= least
+    assert swaps(Joint().plan(graph, small(size - 16, 1 << 16)))
 
 
 @pytest.mark.parametrize("flash_bytes", [0, 5_000])
