@@ -21,6 +21,8 @@ from pipeline.plan.vocabulary import Affine, Buffer, Rows
 
 SCATTERED = 0x8000
 """Also the limit of addresses: an arena of 16 KiB."""
+MOST_TORN = 0x4000
+"""Entries of ``nn_scatter``: what assembly reads instead has another flag below this one."""
 ROW = 128
 """Columns that a position in a ``rows`` view has room for; the rest of its 16 bits is the row."""
 
@@ -96,10 +98,10 @@ class PixelTables:
             else:
                 self.pixels.append(SCATTERED | len(self.scatter))
                 self.scatter.extend(int(cell) for cell in pixel)
-        if max(len(self.pixels), len(self.scatter)) >= SCATTERED:
+        if len(self.pixels) >= SCATTERED or len(self.scatter) > MOST_TORN:
             raise ThimbleError(
-                f"{buffer.name}: its address table needs more than {SCATTERED} entries; "
-                "try strategy.layout=contiguous"
+                f"{buffer.name}: its address table needs more than {SCATTERED} entries, or "
+                f"{MOST_TORN} for elements of torn pixels; try strategy.layout=contiguous"
             )
         return View("table", base, columns, 1)
 

@@ -17,6 +17,9 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Affine, Buffer, Compute
 
+MOST_REACHED = 15 << 10
+"""Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags torn pixels with."""
+
 
 def add_step(program: Program, window: Window, step: Compute) -> None:
     """Add the call for ``step``, and its kernel where there is none yet. No loop is around it."""
@@ -85,7 +88,8 @@ def assemblies(kernel: WindowKernel, windows: Windows) -> list[avr.Assembly]:
 
 
 def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
-    return avr.window(kernel) if windows.has_assembly else None
+    reached = not kernel.scattered or windows.hardware.sram_bytes <= MOST_REACHED
+    return avr.window(kernel) if windows.has_assembly and reached else None
 
 
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
@@ -97,7 +101,7 @@ def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
         return []
     for size in (most, avr.MAX_COUNTED_LANES):
         parts = kernel.parts(size)
-        if all(avr.window(part) for part in parts):
+        if all(_alone(part, windows) for part in parts):
             return parts
     return []
 

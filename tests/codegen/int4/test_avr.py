@@ -247,6 +247,24 @@ def test_short_runs(flash_bytes: int, tmp_path: Path) -> None:
     on_chip(tmp_path, graph, Ordinary("slots").plan(graph, hardware), hardware)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("seed", range(8))
+def test_random_layers(seed: int, tmp_path: Path) -> None:
+    """Two convolutions and a maximum of any sizes, weights in either memory, with flash to write
+    windows out and without."""
+    rng = np.random.default_rng(seed)
+    size, depth = rng.integers(6, 10, 2), int(rng.integers(1, 9))
+    chain = Chain((*map(int, size), depth), seed=seed)
+    for name in "ab":
+        stride = (1, int(rng.integers(1, 3))) if name == "a" else (1, 1)
+        chain.conv(name, int(rng.integers(1, 14)), (2, int(rng.integers(1, 4))), stride=stride)
+    graph = chain.maximum("m", kernel=(2, 1), stride=(2, 1)).dense("d", 3).graph()
+    hardware = load_hardware(
+        weights_in=("sram", "flash")[seed % 2], flash_bytes=(32256, 3000)[seed // 2 % 2]
+    )
+    on_chip(tmp_path, graph, Herringbone("slots").plan(graph, hardware), hardware)
+
+
 LOOPS = [*(f"{lanes} lanes" for lanes in (4, 8, 9, 10, 11, 40)), "ends alike", "deep rows"]
 
 
@@ -285,6 +303,8 @@ def test_torn_pixels_are_tested(tmp_path: Path) -> None:
     plan = Herringbone("slots").plan(graph, load_hardware())
     code = generate(graph, plan, load_hardware(), {})["model.c"]
     assert "%[gather]+" in code and ".Ltorn" in code
+    large = generate(graph, plan, load_hardware(sram_bytes=16384), {})["model.c"]
+    assert ".Ltorn" in large and "%[gather]+" not in large  # its flag would be part of an address
 
 
 @pytest.mark.parametrize(
