@@ -54,9 +54,9 @@ def read_note(content: bytes, key: str, name: str) -> Mapping[str, Any] | None:
     from dvc.utils.serialize import parse_yaml
 
     fast = partial(yaml.load, Loader=yaml.CSafeLoader)
-    return _entry(fast, content, key, name) or _entry(
-        partial(parse_yaml, path=name), content, key, name
-    )  # YAML 1.2, which DVC writes, has other words and numbers
+    # YAML 1.2, which DVC writes, has other words and numbers
+    ways: list[Callable[[str], Any]] = [json.loads, fast, partial(parse_yaml, path=name)]
+    return next(filter(None, (_entry(way, content, key, name) for way in ways)), None)
 
 
 def _entry(
@@ -87,9 +87,9 @@ def keep(stage: Any) -> None:
 
 
 def to_yaml(content: Mapping[str, Any]) -> str:
-    """As DVC would write it; its own way takes 0.1 s for each stage."""
-    plain = json.loads(json.dumps(content))
-    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False)
+    """For DVC to read, as JSON, which is YAML: DVC's own way takes 0.1 s for each stage, and as
+    much to read it."""
+    return json.dumps(content, indent=1) + "\n"
 
 
 def mend(stage: Any) -> None:

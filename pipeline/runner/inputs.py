@@ -6,6 +6,8 @@ the same code.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ class Inputs:
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[Any, Any]] = {}
+        self._dumped: dict[str, dict[str, Any]] = {}
         self._params: dict[str, Any] = {}
 
     def settle(self, stage: Any) -> None:
@@ -30,8 +33,16 @@ class Inputs:
                 self._read(dep)
             else:
                 self._hash(dep)
+                dep.dumpd = partial(self._dump, dep.fs_path, dep.dumpd)
             dep.get_hash = partial(_itself, dep.hash_info)
             dep.save = _nothing
+
+    def _dump(self, path: str, dumpd: Callable[[], dict[str, Any]], **_: Any) -> dict[str, Any]:
+        """What dvc.lock says of a file, which is the same for each stage; DVC's options are for
+        outputs."""
+        if path not in self._dumped:
+            self._dumped[path] = dumpd()
+        return dict(self._dumped[path])
 
     def _read(self, dep: Any) -> None:
         """As DVC's own way, which parses the file again for each stage."""
@@ -62,6 +73,31 @@ class Inputs:
         else:
             dep.save()  # a folder, or nothing
         self._files[dep.fs_path] = dep.meta, dep.hash_info
+
+
+@contextmanager
+def plain_paths() -> Iterator[None]:
+    """While stages are loaded: DVC validates its configuration to know where each of their 1,800
+    paths lies, all of which are files of this disk."""
+    from dvc import output
+
+    usual = output.get_cloud_fs
+    first = list[tuple[Any, dict[str, Any]]]()
+
+    def known(config: Any, **options: Any) -> tuple[Any, dict[str, Any], str]:
+        path = str(options.get("url", ""))
+        if options.keys() != {"url"} or "://" in path:
+            return usual(config, **options)  # type: ignore[no-any-return]
+        if not first:
+            first.append(usual(config, **options)[:2])
+        kind, options = first[0]
+        return kind, dict(options), kind._strip_protocol(path)
+
+    output.get_cloud_fs = known
+    try:
+        yield
+    finally:
+        output.get_cloud_fs = usual
 
 
 def _value(content: Any, key: str) -> Any:

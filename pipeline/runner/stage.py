@@ -26,7 +26,7 @@ from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError
 from pipeline.runner import cached, disk, garbage
-from pipeline.runner.inputs import Inputs
+from pipeline.runner.inputs import Inputs, plain_paths
 from pipeline.runner.processes import Processes
 from pipeline.runner.remote import Remote
 from pipeline.runner.workspace import LOG
@@ -125,7 +125,8 @@ class Stages:
                     str(self.folder), config=self.remote.config if self.remote else None
                 )
                 self._repo.state.set_link = _unnoted  # a transaction on disk for each output
-                self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
+                with plain_paths():
+                    self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
                 garbage.collect()
             stage = self._loaded[name]
             with lock_repo(self._repo):
