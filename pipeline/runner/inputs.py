@@ -6,8 +6,7 @@ the same code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,31 +72,6 @@ class Inputs:
         else:
             dep.save()  # a folder, or nothing
         self._files[dep.fs_path] = dep.meta, dep.hash_info
-
-
-@contextmanager
-def plain_paths() -> Iterator[None]:
-    """While stages are loaded: DVC validates its configuration to know where each of their 1,800
-    paths lies, all of which are files of this disk."""
-    from dvc import output
-
-    usual = output.get_cloud_fs
-    first = list[tuple[Any, dict[str, Any]]]()
-
-    def known(config: Any, **options: Any) -> tuple[Any, dict[str, Any], str]:
-        path = str(options.get("url", ""))
-        if options.keys() != {"url"} or "://" in path:
-            return usual(config, **options)  # type: ignore[no-any-return]
-        if not first:
-            first.append(usual(config, **options)[:2])
-        kind, options = first[0]
-        return kind, dict(options), kind._strip_protocol(path)
-
-    output.get_cloud_fs = known
-    try:
-        yield
-    finally:
-        output.get_cloud_fs = usual
 
 
 def _value(content: Any, key: str) -> Any:

@@ -25,8 +25,8 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError
-from pipeline.runner import cached, disk, garbage
-from pipeline.runner.inputs import Inputs, plain_paths
+from pipeline.runner import cached, disk, garbage, repository
+from pipeline.runner.inputs import Inputs
 from pipeline.runner.processes import Processes
 from pipeline.runner.remote import Remote
 from pipeline.runner.workspace import LOG
@@ -117,16 +117,13 @@ class Stages:
         return Outcome(stage, time.monotonic() - begin, not ran, pulled)
 
     def _run(self, name: str, waiting: Callable[[], None], always: bool) -> None:
-        from dvc.repo import Repo, lock_repo
+        from dvc.repo import lock_repo
 
         try:
             if self._repo is None:
-                self._repo = Repo(
-                    str(self.folder), config=self.remote.config if self.remote else None
-                )
-                self._repo.state.set_link = _unnoted  # a transaction on disk for each output
-                with plain_paths():
-                    self._loaded = {stage.name: stage for stage in self._repo.stage.collect()}
+                config = self.remote.config if self.remote else None
+                self._repo = repository.opened(self.folder, config)
+                self._loaded = repository.stages(self._repo)
                 garbage.collect()
             stage = self._loaded[name]
             with lock_repo(self._repo):
@@ -223,11 +220,6 @@ class Stages:
                     self.folder / HASHES, {stage.name: cached.hashes(stage) for stage in self._done}
                 )
             self._repo.close()
-
-
-def _unnoted(*_: Any) -> None:
-    """In place of DVC's note of a file that it linked, which only ``dvc checkout`` asks for, to
-    remove what another revision left: a run's folder has one."""
 
 
 def _write_lock(path: Path, stages: list[Any]) -> None:

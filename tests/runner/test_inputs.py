@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from pipeline.runner.cached import to_yaml
-from pipeline.runner.inputs import Inputs, plain_paths
+from pipeline.runner.inputs import Inputs
+from pipeline.runner.repository import opened, plain_paths
 
 STAGES = {
     "stages": {
@@ -102,3 +103,22 @@ def test_json_is_yaml_to_dvc(folder: Path) -> None:
 
     content = {"schema": "2.0", "of": {"rate": 1e-05, "none": None, "yes": True, "é: #": ["01"]}}
     assert parse_yaml(to_yaml(content), path="dvc.lock") == content
+
+
+def test_what_is_hashed_is_remembered_without_a_database(folder: Path) -> None:
+    from dvc_data.hashfile import state
+
+    usual = state.State
+    repo = opened(folder, None)
+    assert state.State is usual and isinstance(repo.state, usual)
+    path = str(folder / "code/a.py")
+    dep = next(d for d in stages(folder, True)["use"].deps if d.def_path == "code/a.py")
+    dep.save()
+    assert repo.state.get(path, repo.fs) == (None, None)
+    repo.state.save(path, repo.fs, dep.hash_info)
+    repo.state.close()
+    assert repo.state.get(path, repo.fs)[1] == dep.hash_info
+    many = {name: found for name, _, found in repo.state.get_many([path, "none"], repo.fs, {})}
+    assert many == {path: dep.hash_info, "none": None}
+    (folder / "code/a.py").write_text("something else")
+    assert repo.state.get(path, repo.fs) == (None, None)
