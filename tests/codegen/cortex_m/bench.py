@@ -127,6 +127,7 @@ def main() -> int:
     if not MODELS.is_dir():
         print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
         return 0
+    print("cycles are modelled; the M7's model is unvalidated: it was never compared with a core")
     print(f"{'network':44} {'M4 instr.':>11} ratio Mcycles ratio per MAC  limit   M7 instr. ratio "
           "Mcycles ratio L4R5 ms M4 flash")  # fmt: skip
     slower = False

@@ -69,6 +69,7 @@ def main() -> int:
         print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
         return 0
     board, most = board_named(BOARD), 0.0
+    print("cycles and ms are modelled, unvalidated: the model was never compared with this core")
     print(f"{'network':48} {'instructions':>12} ratio Mcycles declared {'ms':>7} published   flash")
     for model, peer in PEERS.items():
         print(f"{f'{model}, CMSIS-NN':48} {peer.instructions:>12,}", flush=True)
