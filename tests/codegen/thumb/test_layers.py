@@ -62,7 +62,7 @@ def check(kind: str, seed: int, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("seeds", quick(1, [range(2), range(2, 12)]), ids=["few", "more"])
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", quick(("conv2d", "depthwise", "dense"), OWN))
 def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     used = sum(check(kind, seed, tmp_path) for seed in seeds)
     assert used >= len(seeds) // 2
@@ -118,7 +118,7 @@ def test_far_apart_channels_and_long_rows(tmp_path: Path) -> None:
     on_the_core(net.graph(), tmp_path)
 
 
-@pytest.mark.parametrize("how", ["rows", "tiles"])
+@pytest.mark.parametrize("how", quick(1, ["rows", "tiles"]))
 @pytest.mark.parametrize("seed", quick(1, range(8), ci=2))
 def test_parts_of_images(how: str, seed: int, tmp_path: Path) -> None:
     """Rows that lie anywhere, and tiles."""

@@ -56,6 +56,7 @@ LAYERS = [
 ]  # fmt: skip
 
 
+@cache
 def form_of(layer: Layer) -> tuple[ThumbKernel, Form]:
     """What the kernel is asked for."""
     graph, hardware = layer.graph(), board_named(BOARD)

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.kernels.thumb import KERNELS, ThumbKernel
 from tests.kernels.thumb.bench import LAYERS, error, fitted, form_of, recorded
+from tests.tiers import quick
 
 LARGEST_ERROR = 0.03
 
@@ -15,7 +16,7 @@ def test_all_layers_are_recorded() -> None:
     assert {layer.kernel for layer in LAYERS} == {kernel.name for kernel in KERNELS}
 
 
-@pytest.mark.parametrize("number", range(len(LAYERS)))
+@pytest.mark.parametrize("number", quick(range(0, len(LAYERS), 4), range(len(LAYERS))))
 def test_the_error_is_bounded(number: int) -> None:
     layer, taken = recorded()[number]
     assert abs(error(layer, taken)) <= LARGEST_ERROR

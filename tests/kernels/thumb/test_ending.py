@@ -59,7 +59,7 @@ def checked(op: Conv2d, graph: Graph) -> Narrow | None:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 10_000), st.floats(-13.0, 1.0), st.sampled_from(["int8", "uint8"]),
     st.integers(0, 255), st.booleans(),
@@ -75,8 +75,8 @@ def test_every_sum_ends_as_in_the_graph(
 
 
 def test_typical_layers_have_one() -> None:
-    found = [checked(*reversed(layer(seed))) for seed in range(30)]
-    assert sum(end is not None for end in found) >= 29
+    found = [checked(*reversed(layer(seed))) for seed in range(15)]
+    assert sum(end is not None for end in found) >= 14
 
 
 def test_results_below_the_zero_point_take_a_step() -> None:
