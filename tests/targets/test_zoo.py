@@ -36,9 +36,9 @@ from tests.models.counting import member
 from tests.models.test_zoo import TABLE, Row
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 
-INSIDE = 2_500_000
-"""Parameters that are constants of less than 3 MiB as kernels want them, with a copy of those that
-two kernels want in different orders."""
+INSIDE = 1_500_000
+"""Parameters that are constants of less than 3 MiB as kernels want them, were all of them there
+twice, for two kernels."""
 
 SEPARATE = MemoryRegion("quadspi", 0x90000000, machines.OUTSIDE_BYTES, "rom", external=True)
 
@@ -55,6 +55,8 @@ def roomy(name: str, row: Row) -> Hardware:
 
 HELD = [row for row in TABLE if row.parameters < machines.OUTSIDE_BYTES]
 TOO_LARGE = {"alexnet", "resnet18", "vgg16"}
+TWICE = {("googlenet", "nucleo_g0b1re", "joint")}
+"""Weights of rows on two kernels, which lie there for each, are more than the machine holds."""
 
 
 def test_only_what_no_machine_holds_is_left_out() -> None:
@@ -83,7 +85,15 @@ def unsure(plan: Plan, graph: Graph) -> int:
             top[buffer.role] = max(top[buffer.role], buffer.extent[1])
     torn = any(isinstance(buffer.map, Table) for buffer in plan.buffers)
     above = max(0, top["scratch"] - top["activation"]) // 2
-    return above if torn else min(above, 2 * 2 * MOST_PIXELS * one_of_four(plan, graph))
+    may = listed(plan) + 2 * 2 * MOST_PIXELS * one_of_four(plan, graph)
+    return above if torn else min(above, may)
+
+
+def listed(plan: Plan) -> int:
+    """Bytes of the longest list of inputs that are not the zero point: a run tells how many are."""
+    steps = [s for s in statements(plan) if isinstance(s, Compute) and s.kernel == "thumb.dense"]
+    extents = [plan.buffer[name].extent for step in steps for name in step.scratch]
+    return max((end - begin for begin, end in extents), default=0) // 2
 
 
 def one_of_four(plan: Plan, graph: Graph) -> bool:
@@ -109,6 +119,9 @@ def test_the_zoo(row: Row, name: str, strategy: Strategy, tmp_path: Path) -> Non
     costs = cost(plan, graph, hardware)
     assert costs.macs_executed <= row.macs  # rows that nothing reads are not made
     size = built(tmp_path, graph, hardware, plan)
+    if (row.name, name, strategy.name) in TWICE:
+        assert (size.status, size.resource) == ("infeasible", "quadspi")
+        return
     assert size.status == "ok"
     given = frames(graph, 3)[2:]
     runs = simulated(tmp_path, graph, hardware, size, given)
