@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
@@ -101,10 +102,7 @@ class Convolution(Fast):
         return -(-rows * columns // pixels_of(form))
 
     def each_row(self, form: Form) -> bool:
-        """Where pixels that are computed together would not be evenly spaced."""
-        op = convolution(form)
-        flat = is_flat(op, form.graph.tensors)
-        return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
+        return row_by_row(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""
@@ -117,19 +115,35 @@ def is_flat(op: Conv2d, tensors: Tensors) -> bool:
     return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
-def pixels_of(form: Form) -> int:
-    """How many pixels of the step are computed together: of one row, where rows do not follow each
-    other, or may be fewer at an edge."""
+def row_by_row(form: Form) -> bool:
+    """Whether pixels that are computed together would not be evenly spaced otherwise."""
+    op = convolution(form)
+    flat = is_flat(op, form.graph.tensors)
+    return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
+
+
+def evenly_spaced(form: Form) -> int:
+    """Pixels of the step: of one row, where rows do not follow each other, or may be fewer at an
+    edge."""
     rows, columns, _ = form.out.extents
     name = form.op.output
     together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
-    return pixels_together(rows * columns if together else columns)
+    return rows * columns if together else columns
+
+
+def pixels_of(form: Form) -> int:
+    """How many pixels of the step are computed together."""
+    return pixels_together(evenly_spaced(form))
 
 
 def pixels_together(pixels: int) -> int:
-    """How many of ``pixels`` to compute together, where the last block is as large as the
-    others."""
-    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(MOST_PIXELS, pixels) + 1)}
+    return cheapest(pixels, MOST_PIXELS, instructions)
+
+
+def cheapest(pixels: int, most: int, instructions: Callable[[int], float]) -> int:
+    """How many of ``pixels``, at ``most``, to compute together, where the last block is as large as
+    the others."""
+    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(most, pixels) + 1)}
     return min(costs, key=lambda p: (costs[p], -p))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import Rows, is_flat, reached
+from pipeline.kernels.cortex_m.conv2d import Rows, cheapest, evenly_spaced, reached, row_by_row
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
@@ -56,10 +56,7 @@ class Convolution(ThumbKernel):
         return -(-rows * columns // pixels_of(form))
 
     def each_row(self, form: Form) -> bool:
-        """Where pixels that are computed together would not be evenly spaced."""
-        op = convolution(form)
-        flat = is_flat(op, form.graph.tensors)
-        return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
+        return row_by_row(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, a word an element."""
@@ -68,19 +65,8 @@ class Convolution(ThumbKernel):
 
 
 def pixels_of(form: Form) -> int:
-    """How many pixels of the step are computed together: of one row, where rows do not follow each
-    other, or may be fewer at an edge."""
-    rows, columns, _ = form.out.extents
-    name = form.op.output
-    together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
-    return pixels_together(rows * columns if together else columns)
-
-
-def pixels_together(pixels: int) -> int:
-    """How many of ``pixels`` to compute together, where the last block is as large as the
-    others."""
-    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(SUMS, pixels) + 1)}
-    return min(costs, key=lambda p: (costs[p], -p))
+    """How many pixels of the step are computed together."""
+    return cheapest(evenly_spaced(form), SUMS, instructions)
 
 
 def instructions(pixels: int) -> float:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from pipeline.kernels import Form, choose, named, offers
+from pipeline.kernels.cortex_m.conv2d import cheapest
 from pipeline.kernels.thumb import KERNELS, Convolution, DenseLayer, Depthwise, has_thumb
-from pipeline.kernels.thumb.conv2d import pixels_together
+from pipeline.kernels.thumb.base import SUMS
+from pipeline.kernels.thumb.conv2d import instructions
 from pipeline.kernels.thumb.depthwise import MOST_WORDS, entry_words, strip_of, together
 from tests.codegen.cortex_m.layers import KINDS
 from tests.graphs import Net
@@ -52,7 +54,7 @@ def test_scratch_of_a_convolution_is_a_word_an_element_and_pixel() -> None:
 
 @pytest.mark.parametrize("pixels, at_once", [(1, 1), (3, 3), (4, 4), (9, 3), (125, 4), (6, 3)])
 def test_pixels_are_computed_together(pixels: int, at_once: int) -> None:
-    assert pixels_together(pixels) == at_once
+    assert cheapest(pixels, SUMS, instructions) == at_once
 
 
 @pytest.mark.parametrize("columns, at_once", [(1, 1), (3, 3), (5, 4), (6, 3), (7, 4), (48, 4)])
