@@ -34,7 +34,7 @@ from tests.codegen.cortex_m.bench import FRAMES, PEERS, PLAIN, without_waits
 from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames
 from tests.targets.cortex_m import board_named
-from tests.targets.published import built
+from tests.targets.published.build import built
 
 HEAD = """
 #include "tensorflow/lite/kernels/internal/reference/integer_ops/add.h"
