@@ -24,7 +24,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import options, sweep, table
 from pipeline.runner.live import View
 from pipeline.runner.scores import SEARCH, validation
-from pipeline.runner.space import Space, another
+from pipeline.runner.space import Space, another, described
 from pipeline.runner.sweeper import Sweeps
 
 STREAMED = "model.input_pool=1"
@@ -34,6 +34,8 @@ class Architectures(Sweeps):
     """
     Args:
         networks: how many are drawn; the n-th is the same however many there are.
+        from_model: whether the model that ``model=`` names is tried before them, so that it may
+            have children.
         seed: of the draws.
         halving: of so many networks on a rung, one goes on.
         generations: how often the best of the first rung, one of ``halving``, have children.
@@ -51,6 +53,7 @@ class Architectures(Sweeps):
     def __init__(
         self,
         networks: int,
+        from_model: bool,
         seed: int,
         halving: int,
         generations: int,
@@ -73,7 +76,8 @@ class Architectures(Sweeps):
                 "hydra.sweeper: a search takes a network, a rung and a strategy or more, and "
                 "halving=2 or more"
             )
-        self.networks, self.seed, self.halving = networks, seed, halving
+        self.networks, self.from_model = networks, from_model
+        self.seed, self.halving = seed, halving
         self.generations, self.children, self.fits = generations, children, fits
         self.limits = {key: most for key, most in limits.items() if most is not None}
         self.strategies = {str(name): words for name, words in strategies.items() if words}
@@ -93,6 +97,9 @@ class Architectures(Sweeps):
         until = [word for word in arguments if word.startswith("until=")]
         image = self.config.model.input_shape
         drawn = list(islice(self.space.networks(image, self.seed), self.networks))
+        if self.from_model:
+            own = described(self.config.model)
+            drawn = [own, *(network for network in drawn if network != own)]
         found: list[dict[str, Any]] = []
         alive = self._tried(drawn, found, typed)
         random = Random(self.seed)

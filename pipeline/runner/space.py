@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from random import Random
+from typing import Any
 
 from pipeline.errors import ThimbleError
 
@@ -116,6 +117,20 @@ class Space:
         )
 
 
+def described(model: Mapping[str, Any]) -> list[str]:
+    """The overrides that make ``model``, the fields of a ``SmallCnn``, of ``model=small_cnn``.
+
+    Raises:
+        ThimbleError: where nothing is left of its images.
+    """
+    shapes = model["convolutions"]
+    layers = _layers(shapes, model["pooled"], model.get("bits") or [4] * len(shapes))
+    found = _words(model["input_pool"], layers, model["input_shape"])
+    if found is None:
+        raise ThimbleError("hydra.sweeper.from_model=true: model= leaves nothing of an image")
+    return found
+
+
 def another(made: Callable[[], Words], known: set[tuple[str, ...]]) -> Words:
     """A network that ``made`` makes and that isn't ``known``; None where it makes none."""
     for _ in range(TRIES):
@@ -144,11 +159,16 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
 
 def _network(words: Sequence[str]) -> tuple[int, list[Layer]]:
     """What ``_words`` made them of."""
-    pool, convolutions, pooled, bits = (json.loads(word.partition("=")[2]) for word in words)
-    layers = [
+    pool, *fields = (json.loads(word.partition("=")[2]) for word in words)
+    return pool, _layers(*fields)
+
+
+def _layers(
+    convolutions: Sequence[Sequence[int]], pooled: Sequence[int], bits: Sequence[int]
+) -> list[Layer]:
+    return [
         Layer(channels, kernel, stride, each, n in pooled)
         for n, ((channels, kernel, stride), each) in enumerate(
             zip(convolutions, bits, strict=True), 1
         )
     ]
-    return pool, layers

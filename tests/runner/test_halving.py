@@ -128,10 +128,13 @@ def wide(words: Sequence[str]) -> int:
     return sum(each[0] for each in json.loads(found.partition("=")[2]))
 
 
-def told(folder: Path, arguments: list[str], **changes: Any) -> tuple[Told, dict[str, Any]]:
+def told(
+    folder: Path, arguments: list[str], model: Any = None, **changes: Any
+) -> tuple[Told, dict[str, Any]]:
     search = Told(**{**OPTIONS, "networks": 30, "rungs": RUNGS, **changes})
     folder.mkdir()
-    node = {"model": {"input_shape": [28, 28, 1]}, "hydra": {"sweep": {"dir": str(folder)}}}
+    shape = {"input_shape": [28, 28, 1]}
+    node = {"model": shape | (model or {}), "hydra": {"sweep": {"dir": str(folder)}}}
     search.config = OmegaConf.create(node)
     search.sweep(arguments)
     return search, json.loads((folder / SEARCH).read_text())
@@ -186,6 +189,34 @@ def test_children_of_the_best(tmp_path: Path) -> None:
     assert max(first) >= max(each["rungs"][0] for each in networks[:12] if each["rungs"])
     planned = {n for n, job in enumerate(search.jobs) if "until=schedule" in job}
     assert set(search.tries) == planned and len(planned) == 4 * len(networks)
+
+
+def test_the_model_comes_first_and_has_children(tmp_path: Path) -> None:
+    """Wide as it is: of those that fit it has the best accuracy, so that a child is its own."""
+    _, before = told(tmp_path / "a", [], networks=12)
+    own: Any = {"convolutions": [[12, 3, 1], [12, 2, 1]], "pooled": [1], "input_pool": 1}
+    _, found = told(
+        tmp_path / "b",
+        [],
+        own,
+        networks=12,
+        from_model=True,
+        generations=1,
+        children=30,
+    )
+    networks = [each["overrides"] for each in found["networks"]]
+    assert networks[0] == [
+        "model.input_pool=1",
+        "model.convolutions=[[12,3,1],[12,2,1]]",
+        "model.pooled=[1]",
+        "model.bits=[4,4]",
+    ]
+    assert networks[1:13] == [each["overrides"] for each in before["networks"]]
+    assert any(len({*networks[0]} & {*child}) == 3 for child in networks[13:])
+    with pytest.raises(ThimbleError, match="leaves nothing of an image"):
+        told(
+            tmp_path / "c", [], own | {"convolutions": [[4, 29, 1]], "pooled": []}, from_model=True
+        )
 
 
 def test_what_a_network_has_to_come_through(tmp_path: Path) -> None:
