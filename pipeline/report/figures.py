@@ -1,9 +1,10 @@
 """The figure of an experiment: what its jobs found, drawn as the paper draws it.
 
 ``figure:`` of an experiment says what: ``each`` is ``layer`` (the layers of each job), ``study``
-(a job and those of its study, which have other values of keys), ``timeline`` (the tracks) or
-``frontier`` (see ``frontier.py``); ``y`` the metrics; ``keys`` those of a study that may differ
-from the job's; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A job is a panel.
+(a job and those of its study, which have other values of keys), ``timeline`` (the tracks),
+``frontier`` or ``seeds`` (the files of these names); ``y`` the metrics; ``keys`` those of a study
+that may differ from the job's; ``log`` a logarithmic axis; ``line`` a level to mark; ``title``. A
+job is a panel.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report import frontier
+from pipeline.report import frontier, seeds
 from pipeline.report.style import INK, SERIES, STYLE, TIME
 
 Job = Mapping[str, Any]
@@ -41,6 +42,8 @@ def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
 def _figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
     if spec["each"] == "frontier":
         return frontier.figure(spec, jobs)
+    if spec["each"] == "seeds":
+        return seeds.figure(spec, jobs)
     drawn = [job for job in jobs if job.get("traffic") and job.get("status") != "infeasible"]
     if not drawn:
         return None

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.metrics import METRICS
+from pipeline.report import repeats
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import number, published, shown
@@ -54,13 +55,9 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
     with contextlib.suppress(OSError):  # a full disk: the table on the screen remains
         rows = flat(jobs)
         write_json(folder / "table.json", rows)
-        text = io.StringIO()
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(folder / "table.csv", text.getvalue())
-        files = [folder / "table.csv"]
+        files = [_table(folder / "table.csv", rows)]
+        if averages := repeats.rows(jobs):
+            files.append(_table(folder / "seeds.csv", averages))
         from pipeline.report import sweep_page  # with it comes jinja2
 
         called = names([job["overrides"] for job in jobs])
@@ -79,6 +76,16 @@ def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
             files += picture(folder / "architectures.png", lambda: drawn(search))
         return files
     return []
+
+
+def _table(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    text = io.StringIO()
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(file, text.getvalue())
+    return file
 
 
 def picture(file: Path, draw: Callable[[], bytes | None]) -> list[Path]:

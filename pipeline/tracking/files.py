@@ -13,7 +13,7 @@ import yaml
 WRITTEN = (
     *("params.yaml", "versions.yaml", "environment.json", "dvc.yaml", "dvc.lock", "hashes.json"),
     *("result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv", "table.json"),
-    *("rows.csv", "pareto.png", "profile.png", "figure.png", "sweep.html"),
+    *("rows.csv", "seeds.csv", "pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
 """What run.py itself writes into a run's folder and into a sweep's."""
 
