@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from pipeline.report.repeats import repeated
 from pipeline.report.style import SERIES
@@ -41,8 +42,10 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> Figure
             label="_" * (name in named) + name,
         )  # fmt: skip
         named.add(name)
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=range(1, 10)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
     axes.set_xlabel("peak memory of the activations, bytes (planned)")
     axes.set_ylabel("accuracy, %: mean, least and greatest of the seeds")
     found.legend(frameon=False, fontsize=8, loc="outside right upper")
