@@ -47,8 +47,8 @@ def names(jobs: Sequence[Sequence[str]]) -> list[str]:
 
 
 def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Write ``table.csv``, ``table.json``, ``sweep.html`` and, if there is something to draw,
-    ``pareto.png`` and ``profile.png``.
+    """Write ``table.csv``, ``table.json``, ``sweep.html``, ``seeds.csv`` where jobs differ by their
+    seed alone, and, if there is something to draw, ``pareto.png`` and ``profile.png``.
 
     Returns those that a person may want to open.
     """
