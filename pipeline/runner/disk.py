@@ -78,11 +78,18 @@ def _number(error: OSError) -> int:
 
 
 def _fuller(*folders: Path) -> str:
-    """Of ``folders`` the one whose disk has less room: a failed write names no file."""
-    return str(min(folders, key=_free_bytes))
+    """Of ``folders`` the one whose disk has less room: a failed write names no file.
+
+    The first of those on one disk, whose room others may change between two looks at it.
+    """
+    disks: dict[int, Path] = {}
+    for folder in folders:
+        disks.setdefault(_nearest(folder).stat().st_dev, folder)
+    return str(min(disks.values(), key=lambda folder: shutil.disk_usage(_nearest(folder)).free))
 
 
-def _free_bytes(folder: Path) -> int:
+def _nearest(folder: Path) -> Path:
+    """``folder``, or the nearest above it that is there."""
     while not folder.exists():
         folder = folder.parent
-    return shutil.disk_usage(folder).free
+    return folder

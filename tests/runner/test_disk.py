@@ -76,6 +76,18 @@ def test_a_full_disk_below_a_sweep(project: Project, tmp_path: Path, size: str) 
         assert "killed" not in run.out
 
 
+def test_a_disk_that_others_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run's folder is named where the cache is on the same disk, with less room by then."""
+    room = iter(range(100, 0, -1))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: usage._replace(free=next(room)))
+    monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert disk.said(full, None).startswith("the run's folder cannot be written")
+    assert disk.said(full, tmp_path / "run").startswith(f"the run's folder {tmp_path / 'run'} ")
+
+
 def unmade(home: Path, why: str, root: Path) -> str:
     """What is said of the home of the project in ``root``."""
     return (
