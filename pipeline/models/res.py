@@ -4,8 +4,9 @@
 residual blocks, 110 K parameters; RES-15: dilations that double every three convolutions, 238 K.
 The input is Pex's 49x10 (66,150 B is three times 49x10x45), not the original's 101x40.
 
-Here normalization comes before the ReLU, where it folds into the convolution; the original has it
-after, where it would cost a pass over the tensor. Pex's figures hold for both.
+Here normalization comes before the ReLU, where it folds into the convolution, and the first
+convolution has it, too, as inputs are 0...255; the original has it after the ReLU, where it would
+cost a pass over the tensor, and not after the first. Pex's figures hold for both.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class ResidualPair(nn.Module):
 
     def __init__(self, channels: int, dilations: list[int]) -> None:
         super().__init__()
-        self.body = nn.Sequential(*(unit(channels, dilation) for dilation in dilations))
+        self.body = nn.Sequential(*(unit(channels, channels, dilation) for dilation in dilations))
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.body(x)
         return x + y
 
 
-def unit(channels: int, dilation: int) -> nn.Sequential:
-    """Convolution, normalization without parameters of its own, ReLU: the shape stays."""
-    convolution = nn.Conv2d(channels, channels, 3, 1, dilation, dilation, bias=False)
+def unit(depth: int, channels: int, dilation: int = 1) -> nn.Sequential:
+    """Convolution, normalization without parameters of its own, ReLU: height and width stay."""
+    convolution = nn.Conv2d(depth, channels, 3, 1, dilation, dilation, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(channels, affine=False), nn.ReLU())
 
 
@@ -58,8 +59,7 @@ class Res(Model):
                 f"model.pool={list(self.pool)} is larger than the {height}x{width} input"
             )
         network = nn.Sequential()
-        network.add_module("first", nn.Conv2d(depth, self.channels, 3, padding=1, bias=False))
-        network.add_module("relu", nn.ReLU())
+        network.add_module("first", unit(depth, self.channels))
         if self.pool != (1, 1):
             network.add_module("pool", nn.AvgPool2d(self.pool))
         dilations = [2 ** (i // 3) if self.dilated else 1 for i in range(self.convolutions)]
@@ -68,6 +68,6 @@ class Res(Model):
             pair = ResidualPair(self.channels, dilations[begin : begin + BLOCK_CONVOLUTIONS])
             network.add_module(f"block{begin // BLOCK_CONVOLUTIONS + 1}", pair)
         for dilation in dilations[paired:]:
-            network.add_module("last", unit(self.channels, dilation))
+            network.add_module("last", unit(self.channels, self.channels, dilation))
         network.add_module("head", classifier(self.channels, self.classes))
         return network
