@@ -51,7 +51,7 @@ def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     able = [each for each in kernels(form, hardware) if not each.asked and each.accepts(form)]
 
     def order(kernel: Kernel) -> tuple[bool, float]:
-        return form.torn and kernel.looks_up, cycles_of_step(kernel, form, hardware)
+        return kernel.looks_up(form), cycles_of_step(kernel, form, hardware)
 
     return tuple(sorted(able, key=order))
 

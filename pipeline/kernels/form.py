@@ -198,14 +198,15 @@ class Form:
             and self.in_packed_rows(tensor)
         )
 
-    def alike_blocks(self, but: Collection[str] = ()) -> bool:
-        """Whether it takes one row of each tensor ``but`` some, all in blocks of as many pixels."""
+    def alike_blocks(self) -> bool:
+        """Whether it takes one row of each tensor but of vectors, all in blocks of as many
+        pixels."""
         extents, pixels = self.out.extents, self.out.pixels
         return pixels > 0 and all(
             (part.extents, part.pixels) == ((1, *extents[1:]), pixels)
             and self.covers(name, slice(1, 3))
             for name, part in self.parts.items()
-            if name not in but
+            if any(n > 1 for n in self.graph.tensors[name].shape[:-1])
         )
 
     def evenly_spaced(self, tensor: str) -> bool:

@@ -24,11 +24,13 @@ class Window(Kernel):
     """
 
     work_cycles: float
-    looks_up = True
 
     @property
     def name(self) -> str:
         return "int4.window"
+
+    def looks_up(self, form: Form) -> bool:
+        return form.torn
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -76,11 +78,13 @@ class Sum(Kernel):
     """
 
     work_cycles: float
-    looks_up = True
 
     @property
     def name(self) -> str:
         return "int4.sum"
+
+    def looks_up(self, form: Form) -> bool:
+        return form.torn
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -109,11 +113,13 @@ class Copy(Kernel):
     """
 
     work_cycles: float
-    looks_up = True
 
     @property
     def name(self) -> str:
         return "int4.copy"
+
+    def looks_up(self, form: Form) -> bool:
+        return form.torn
 
     def why_not(self, form: Form) -> str:
         op = form.op

@@ -16,12 +16,10 @@ class Kernel(ABC):
         code_bytes: that a call reads of the program's memory, about; 0: not known.
         asked: it buys speed with flash and scratch, which others may need more: no step has it that
             does not ask for it by name.
-        looks_up: it finds elements of rows in blocks by a table in flash, of bytes for each.
     """
 
     code_bytes: int = 0
     asked: bool = False
-    looks_up: bool = False
 
     @property
     @abstractmethod
@@ -48,6 +46,10 @@ class Kernel(ABC):
     def scratch_bytes(self, form: Form) -> int:
         """Of the arena, at a word; destroyed."""
         return 0
+
+    def looks_up(self, form: Form) -> bool:
+        """Whether it finds elements of rows in blocks by a table in flash, of bytes for each."""
+        return False
 
     def takes_place(self, form: Form) -> bool:
         """Whether it computes ``form``, which is ``in_place``, so, apart from element-wise

@@ -3,12 +3,13 @@ time with.
 
 Tensors, one by one or all of an operator, are turned over where that saves cycles of the operators
 that make and read them, until none is left that does: from all in blocks on, which is best for
-most; from none on where that leaves rows in blocks to portable code.
+most; from none on where that leaves rows in blocks to portable code. What is made element by
+element lies as what it is made of, and is turned over with that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -48,10 +49,12 @@ def in_blocks(
         return sum(cycles(op, other) for op in touched) < sum(cycles(op, chosen) for op in touched)
 
     def moves(chosen: Layout) -> Iterator[dict[str, int]]:
-        """A tensor the other way, or all that an operator reads and makes either way."""
-        yield from ({name: 0 if pixels else free[name]} for name, pixels in chosen.items())
+        """What lies alike the other way, or all that an operator reads and makes either way."""
+        for name, pixels in chosen.items():
+            if alike[name][0] == name:
+                yield {each: 0 if pixels else free[each] for each in alike[name]}
         for op in operators:
-            names = [name for name in (*op.inputs, op.output) if name in chosen]
+            names = [each for name in (*op.inputs, op.output) for each in alike.get(name, ())]
             yield from (
                 {name: way[name] for name in names} for way in (dict.fromkeys(names, 0), free)
             )
@@ -62,16 +65,30 @@ def in_blocks(
         return chosen
 
     able = {name: pixels for name, pixels in free.items() if pixels}
+    alike = lying_alike(operators, able)
     best = settled(able)
     if any(cycles(op, best) >= NONE for op in operators):
         best = settled(dict.fromkeys(able, 0))
     return {name: pixels for name, pixels in best.items() if pixels}
 
 
+def lying_alike(
+    operators: Sequence[Operator], tensors: Collection[str]
+) -> Mapping[str, Sequence[str]]:
+    """Of each of ``tensors`` all that are made of it element by element, that it is made of so, and
+    itself."""
+    found = {name: [name] for name in tensors}
+    for op in operators:
+        names = [name for name in (op.output, *op.inputs) if op.element_wise and name in found]
+        together = list(dict.fromkeys(each for name in names for each in found[name]))
+        found |= dict.fromkeys(together, together)
+    return found
+
+
 def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
     """Of all rows of ``op``'s output, or of all that are added to it."""
     form = form_of_a_row(op, graph, layout)
-    able = [each for each in offers(form, hardware) if not (form.torn and each.looks_up)]
+    able = [each for each in offers(form, hardware) if not each.looks_up(form)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 

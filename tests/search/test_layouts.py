@@ -62,6 +62,28 @@ def test_what_only_portable_code_reads_lies_in_pixels() -> None:
     assert "nn_torn[" not in text
 
 
+@pytest.mark.parametrize("padded", [False, True], ids=["all", "padded"])
+def test_tables_and_gates_go_through_blocks_as_they_lie(padded: bool) -> None:
+    """Even behind what has to lie in pixels."""
+    net = Net((14, 14, 16), np.random.default_rng(1))
+    net.conv(16, (3, 3))
+    if padded:
+        net.pad(((1, 1), (1, 1), (0, 0)))
+    before = {*net.tensors}
+    net.lookup(net.conv(16, (3, 3)))
+    net.lookup(net.conv(16, (1, 1)))
+    expanded = net.lookup(net.depthwise((5, 5)))
+    net.rescaled_mean()
+    net.times(expanded, net.lookup(net.conv(16, (1, 1))))
+    net.conv(8, (1, 1))
+    graph = net.graph()
+    chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
+    images = {op.output for op in graph.operators if graph.tensors[op.output].shape[0] > 1}
+    assert chosen.keys() >= images - before - {graph.output}
+    text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
+    assert "nn_torn[" not in text
+
+
 @pytest.mark.parametrize("graph", [nets.ds_cnn((16,) * 3), nets.resnet8()], ids=["ds", "res"])
 def test_all_others_lie_in_blocks(graph: Graph) -> None:
     chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))

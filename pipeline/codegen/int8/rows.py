@@ -63,10 +63,7 @@ class Stretch:
 def stretches(job: Job) -> list[Stretch]:
     """Of a step that makes one row in blocks of rows that lie alike, and of vectors; else none."""
     form, start = form_of(job), job.box[0].start
-    vectors = [
-        name for name in form.parts if all(n == 1 for n in form.graph.tensors[name].shape[:-1])
-    ]
-    if not start.known or not form.alike_blocks(but=vectors):
+    if not start.known or not form.alike_blocks():
         return []
     _, columns, channels = job.target.shape
     blocks, rest = divmod(columns, form.out.pixels)

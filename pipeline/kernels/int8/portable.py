@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.multiply import Multiply
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, channel_gap, pixel_gap
 from pipeline.kernels.int8 import limits
@@ -24,7 +26,6 @@ class Portable(Kernel):
 
     word: str
     product_cycles: float
-    looks_up = True
 
     @property
     def name(self) -> str:
@@ -32,6 +33,11 @@ class Portable(Kernel):
 
     def why_not(self, form: Form) -> str:
         return limits.why_not(form)
+
+    def looks_up(self, form: Form) -> bool:
+        """Blocks that lie alike are gone through as they lie."""
+        as_they_lie = isinstance(form.op, Lookup | Multiply) and form.alike_blocks()
+        return form.torn and not as_they_lie
 
     def unit(self, form: Form) -> tuple[int, ...]:
         over = form.op.slides and form.overlaps and self.overlap(form, form.op.inputs[0])
