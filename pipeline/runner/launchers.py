@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import psutil
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
@@ -186,10 +187,16 @@ class Slot:
         self.stop()
 
     def stop(self) -> None:
-        """End the process and those it started."""
+        """End the process and those it started.
+
+        loky kills these first: a process that still ran would note that its stage was killed.
+        """
         with self._lock:
             self._stopped = True
             if self._pool is not None:
+                for pid in list(self._pool._processes):
+                    with suppress(psutil.NoSuchProcess):
+                        psutil.Process(pid).suspend()
                 self._pool.shutdown(wait=False, kill_workers=True)
 
     def _submit(self, call: Call) -> Any:
