@@ -23,7 +23,7 @@ def test_what_is_there_is_left_alone(disabled: None) -> None:
     garbage.collect()
     kept = gc.get_freeze_count()
     assert gc.isenabled() and kept > 1000
-    made: list[list[int]] = [[] for _ in range(100_000)]  # more than other threads make or drop meanwhile
+    made: list[list[int]] = [[] for _ in range(100_000)]  # more than other threads do
     garbage.collect()  # a worker's next job: what the one before left is not kept for ever
     assert gc.get_freeze_count() < kept + len(made)
 
