@@ -62,6 +62,7 @@ class Layer:
         twice: sums are rounded twice, as TFLite's own are.
         dilation: of convolutions, both ways.
         scattered: pixels of its input lie by a table, as those of its output.
+        clip: of gates, counted from the zero point.
     """
 
     kernel: str
@@ -77,6 +78,7 @@ class Layer:
     twice: bool = False
     dilation: int = 1
     scattered: bool = False
+    clip: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Layer:
@@ -115,6 +117,13 @@ class Layer:
                 getattr(net, self.kind)(self.window, **options)
             case "plus" | "times":
                 getattr(net, self.kind)("image", net.lookup())
+            case "gate":
+                given = net.last
+                net.rescaled_mean()
+                net.times(given, net.lookup())
+                zero = net.tensors[net.last].zero_point
+                clip = tuple(min(max(zero + end, -128), 127) for end in self.clip)
+                object.__setattr__(net.operators[-1], "clip", clip or None)
             case "concat":
                 net.concat((net.last, net.lookup(like=net.last)))
             case "pad":

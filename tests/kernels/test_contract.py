@@ -38,7 +38,7 @@ def cases(kind: str, seed: int) -> Iterator[Case]:
     graph = KINDS[kind](np.random.default_rng(seed))
     op = graph.operators[-1]
     yield graph, 0, 0
-    if kind in ("dense", "sum") or op.name == "image":
+    if kind in ("dense", "sum", "gate") or op.name == "image":
         return
     channels = graph.tensors[op.output].shape[-1]
     for at_once in {1, 2, 4, max(1, channels // 2)} - {channels}:

@@ -26,6 +26,7 @@ from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.gate import Gate, RowGate
 from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
     GatheredDepthwise,
@@ -48,9 +49,9 @@ between multiplications. On others a load after a load is cheaper."""
 __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
-    *(Accumulate, Convolution, DenseLayer, Depthwise, Pool, Rows, Single, Strips, Sum),
+    *(Accumulate, Convolution, DenseLayer, Depthwise, Gate, Pool, Rows, Single, Strips, Sum),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
-    *(RowConcat, RowFused, RowSpatial, RowWide),
+    *(RowConcat, RowFused, RowGate, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredPool, GatheredSum),
 )
 

@@ -24,6 +24,7 @@ CODE_BYTES = {
     "row_depthwise": 781,
     "row_depthwise_wide": 1022,
     "row_fused": 1137,
+    "row_gate": 250,
     "row_image": 1123,
     "row_pointwise": 1267,
     "row_pool": 304,
@@ -79,6 +80,14 @@ COSTS = {
         "group of channels": (6.24, 50.6, 10.4),
         "clip": (2.9, 2.58, 2.93),
         "shift": (0.0, 0.347, 0.0),
+    },
+    "gate": {
+        "word": (39.6, 25.5, 38.5),
+        "element left over": (7.92, 4.41, 6.49),
+        "pixel": (11.9, 3.65, 10.6),
+        "call": (169.0, 0.0, 145.0),
+        "clip": (2.01, 1.56, 2.07),
+        "shift": (0.0, 0.16, 0.0),
     },
     "gathered_conv2d": {
         "call": (63.4, 0.0, 0.0),
@@ -184,6 +193,14 @@ COSTS = {
         "output": (3.3, 0.373, 5.32),
         "call": (702.0, 641.0, 524.0),
         "shift": (0.961, 0.5, 0.716),
+    },
+    "row_gate": {
+        "word": (28.6, 13.2, 27.5),
+        "element left over": (8.54, 5.25, 7.97),
+        "channel": (5.39, 8.68, 4.91),
+        "call": (74.5, 75.9, 69.7),
+        "clip": (2.91, 1.42, 2.95),
+        "shift": (0.451, 0.0, 0.495),
     },
     "row_image": {
         "word of a pair of channels": (0.0, 0.936, 0.0),

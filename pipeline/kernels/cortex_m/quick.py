@@ -128,7 +128,10 @@ def channel_sums(op: Weighted, graph: Graph) -> IntArray:
 
 def endings(op: Weighted, graph: Graph, outputs: int) -> Mapping[str, float]:
     """Instructions that end ``outputs`` sums beyond the fewest, by what they are for."""
-    end = quick_end(op, graph)
+    return endings_of(quick_end(op, graph), outputs)
+
+
+def endings_of(end: Quick | None, outputs: int) -> Mapping[str, float]:
     if end is None:
         return {}
     return {

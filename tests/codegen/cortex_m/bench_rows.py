@@ -55,7 +55,7 @@ MADE: dict[str, Callable[[], Graph]] = {
     "micronet_kws_l": nets.micronet_kws_l,
 }
 """With random weights; none is -128, as in networks that are quantized."""
-LARGE = ("mobilenet_v2_160", "mobilenet_v2_w035_144")
+LARGE = ("mobilenet_v2_160", "mobilenet_v2_w035_144", "mobilenet_v3_small")
 CORES = ("M4", "M7", "L4R5")
 
 

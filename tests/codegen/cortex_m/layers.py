@@ -144,6 +144,17 @@ def addition(rng: np.random.Generator) -> Graph:
     return net.graph()
 
 
+def gate(rng: np.random.Generator) -> Graph:
+    """Of a tensor and factors that are made of it, in either order."""
+    net = _net(rng, tuple(int(n) for n in rng.integers(1, 11, 3)))
+    given = net.conv(int(net.shape[2]), (1, 1))
+    net.rescaled_mean()
+    sides = [given, net.conv(int(net.shape[2]), (1, 1))]
+    net.times(*rng.permutation(sides).tolist())
+    clipped_at_zero(net)
+    return net.graph()
+
+
 def pooling(rng: np.random.Generator) -> Graph:
     """TFLite's average, another scale's, or the maximum; sometimes clipped at both ends."""
     height, width, channels = (int(n) for n in rng.integers((1, 1, 4), (12, 12, 20)))
@@ -171,5 +182,6 @@ KINDS = {
     "depthwise": depthwise,
     "dense": dense,
     "sum": addition,
+    "gate": gate,
     "pool": pooling,
 }

@@ -22,7 +22,7 @@ from tests.graphs import Net, random_graph
 from tests.tiers import quick
 
 IMAGES = {"conv2d": "conv2d", "dilated": "conv2d", "pointwise": "conv2d", "depthwise": "depthwise",
-          "pool": "pool", "sum": "sum"}  # fmt: skip
+          "pool": "pool", "sum": "sum", "gate": "gate"}  # fmt: skip
 """Kinds of layers that make images, and the fast kernels for them."""
 
 
@@ -35,7 +35,7 @@ def check(graph: Graph, plan: Plan, folder: Path, seed: int = 0) -> Native:
 
 
 @pytest.mark.parametrize("anywhere", [False, True])
-@pytest.mark.parametrize("kind", IMAGES)
+@pytest.mark.parametrize("kind", quick([kind for kind in IMAGES if kind != "gate"], IMAGES))
 @pytest.mark.parametrize(
     "seeds", quick(1, [range(3), range(3, 7), range(7, 12)], ci=1), ids=["few", "more", "most"]
 )

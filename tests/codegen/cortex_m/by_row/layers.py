@@ -126,6 +126,17 @@ def pool(rng: np.random.Generator) -> Case:
     )  # fmt: skip
 
 
+def gate(rng: np.random.Generator) -> Case:
+    """Of factors that are made of all rows."""
+
+    def make(net: Net) -> str:
+        given = net.last
+        net.rescaled_mean()
+        return net.times(*rng.permutation([given, net.lookup()]).tolist())
+
+    return _case(rng, _sides(rng, 20), "row_gate", make)
+
+
 def concat(rng: np.random.Generator) -> Case:
     """Of two or three tensors; sometimes the first of them, or the output, has channels last."""
     net = Net(_sides(rng, 20), rng, name="layer")
@@ -156,7 +167,7 @@ KINDS = {
     each.__name__: each
     for each in (
         *(depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool, concat),
-        dense,
+        *(dense, gate),
     )
 }
 
