@@ -134,7 +134,8 @@ def gate(rng: np.random.Generator) -> Case:
         net.rescaled_mean()
         return net.times(*rng.permutation([given, net.lookup()]).tolist())
 
-    return _case(rng, _sides(rng, 20), "row_gate", make)
+    rows, columns, channels = _sides(rng, 20)
+    return _case(rng, (rows, columns + 2, channels + 3), "row_gate", make)
 
 
 def concat(rng: np.random.Generator) -> Case:
