@@ -15,7 +15,6 @@ from pipeline.models.network import Model
 from pipeline.pruning.chain import Chain
 from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.couplings import Couplings, Mask, couplings
-from pipeline.pruning.cut import cut
 from pipeline.pruning.method import Pruned
 from pipeline.pruning.shares import Scores, completed, strength, strongest
 from pipeline.pruning.width import uniform, widest
@@ -54,7 +53,7 @@ class Magnitude(ChannelPruning):
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         if not self.limits:
             found = couplings(network)
-            return cut(found, uniform(found, strength(found), 1 - self.ratio))
+            return work.cut(found, uniform(found, strength(found), 1 - self.ratio))
         return widest(self, network, work, weakest_last)
 
 

@@ -16,7 +16,6 @@ from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.couplings import Couplings, Group, Mask, couplings
-from pipeline.pruning.cut import cut
 from pipeline.pruning.narrowing import Narrowing
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.savings import savings
@@ -61,7 +60,7 @@ class Pex(ChannelPruning):
                 found = couplings(work.gated(found, 1, dict.fromkeys(aimed, self.penalty)))
             target = first ** (1 - step / max(1, steps))
             kept, needs = self.narrowing(found, work).within(needs, target)
-            network = cut(found, kept)
+            network = work.cut(found, kept)
             work.note(needs)
         return network
 

@@ -39,7 +39,7 @@ class Width(ChannelPruning):
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         if self.width:
             found = couplings(network)
-            return cut(found, uniform(found, strength(found), self.width))
+            return work.cut(found, uniform(found, strength(found), self.width))
         return widest(self, network, work, uniform)
 
 
@@ -56,24 +56,24 @@ def widest(method: ChannelPruning, network: FloatGraph, work: Work, choice: Choi
     found = couplings(network)
     scores = strength(found)
 
-    def needs(share: float) -> tuple[float, FloatGraph]:
-        smaller = cut(found, choice(found, scores, share))
-        needed = work.ask(smaller)
+    def needs(share: float) -> tuple[float, Mask]:
+        kept = choice(found, scores, share)
+        needed = work.ask(cut(found, kept))
         work.note(needed)
-        return method.over(needed), smaller
+        return method.over(needed), kept
 
     over, best = needs(1.0)
     if over <= 1:
-        return best
+        return work.cut(found, best)
     low, high = 0.0, 1.0
     over, best = needs(low)
     if over > 1:
-        return best
+        return work.cut(found, best)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        over, smaller = needs(middle)
+        over, kept = needs(middle)
         if over <= 1:
-            low, best = middle, smaller
+            low, best = middle, kept
         else:
             high = middle
-    return best
+    return work.cut(found, best)

@@ -14,8 +14,10 @@ from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
-from pipeline.pruning.couplings import Couplings, couplings
+from pipeline.pruning.couplings import Couplings, Mask, couplings
+from pipeline.pruning.cut import cut
 from pipeline.pruning.planner import Needs
+from pipeline.pruning.settled import settled
 from pipeline.pruning.tuned import Tuned
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pipeline.pruning.channels import ChannelPruning
 
 SETTLING_IMAGES = 256
-"""That the statistics of normalizations are taken from."""
+"""That the statistics of layers are taken from."""
 
 RATE = 0.05
 """Half of what training from the beginning rises to."""
@@ -100,6 +102,13 @@ class Work:
             return None
         tuned = Tuned(couplings(network), self.frames).eval()
         return accuracy(tuned, self.test.pixels, self.test.labels)
+
+    def cut(self, found: Couplings, kept: Mask) -> FloatGraph:
+        """Without the other units; where there is training, ready for that."""
+        if self.phases is None:
+            return cut(found, kept)
+        shape = found.graph.shapes[found.graph.input]
+        return settled(found, kept, self.frames.permute(0, 2, 3, 1).reshape(-1, *shape))
 
     def note(self, needs: Needs) -> None:
         self.steps.append(needs.amounts)
