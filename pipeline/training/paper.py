@@ -32,6 +32,7 @@ from pipeline.training.paper_engine import Engine, device, engine
 from pipeline.training.paper_images import Copies, Judged
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
+from pipeline.training.paper_teachers import trained
 from pipeline.training.paper_trials import Trials, fresh, to_network
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
@@ -58,6 +59,7 @@ class Paper(Recipe):
         batch: small, for many steps: these networks learn from noise.
         teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
             by their labels alone (``label_share=1``), as a search does for its short trainings.
+        teachers: how many are trained, each from other weights; they judge together.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.
     """
@@ -76,6 +78,7 @@ class Paper(Recipe):
     images: int = 0
     teacher: Sequence[Convolution] = CONVOLUTIONS
     teacher_epochs: int = 16
+    teachers: int = 1
     copies: int = 20
     strengths: Sequence[float] = (0.0, 0.5, 1.0, 1.0, 1.5)
     last_strength: float = 1.5
@@ -93,6 +96,10 @@ class Paper(Recipe):
         if len(self.trials) != 3 or min(self.trials) < 1:
             raise ThimbleError(
                 f"train.trials={list(self.trials)}: three numbers, of the trials in each phase"
+            )
+        if self.teachers < 1:
+            raise ThimbleError(
+                f"train.teachers={self.teachers}: at least 1; train.teacher=[] is for none"
             )
         if not self.teacher and self.label_share != 1:
             raise ThimbleError(
@@ -172,8 +179,7 @@ class Paper(Recipe):
         teacher = Teacher(shapes, epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
         key, judge = fingerprint(key, teacher, pool.size), None
         if shapes:
-            keep = Checkpoint(run.checkpoints, key)
-            judge = teacher.train(train, model.classes, run, keep, steps)
+            judge, key = trained(teacher, self.teachers, train, model.classes, run, key, steps)
         shared = (self.distortion, self.temperature)
         copies = Copies(model.classes, self.copies, tuple(self.strengths), *shared)
         seen = copies.judged(train, judge, pool, run, key, steps)

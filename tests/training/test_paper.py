@@ -60,6 +60,17 @@ def test_it_learns_without_a_teacher() -> None:
 
 
 @pytest.mark.ci
+def test_teachers_judge_together(plain: Arrays) -> None:
+    several = replace(SHORT, teachers=2)
+    taught = several.train(MODEL, DATA, Run(1))
+    assert equal(taught.weights, several.train(MODEL, DATA, Run(1)).weights)
+    assert not equal(taught.weights, plain)
+    assert taught.rows[-1].validation_accuracy > 0.8
+    with pytest.raises(ThimbleError, match=r"train\.teachers=0: at least 1"):
+        replace(SHORT, teachers=0)
+
+
+@pytest.mark.ci
 def test_the_seed_decides_and_not_the_threads(plain: Arrays) -> None:
     assert equal(plain, SHORT.train(MODEL, DATA, Run(1)).weights)
     assert not equal(plain, SHORT.train(MODEL, DATA, Run(2)).weights)
