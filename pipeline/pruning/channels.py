@@ -43,6 +43,8 @@ class ChannelPruning(Distorting, Pruning):
             images counts.
         rate: up to which the learning rate rises; 0 is 0.05.
         batch, momentum, decay, images: as in ``pipeline.training.float_only``.
+        label_share: of the loss; the rest is learned from the network before it was pruned, at
+            ``temperature``.
         strategy, hardware, passes: those of the rest of the config.
     """
 
@@ -56,6 +58,8 @@ class ChannelPruning(Distorting, Pruning):
     momentum: float = 0.9
     decay: float = 5e-4
     images: int = 0
+    label_share: float = 1.0
+    temperature: float = 2.0
     strategy: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
     passes: tuple[str, ...] = ()
@@ -66,6 +70,11 @@ class ChannelPruning(Distorting, Pruning):
             raise ThimbleError(
                 f"prune.epochs={self.epochs}, prune.images={self.images} and prune.rate="
                 f"{self.rate:g} must be at least 0, prune.batch={self.batch} at least 1"
+            )
+        if not 0 <= self.label_share <= 1 or self.temperature <= 0:
+            raise ThimbleError(
+                f"prune.label_share={self.label_share:g} must be between 0 and 1, "
+                f"prune.temperature={self.temperature:g} above 0"
             )
 
     @cached_property

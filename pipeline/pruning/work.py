@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +19,7 @@ from pipeline.pruning.couplings import Couplings, Mask, couplings
 from pipeline.pruning.cut import cut
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.settled import settled
+from pipeline.pruning.taught import TaughtPhase
 from pipeline.pruning.tuned import Tuned
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run
@@ -43,6 +45,7 @@ class Work:
     """One pruning.
 
     Attributes:
+        network: before it is pruned.
         phases: of training, None where there are to be no epochs.
         frames: the first training images, (n, c, h, w).
         test: images that nothing is chosen by; None where there are to be no epochs.
@@ -51,6 +54,7 @@ class Work:
     """
 
     method: ChannelPruning
+    network: FloatGraph
     phases: Session | None
     frames: Tensor
     test: Examples | None = None
@@ -67,7 +71,7 @@ class Work:
             ThimbleError: for data without labels, or of another size than the model's input.
         """
         if not method.epochs:
-            yield cls(method, None, torch.empty(0))
+            yield cls(method, network, None, torch.empty(0))
             return
         if not len(data.get("train_labels", ())):
             raise ThimbleError(
@@ -84,7 +88,7 @@ class Work:
             method.distortion, run, key, method.batch, method.epochs,
         ) as phases:  # fmt: skip
             test = Examples.of(data, "test")
-            yield cls(method, phases, train.pixels[:SETTLING_IMAGES], test)
+            yield cls(method, network, phases, train.pixels[:SETTLING_IMAGES], test)
 
     @property
     def epochs(self) -> list[Row]:
@@ -126,9 +130,20 @@ class Work:
 
     def _trained(self, name: str, network: Tuned, epochs: int) -> FloatGraph:
         assert self.phases is not None
-        method, before = self.method, len(self.epochs)
+        method, rate = self.method, self.method.rate or RATE
         phase = SgdPhase(
-            name, before, epochs, method.rate or RATE, method.batch, method.momentum, method.decay
+            name, len(self.epochs), epochs, rate, method.batch, method.momentum, method.decay
         )
+        if method.label_share < 1:
+            phase = TaughtPhase(
+                **vars(phase),
+                label_share=method.label_share,
+                temperature=method.temperature,
+                teacher=self.teacher,
+            )
         self.phases.train(phase, network)
         return network.graph()
+
+    @cached_property
+    def teacher(self) -> Tuned:
+        return Tuned(couplings(self.network), self.frames).eval()

@@ -83,6 +83,10 @@ class Phase:
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters)
 
+    def loss(self, network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        """Of one batch; a scalar."""
+        return cross_entropy(network(images), labels)
+
     def run(
         self,
         network: nn.Module,
@@ -147,7 +151,7 @@ class Phase:
             for group in optimizer.param_groups:
                 group["lr"] = self.rate((index * steps + step + 0.5) / (self.epochs * steps))
             optimizer.zero_grad()
-            loss = cross_entropy(network(images[part]), labels[part])
+            loss = self.loss(network, images[part], labels[part])
             torch.autograd.backward(loss)
             optimizer.step()
             total += float(loss.detach())
