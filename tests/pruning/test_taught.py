@@ -56,6 +56,7 @@ def test_the_teacher_is_no_part_of_what_tells_phases_apart() -> None:
     assert repr(PHASE) != repr(replace(PHASE, temperature=3.0))
 
 
+@pytest.mark.ci
 def test_pruning_takes_it() -> None:
     method = Width(width=0.5, epochs=1, batch=32)
     alone, both = (
