@@ -6,17 +6,26 @@ import csv
 import io
 from pathlib import Path
 
+from pipeline.artifacts import read_npz
+from pipeline.training.score import SCORE
+
 SEARCH = "search.json"
 """In the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of activations
-of each strategy that fits, the accuracy on the validation images after each of its ``rungs``, and
-whether it ``survives``; the names of all ``strategies``."""
+of each strategy that fits, what ``validation`` gave after each of its ``rungs``, and whether it
+``survives``; the names of all ``strategies``."""
 
 
 def validation(folder: Path) -> float:
-    """The accuracy, of 1, that a run's training handed on: the best of its last phase; -1 where it
-    came to no end."""
+    """The accuracy, of 1, that a run's training handed on: the best of its last phase, or where the
+    recipe chose by more than the validation images, such as distorted copies of them, by that; -1
+    where it came to no end."""
     file = folder / "training.csv"
     text = file.read_text() if file.is_file() else ""
     rows = list(csv.DictReader(io.StringIO(text)))
+    if not rows:
+        return -1.0
+    weights = read_npz(folder / "weights.npz")
+    if SCORE in weights:
+        return float(weights[SCORE])
     last = [row for row in rows if row["phase"] == rows[-1]["phase"]]
-    return max((float(row["validation_accuracy"]) for row in last), default=-1.0)
+    return max(float(row["validation_accuracy"]) for row in last)

@@ -35,11 +35,10 @@ from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
 from pipeline.training.paper_teachers import trained
 from pipeline.training.paper_trials import Trials, fresh, to_network
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
+from pipeline.training.score import SCORE
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""
-SCORE = "score_validation"
-"""In ``weights.npz``: what the trial was chosen by, on validation images and distorted copies."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import yaml
 from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
 from pipeline.graph.graph import Graph
-from pipeline.training.paper import SCORE
 from pipeline.training.recipe import ACCURACY_FLOAT
+from pipeline.training.score import SCORE
 from pipeline.training.released import FOLDER, integers
 
 ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_build")

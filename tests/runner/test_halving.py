@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from pipeline.artifacts import write_json
+from pipeline.artifacts import write_json, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.runner import progress, sweep
 from pipeline.runner.halving import Architectures, _best
 from pipeline.runner.scores import SEARCH, validation
+from pipeline.training.score import SCORE
 from tests.runner.project import Project
 
 CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.yaml").read_text())
@@ -25,8 +27,10 @@ HEAD = """\
 import os
 from pathlib import Path
 
+import numpy as np
+
 from pipeline import config
-from pipeline.artifacts import write_json
+from pipeline.artifacts import write_json, write_npz
 from stages._main import run
 
 
@@ -37,7 +41,7 @@ def make():
         log.write(f"STAGE-{cfg['train']['name']}-{cfg['train']['batch']}\\n")
 """
 TRAIN = """\
-    Path("weights.npz").write_text(f"{width} {cfg['train']['batch']}")
+    write_npz(Path("weights.npz"), {"width": np.array([width, cfg["train"]["batch"]])})
     score = (width * 37 % 100 + cfg["train"]["batch"] / 100) / 100
     lines = "epoch,phase,loss,validation_accuracy\\n1,float,1,0.99\\n2,frozen,1,"
     Path("training.csv").write_text(f"{lines}{score}\\n3,frozen,1,0.0\\n")
@@ -94,7 +98,7 @@ def searched(project: Project) -> Project:
     project.write("dvc.yaml", yaml.safe_dump(found, sort_keys=False))
     names = ("ordinary", "herringbone")
     both = {name: dict.fromkeys(("pooled", "streamed"), f"strategy={name}") for name in names}
-    sweeper = CONF["hydra"]["sweeper"] | {"networks": 4, "rungs": RUNGS, "strategies": both}
+    sweeper = CONF["hydra"]["sweeper"] | {"networks": 7, "rungs": RUNGS, "strategies": both}
     hydra = CONF["hydra"] | {"sweeper": sweeper}
     text = "# @package _global_\n" + yaml.safe_dump({**CONF, "hydra": hydra}, sort_keys=False)
     project.write("conf/sweep/architectures.yaml", text)
@@ -118,6 +122,7 @@ class Told(Architectures):
             score = width / 100 if RUNGS[0] in job else 1 - width / 100
             text = f"phase,validation_accuracy\nfloat,{score}\n"
             (folder / "training.csv").write_text(text)
+            write_npz(folder / "weights.npz", {})
             status = "infeasible" if width > 24 else "ok"
             results.append({"status": status, "pmu_bytes": width, "run_dir": str(folder)})
         return results
@@ -268,9 +273,9 @@ def test_a_search(searched: Project) -> None:
     folder = Path(run.json["run_dir"])
     search = json.loads((folder / SEARCH).read_text())
     networks = search["networks"]
-    assert len(networks) == 4 and search["strategies"] == ["ordinary", "herringbone"]
+    assert len(networks) == 7 and search["strategies"] == ["ordinary", "herringbone"]
     fit = [each for each in networks if each["bytes"]]
-    assert 0 < len(fit) < 4
+    assert 1 < len(fit) < 7
     assert [bool(each["rungs"]) for each in networks] == [bool(each["bytes"]) for each in networks]
     second = [each for each in fit if len(each["rungs"]) == 2]
     assert len(second) == -(-len(fit) // 3)
@@ -283,7 +288,7 @@ def test_a_search(searched: Project) -> None:
     longer = [name for name in ran if name.startswith("train-quick")]
     assert longer == ["train-quick-3"] * len(fit) + ["train-quick-4"] * len(second)
     jobs = run.json["jobs"]
-    assert len(jobs) == 8 + len(fit) + len(second) + len(survivor["bytes"])
+    assert len(jobs) == 14 + len(fit) + len(second) + len(survivor["bytes"])
     last = jobs[-len(survivor["bytes"]) :]
     assert all(job["status"] == "ok" and "cycles" in job for job in last)
     assert all(set(survivor["overrides"]) < set(job["overrides"]) for job in last)
@@ -321,4 +326,11 @@ def test_the_best_epoch_of_the_last_phase(tmp_path: Path) -> None:
     (tmp_path / "training.csv").write_text(head)
     assert validation(tmp_path) == -1.0
     (tmp_path / "training.csv").write_text(f"{head}1,float,1,0.9\n2,frozen,1,0.4\n3,frozen,1,0.3\n")
+    write_npz(tmp_path / "weights.npz", {})
     assert validation(tmp_path) == 0.4
+
+
+def test_what_the_recipe_chose_by(tmp_path: Path) -> None:
+    (tmp_path / "training.csv").write_text("phase,validation_accuracy\nfrozen,0.4\n")
+    write_npz(tmp_path / "weights.npz", {SCORE: np.array(0.25)})
+    assert validation(tmp_path) == 0.25

@@ -16,8 +16,9 @@ from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.small_cnn import SmallCnn
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
-from pipeline.training.paper import SCORE, Paper
+from pipeline.training.paper import Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
+from pipeline.training.score import SCORE
 from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4))

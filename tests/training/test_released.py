@@ -19,10 +19,10 @@ from pipeline.quantize.parameters import to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import paper_release, released
 from pipeline.training.environment import Run
-from pipeline.training.paper import SCORE
 from pipeline.training.paper_release import accuracy
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
+from pipeline.training.score import SCORE
 from tests.tiers import quick
 
 NAMES = sorted(

@@ -66,12 +66,13 @@ def make() -> None:
         log.write(f"{name}\n")
     cfg = config.load()
     group, key = PARAMS[name]
-    content = [Path(path).read_text() for path in INPUTS[name]] + [str(cfg[group][key])]
+    content = [str(cfg[group][key])]
     if name == "schedule":
         content.append(config.instantiate(cfg["strategy"]).plan())
     if os.environ.get("FAKE_NOISE") == name:
         content.append(str(time.time_ns()))
-    digest = hashlib.sha256("".join(content).encode()).hexdigest()
+    read = b"".join(Path(path).read_bytes() for path in INPUTS[name])
+    digest = hashlib.sha256(read + "".join(content).encode()).hexdigest()
     print(f"a stage's standard output: {name}")
     behave(name)
     for path in OUTPUTS[name]:
