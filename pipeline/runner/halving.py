@@ -157,12 +157,17 @@ class Architectures(Sweeps):
         return children
 
     def _train(self, networks: Sequence[dict[str, Any]], typed: Sequence[str], rung: str) -> None:
+        """Note what each came to. One whose training is refused, or diverges, goes no further; that
+        none came to an end is a failure of the search."""
+        first = len(self.jobs)
         jobs = [
             [*typed, *each["overrides"], *self._least(each), *rung.split(), "until=train"]
             for each in networks
         ]
         for each, result in zip(networks, self._round(jobs), strict=True):
             each["rungs"].append(validation(Path(result["run_dir"])))
+        if any(each["rungs"][-1] >= 0 for each in networks):
+            self.tries += range(first, len(self.jobs))
 
     def _keep(self, found: Sequence[Mapping[str, Any]]) -> None:
         """So that a search that is interrupted has what it found so far."""

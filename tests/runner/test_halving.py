@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -107,7 +107,9 @@ def searched(project: Project) -> Project:
 
 class Told(Architectures):
     """Without processes: networks of more than 24 channels don't fit, and of the others those with
-    more channels do better, until the last rung."""
+    more channels do better, until the last rung. No training takes as many as are ``refused``."""
+
+    refused: ClassVar[set[int]] = set()
 
     def combinations(self, words: Sequence[str], most: int | None = None) -> list[list[list[str]]]:
         return [[list(words)]]
@@ -121,8 +123,9 @@ class Told(Architectures):
             width = wide(job)
             score = width / 100 if RUNGS[0] in job else 1 - width / 100
             text = f"phase,validation_accuracy\nfloat,{score}\n"
-            (folder / "training.csv").write_text(text)
-            write_npz(folder / "weights.npz", {})
+            if width not in self.refused:
+                (folder / "training.csv").write_text(text)
+                write_npz(folder / "weights.npz", {})
             status = "infeasible" if width > 24 else "ok"
             results.append({"status": status, "pmu_bytes": width, "run_dir": str(folder)})
         return results
@@ -193,7 +196,8 @@ def test_children_of_the_best(tmp_path: Path) -> None:
     first = [each["rungs"][0] for each in networks if each["rungs"]]
     assert max(first) >= max(each["rungs"][0] for each in networks[:12] if each["rungs"])
     planned = {n for n, job in enumerate(search.jobs) if "until=schedule" in job}
-    assert set(search.tries) == planned and len(planned) == 4 * len(networks)
+    trained = {n for n, job in enumerate(search.jobs) if "until=train" in job}
+    assert set(search.tries) == planned | trained and len(planned) == 4 * len(networks)
 
 
 def test_the_model_comes_first_and_has_children(tmp_path: Path) -> None:
@@ -227,7 +231,7 @@ def test_the_model_comes_first_and_has_children(tmp_path: Path) -> None:
 def test_what_a_network_has_to_come_through(tmp_path: Path) -> None:
     limits: Any = {"pmu_bytes": 20, "macs": None}
     search, found = told(tmp_path / "a", [], fits="build", limits=limits)
-    assert all("until=build" in search.jobs[n] for n in search.tries)
+    assert all({"until=build", "until=train"} & {*search.jobs[n]} for n in search.tries)
     fit = [each for each in found["networks"] if each["bytes"]]
     assert fit and all(wide(each["overrides"]) <= 20 for each in fit)
 
@@ -238,6 +242,20 @@ def test_a_seed_decides_it_all(tmp_path: Path) -> None:
     )
     assert first[1] == second[1] and first[0].jobs == second[0].jobs
     assert first[1] != other[1]
+
+
+def test_a_training_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails no search, unless all are."""
+    monkeypatch.setattr(Told, "refused", {18, 20})
+    search, found = told(tmp_path / "a", [])
+    trained = {n for n, job in enumerate(search.jobs) if "until=train" in job}
+    refused = [each for each in found["networks"] if each["rungs"] == [-1.0]]
+    assert refused and all(wide(each["overrides"]) in Told.refused for each in refused)
+    assert trained < set(search.tries)
+    monkeypatch.setattr(Told, "refused", set(range(100)))
+    search, found = told(tmp_path / "b", [])
+    assert not any(each.get("survives") for each in found["networks"])
+    assert not {n for n, job in enumerate(search.jobs) if "until=train" in job} & set(search.tries)
 
 
 def test_a_training_without_an_end_survives_nothing() -> None:
