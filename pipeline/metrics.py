@@ -98,3 +98,7 @@ core computes, the card moves, both or neither do; without one it is all ``energ
 
 NO_LIMIT = 1 << 30
 """Bytes of a memory that limits nothing: that of a computer (``hardware=host``)."""
+
+SCORE = "score_validation"
+"""In ``weights.npz`` of recipes that choose by more than the accuracy on the validation images: the
+accuracy on these and distorted copies of them."""

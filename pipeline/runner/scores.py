@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from pipeline.artifacts import read_npz
-from pipeline.training.score import SCORE
+from pipeline.metrics import SCORE
 
 SEARCH = "search.json"
 """In the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of activations

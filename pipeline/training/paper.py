@@ -20,6 +20,7 @@ from torch import Tensor
 
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
+from pipeline.metrics import SCORE
 from pipeline.models.network import Model, PixelPool
 from pipeline.models.small_cnn import Convolution
 from pipeline.quantize.parameters import to_arrays
@@ -35,7 +36,6 @@ from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
 from pipeline.training.paper_teachers import trained
 from pipeline.training.paper_trials import Trials, fresh, to_network
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
-from pipeline.training.score import SCORE
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""

@@ -18,9 +18,9 @@ import yaml
 from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
 from pipeline.graph.graph import Graph
+from pipeline.metrics import SCORE
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, integers
-from pipeline.training.score import SCORE
 
 ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_build")
 """What else the last bits of a training depend on."""

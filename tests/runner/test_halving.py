@@ -15,10 +15,10 @@ from omegaconf import OmegaConf
 from pipeline.artifacts import write_json, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
+from pipeline.metrics import SCORE
 from pipeline.runner import progress, sweep
 from pipeline.runner.halving import Architectures, _best
 from pipeline.runner.scores import SEARCH, validation
-from pipeline.training.score import SCORE
 from tests.runner.project import Project
 
 CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.yaml").read_text())

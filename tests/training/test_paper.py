@@ -12,13 +12,13 @@ from pipeline import config
 from pipeline.artifacts import Arrays, read_npz
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.metrics import SCORE
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.small_cnn import SmallCnn
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.paper import Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
-from pipeline.training.score import SCORE
 from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4))

@@ -12,6 +12,7 @@ from pipeline.datasets.fashion_mnist import FashionMnist
 from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.metrics import SCORE
 from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.int4 import Int4
@@ -22,7 +23,6 @@ from pipeline.training.environment import Run
 from pipeline.training.paper_release import accuracy
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
-from pipeline.training.score import SCORE
 from tests.tiers import quick
 
 NAMES = sorted(
