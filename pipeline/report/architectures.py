@@ -51,7 +51,7 @@ def figure(search: Mapping[str, Any]) -> Figure | None:
         loc="left", fontsize=10,
     )  # fmt: skip
     axes.set_xlabel("peak memory of the activations, bytes (planned)")
-    axes.set_ylabel("error on the validation images after the last rung, %")
+    axes.set_ylabel("error by validation after the last rung, %")
     axes.legend(frameon=False, fontsize=8)
     return drawn
 
