@@ -58,6 +58,8 @@ class Paper(Recipe):
         batch: small, for many steps: these networks learn from noise.
         teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
             by their labels alone (``label_share=1``), as a search does for its short trainings.
+        teacher_pooled, teacher_dropout: 2x2 maximums after these of its convolutions, counted from 1;
+            the share of its dense layer's inputs that a step leaves out.
         teachers: how many are trained, each from other weights; they judge together.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.
@@ -76,6 +78,8 @@ class Paper(Recipe):
     batch: int = 64
     images: int = 0
     teacher: Sequence[Convolution] = CONVOLUTIONS
+    teacher_pooled: Sequence[int] = ()
+    teacher_dropout: float = 0.0
     teacher_epochs: int = 16
     teachers: int = 1
     copies: int = 20
@@ -175,7 +179,13 @@ class Paper(Recipe):
         held = Examples.of(data, "validation").to(device(self.device))
         key = fingerprint(run.seed, self.images, data["train_images"], data["train_labels"])
         shapes = tuple((width, kernel, stride) for width, kernel, stride in self.teacher)
-        teacher = Teacher(shapes, epochs=self.teacher_epochs, distortion=self.distortion_of_teacher)
+        teacher = Teacher(
+            shapes,
+            tuple(self.teacher_pooled),
+            self.teacher_dropout,
+            self.teacher_epochs,
+            distortion=self.distortion_of_teacher,
+        )
         key, judge = fingerprint(key, teacher, pool.size), None
         if shapes:
             judge, key = trained(teacher, self.teachers, train, model.classes, run, key, steps)

@@ -39,11 +39,15 @@ class Teacher:
 
     Attributes:
         convolutions: channels, side of the kernel, stride of each.
+        pooled: the numbers, from 1, of those that a 2x2 maximum follows.
+        dropout: share of the dense layer's inputs that a step leaves out.
         epochs, rate, batch: of Adam with one cosine cycle.
         distortion: of the images it learns from, wider than those it will judge.
     """
 
     convolutions: tuple[Convolution, ...] = CONVOLUTIONS
+    pooled: tuple[int, ...] = ()
+    dropout: float = 0.0
     epochs: int = 16
     rate: float = 0.003
     batch: int = 256
@@ -60,8 +64,11 @@ class Teacher:
                 nn.BatchNorm2d(width),
                 nn.ReLU(),
             ]
+            if index + 1 in self.pooled:
+                layers.append(nn.MaxPool2d(2))
             depth = width
-        network: nn.Module = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(classes))
+        dense = nn.Flatten(), nn.Dropout(self.dropout), nn.LazyLinear(classes)
+        network: nn.Module = nn.Sequential(*layers, *dense)
         network(torch.zeros(2, *image))
         return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
@@ -84,6 +91,7 @@ class Teacher:
         with one_ahead(epoch, self.epochs) as epochs:
             for index in range(begin, self.epochs):
                 network.train()
+                torch.manual_seed(run.generator(index).initial_seed())  # for dropout
                 loss = _epoch(network, optimizer, *epochs(index), phase, index)
                 phase.check(loss, index, finite(network.parameters()))
                 checkpoint.save(
