@@ -58,8 +58,8 @@ class Paper(Recipe):
         batch: small, for many steps: these networks learn from noise.
         teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
             by their labels alone (``label_share=1``), as a search does for its short trainings.
-        teacher_pooled, teacher_dropout: 2x2 maximums after these of its convolutions, counted from 1;
-            the share of its dense layer's inputs that a step leaves out.
+        teacher_pooled: the numbers, from 1, of its convolutions that a 2x2 maximum follows.
+        teacher_dropout: share of its dense layer's inputs that a step leaves out.
         teachers: how many are trained, each from other weights; they judge together.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.

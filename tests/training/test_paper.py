@@ -23,7 +23,17 @@ from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4))
 DATA = Synthetic(train=1200).arrays()
-SHORT = Paper([4, 2, 1], 12, 6, 4, batch=16, teacher_epochs=6, copies=2, strengths=[0.0, 0.5])
+SHORT = Paper(
+    [4, 2, 1],
+    12,
+    6,
+    4,
+    batch=16,
+    teacher_dropout=0.2,
+    teacher_epochs=6,
+    copies=2,
+    strengths=[0.0, 0.5],
+)
 
 
 def equal(a: Arrays, b: Arrays) -> bool:

@@ -37,3 +37,10 @@ def test_each_is_another_network_and_the_first_is_the_only_one_s() -> None:
     said = [network(images) for network in (one, *two.each)]
     assert torch.equal(said[0], said[1])
     assert not torch.allclose(said[1], said[2])
+
+
+def test_maximums_halve_what_its_dense_layer_sees() -> None:
+    teacher = Teacher(((4, 3, 1), (6, 3, 1), (5, 3, 1)), pooled=(1, 2))
+    dense = list(teacher.build(torch.Size([1, 12, 12]), 10))[-1]
+    assert isinstance(dense, nn.Linear)
+    assert dense.in_features == 5 * (12 // 4 - 2) ** 2
