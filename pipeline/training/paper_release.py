@@ -45,6 +45,7 @@ def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
     write_json(folder / f"{name}.json", told | {
         "accuracy_int_validation": accuracy(graph, data, "validation"),
         "accuracy_int_test": test,
+        "images_validation": len(data["validation_labels"]),
         "looks_at_test": [
             *_looks(folder / f"{name}.json"),
             {"at": "before quantization", "accuracy": told["accuracy_float"]},
