@@ -21,7 +21,7 @@ class Distortion:
     """Bounds of uniformly drawn distortions; ``elastic_pixels`` is a standard deviation.
 
     Pixels are interpolated bicubically: bilinearly they come out softer than those of the images
-    that a network sees later, and it recognises these less well (docs/decisions).
+    that a network sees later, and it recognises these less well (docs/decisions/0023).
 
     Attributes:
         rotation_degrees, shift_pixels: at most this much either way.

@@ -109,6 +109,15 @@ class Paper(Recipe):
                 f"train.label_share={self.label_share:g}: without a teacher (train.teacher=[]) it "
                 "has to be 1"
             )
+        if not 0 <= self.teacher_dropout < 1:
+            raise ThimbleError(
+                f"train.teacher_dropout={self.teacher_dropout:g}: a share, from 0 to below 1"
+            )
+        if not set(self.teacher_pooled) <= set(range(1, len(self.teacher) + 1)):
+            raise ThimbleError(
+                f"train.teacher_pooled={list(self.teacher_pooled)}: numbers of the "
+                f"{len(self.teacher)} convolutions in train.teacher"
+            )
         if 0 < self.probes < self.trials[0]:
             raise ThimbleError(
                 f"train.probes={self.probes}: at least the {self.trials[0]} trials that go on, or 0"

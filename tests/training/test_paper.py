@@ -149,6 +149,10 @@ def test_other_networks_and_settings_are_one_line() -> None:
         Paper([4, 2], 1, 1, 1)
     with pytest.raises(ThimbleError, match=r"train\.probes=3: at least the 4 trials"):
         replace(SHORT, probes=3)
+    with pytest.raises(ThimbleError, match=r"train\.teacher_dropout=1: a share"):
+        replace(SHORT, teacher_dropout=1.0)
+    with pytest.raises(ThimbleError, match=r"train\.teacher_pooled=\[6\]: .* 5 convolutions"):
+        replace(SHORT, teacher_pooled=[6])
     with pytest.raises(ThimbleError, match="2x2 and more"):
         SHORT.train(SmallCnn(convolutions=((3, 28, 1),), pooled=()), DATA, Run(1))
 
