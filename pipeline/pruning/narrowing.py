@@ -30,9 +30,8 @@ class Narrowing:
         scores: (units,), the strength of each.
         ask: what a network needs.
         over: by what factor needs exceed the worst limit.
-        savings: what each group saves for a channel less, by an estimate, of the units that are
-            kept; and whether the estimate says nothing about more channels, so that the planner has
-            to be asked.
+        savings: what each group saves for a channel less, by an estimate, as a share of what is
+            needed; and whether that is no more than a hope, so that the planner has to be asked.
     """
 
     found: Couplings
@@ -54,22 +53,24 @@ class Narrowing:
 
     def step(self, kept: Mask, needs: Needs, share: float) -> tuple[Mask, Needs] | None:
         """Without a few units of the group that loses least for what is saved; where none saves
-        anything alone, as with two bottlenecks, by the estimate."""
+        anything alone, as with two bottlenecks, by the estimate. The planner is not asked about
+        groups that would cost more even if all of the estimate were saved."""
         saved, asks = self.savings(self.found, kept, needs)
-        best, least = None, (inf, inf)
+        choices = list[tuple[float, float, Mask]]()
         for group, each in saved.items():
             fewer = self.fewer(group, kept, share)
-            if each <= 0 or fewer is None:
-                continue
-            loss = self.loss(group, kept, fewer)
+            if each > 0 and fewer is not None:
+                loss = self.loss(group, kept, fewer)
+                choices.append((loss, each * float((kept & ~fewer).sum()), fewer))
+        best, least = None, (inf, inf)
+        for loss, part, fewer in sorted(choices, key=lambda choice: choice[0] / choice[1]):
             price, after = inf, None
-            if asks:
+            if asks and loss < least[0] * hoped(part):
                 after = self.ask(cut(self.found, fewer))
                 gain = log(self.over(needs) / self.over(after)) if self.over(after) else inf
                 price = loss / gain if gain > 0 else inf
-            estimate = loss / (each * float((kept & ~fewer).sum()))
-            if (price, estimate) < least:
-                best, least = (fewer, after), (price, estimate)
+            if (price, loss / part) < least:
+                best, least = (fewer, after), (price, loss / part)
         if best is None:
             return None
         fewer, after = best
@@ -111,3 +112,8 @@ class Narrowing:
     def by_strength(self, units: list[int]) -> list[int]:
         """The weakest first; of equal ones the first."""
         return sorted(units, key=lambda unit: (self.scores[unit], unit))
+
+
+def hoped(part: float) -> float:
+    """What is gained, as a logarithm, where ``part`` of what is needed is saved."""
+    return -log(1 - part) if part < 1 else inf

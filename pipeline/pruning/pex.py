@@ -79,4 +79,6 @@ class Pex(ChannelPruning):
         """Of the limit that is exceeded most. What is held at the peak is no more than a hint at
         what would lower it."""
         worst = max(self.limits, key=lambda name: needs.amounts[name] / self.limits[name])
-        return savings(found, kept, needs, worst), worst == "pmu_bytes"
+        saved = savings(found, kept, needs, worst)
+        shares = {group: each / needs.amounts[worst] for group, each in saved.items()}
+        return shares, worst == "pmu_bytes"

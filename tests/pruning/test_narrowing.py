@@ -52,8 +52,13 @@ def ask(network: FloatGraph) -> Needs:
 
 
 def at_peak(found: Couplings, kept: Mask, needs: Needs) -> tuple[dict[Group, float], bool]:
-    held = {int(n) for name in needs.held for n in found.channels[name].numbers}
-    return {group: float(bool(held & {*group.units})) for group in found.groups}, True
+    saved = dict.fromkeys(found.groups, 0.0)
+    for name, size in needs.held.items():
+        numbers = [int(n) for n in found.channels[name].numbers if kept[n]]
+        for group in found.groups:
+            if {*group.units} & {*numbers}:
+                saved[group] += size / len(numbers) / needs.amounts["pmu_bytes"]
+    return saved, True
 
 
 def narrowing(seed: int, limit: int, found: Couplings) -> Narrowing:
