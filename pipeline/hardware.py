@@ -11,6 +11,9 @@ from pipeline import sealing
 from pipeline.errors import ThimbleError
 from pipeline.sealing import Security
 
+LPM_BYTES = 1 << 16
+"""Of an AVR's flash, which its plain load from there reaches; ELPM reaches all of it."""
+
 
 @dataclass(frozen=True)
 class Memory:

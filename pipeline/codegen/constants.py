@@ -10,11 +10,16 @@ import numpy as np
 
 from pipeline.codegen.names import comment
 from pipeline.codegen.render import rows
+from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 
 LONGEST = 48
 OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
 """What the names of the constants of 4-bit kernels begin with."""
+FAR = "nn_far_"
+"""What the names of constants begin with that need not be in the first 64 KiB of an AVR's flash."""
+LARGEST_ON_AVR = (1 << 15) - 1
+"""Bytes of an array in C, whose differences of addresses have 16 bits."""
 LONGEST_LIST = 1 << 16
 """Bytes that a person may still want to read as numbers."""
 TEXT_BYTES = 24
@@ -26,16 +31,21 @@ class Array:
 
     Attributes:
         accessor: the macro of nn_int8.h that reads an element where flash has addresses of its own.
+        far: its address may have more than 16 bits.
     """
 
     name: str
     accessor: str = ""
+    far: bool = False
 
     def __str__(self) -> str:
         return self.name
 
     def read(self, index: str, pointer: str = "") -> str:
         """C of an element: of the table, or ``index`` after where ``pointer`` points into it."""
+        if self.far:
+            assert not pointer
+            return f"{self.accessor}({self.name}, {index})"
         return read(self.accessor, f"{pointer or self.name}[{index}]")
 
 
@@ -62,12 +72,33 @@ class Table:
 
     @property
     def definition(self) -> str:
+        if self.placed == "NN_FAR" and len(self.values) > LARGEST_ON_AVR:
+            return f"#if defined(__AVR__)\n{self._assembled}\n#else\n{self._defined}\n#endif"
+        return self._defined
+
+    @property
+    def _defined(self) -> str:
         qualifier = "const " if self.in_flash else ""
         if self.align > 1:
             qualifier += f"__attribute__((aligned({self.align}))) "
         length = "" if self.is_text else len(self.values)
         place = f" {self.placed}" if self.placed else ""
         return f"static {qualifier}{self.type} {self.name}[{length}]{place} ={self._initializer};"
+
+    @property
+    def _assembled(self) -> str:
+        """What is too large for C; bytes."""
+        values = rows(self.values.tolist()).splitlines()
+        block = [
+            '.pushsection .lowtext.nn,\\"a\\",@progbits',
+            f".type {self.name}, @object",
+            f"{self.name}:",
+            *(f".byte {line.strip().rstrip(',')}" for line in values),
+            f".size {self.name}, {len(self.values)}",
+            ".popsection",
+        ]
+        text = "\n".join(f'    "{line}\\n"' for line in block)
+        return f"extern const {self.type} {self.name}[];\n__asm__(\n{text});"
 
     def holds(self, type_: str, values: IntArray) -> bool:
         """Whether these are its values."""
@@ -107,7 +138,7 @@ class Names:
         """An identifier like ``name`` that is not given yet."""
         plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
         stem = "_".join(part for part in ("nn", plain.lower(), kind) if part)
-        if stem.startswith(OF_WINDOWS):
+        if stem.startswith((*OF_WINDOWS, FAR)):
             stem = f"nn_of_{stem.removeprefix('nn_')}"
         chosen, number = stem, 2
         while chosen in self.used:
@@ -128,10 +159,12 @@ class Constants:
     """
     Attributes:
         flash_apart: what is in flash is read by instructions of its own, as on an AVR.
+        flash_far: more than 64 KiB of it, of which the first are for what is not ``far``.
     """
 
     names: Names
     flash_apart: bool = False
+    flash_far: bool = False
     tables: dict[str, Table] = field(default_factory=dict)
 
     def add(
@@ -143,17 +176,41 @@ class Constants:
         about: str,
         in_flash: bool = True,
         align: int = 1,
+        far: bool = False,
     ) -> Array:
-        """An array that holds ``values``; the same array for the same name, kind and values."""
+        """An array that holds ``values``; the same array for the same name, kind and values.
+
+        Args:
+            far: all that reads it can do so wherever in flash it is.
+        """
         apart, flat = self.flash_apart and in_flash, np.asarray(values).reshape(-1)
-        found = self.names(name, kind)
+        far = far and apart and self.flash_far
+        if apart and not far and (size := flat.size * bytes_of(type_)) > LARGEST_ON_AVR:
+            raise ThimbleError(
+                f"{name} has {size:,} B of constants in one piece, and an array on an AVR has at "
+                f"most {LARGEST_ON_AVR:,}: try fewer channels or another board"
+            )
+        if far and len(flat) % 2:
+            flat = np.append(flat, 0)  # code comes behind, in words
+        found = self._name(name, kind, far)
         if found in self.tables and not self.tables[found].holds(type_, flat):
             # another kernel of the operator has its constants in another order
-            found = self.names(name, f"{kind}_{hashlib.sha256(flat.tobytes()).hexdigest()[:8]}")
+            digest = hashlib.sha256(flat.tobytes()).hexdigest()[:8]
+            found = self._name(name, f"{kind}_{digest}", far)
         if found not in self.tables:
-            placed = "NN_FLASH" if apart else ""
+            placed = ("NN_FAR" if far else "NN_FLASH") if apart else ""
             self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align, placed)
-        return Array(found, f"nn_flash_{short(type_)}" if apart else "")
+        kept = "far" if far else "flash"
+        return Array(found, f"nn_{kept}_{short(type_)}" if apart else "", far)
+
+    def _name(self, name: str, kind: str, far: bool) -> str:
+        found = self.names(name, kind)
+        return f"{FAR}{found.removeprefix('nn_')}" if far else found
+
+
+def bytes_of(type_: str) -> int:
+    """4 of ``int32_t``."""
+    return np.dtype(type_.removesuffix("_t")).itemsize
 
 
 def short(type_: str) -> str:

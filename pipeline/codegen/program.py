@@ -26,7 +26,7 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.render import KERNELS
 from pipeline.codegen.statements import Call, Line
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
+from pipeline.hardware import LPM_BYTES, Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
@@ -80,7 +80,9 @@ class Program:
         self.operators = {op.name: op for op in self.graph.operators}
         self.names = Names()
         self.names.used |= _reserved()
-        self.constants = Constants(self.names, self.hardware.core == "avr")
+        self.constants = Constants(
+            self.names, self.hardware.core == "avr", self.hardware.flash_bytes > LPM_BYTES
+        )
         self.kernels: dict[str, Kernel] = {}
         self.windows = Windows(self.graph, self.plan, self.hardware)
         self.lines: list[Callable[[], Line]] = []

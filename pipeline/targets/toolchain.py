@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import artifacts, ihex, prefix
+from pipeline.codegen.constants import FAR
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware, Toolchain
+from pipeline.hardware import LPM_BYTES, Hardware, Toolchain
 from pipeline.prefix import DEFAULTS, Prefix
 from pipeline.targets import avr_stack, elf, parameters, tools
 
@@ -32,9 +33,6 @@ STEPS = "steps.json"
 
 PLACES = ("nn_parameters", "nn_invoke")
 """What simulators ask the places of, by these names whatever the prefix."""
-
-LPM_BYTES = 1 << 16
-"""Of flash that it reaches; the linker has constants first."""
 
 _ARENA_MACRO = re.compile(r"^#define \w+_ARENA_BYTES (\d+)", re.MULTILINE)
 
@@ -226,7 +224,8 @@ def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix =
             "try strategy.layout=contiguous (no address tables) or a smaller model",
         )  # fmt: skip
     ends = {s.address + s.bytes: s.name for s in program.symbols
-            if s.section == ".text" and s.is_object and s.bytes}  # fmt: skip
+            if s.section == ".text" and s.is_object and s.bytes
+            and not s.name.startswith(names.word(FAR))}  # fmt: skip
     if (last := max(ends, default=0)) > LPM_BYTES:
         return infeasible(
             size, "flash for constants, which LPM reads,", last, LPM_BYTES, ends[last],

@@ -12,6 +12,7 @@
 #else
 #define NN_FLASH PROGMEM
 #endif
+#define NN_FAR __attribute__((section(".lowtext.nn"))) /* behind all that LPM has to reach */
 #define nn_flash8(address) pgm_read_byte(address)
 #define nn_flash16(address) pgm_read_word(address)
 #define nn_flash32(address) pgm_read_dword(address)
@@ -19,6 +20,7 @@
 #define NN_ALIGNED
 #else
 #define NN_FLASH
+#define NN_FAR
 #define nn_flash8(address) (*(address))
 #define nn_flash16(address) (*(address))
 #define nn_flash32(address) (*(address))

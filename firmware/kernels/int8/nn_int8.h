@@ -17,6 +17,7 @@
 #define nn_flash_i16(address) ((int16_t)pgm_read_word(address))
 #define nn_flash_u32(address) ((uint32_t)pgm_read_dword(address))
 #define nn_flash_i32(address) ((int32_t)pgm_read_dword(address))
+#define nn_far_u8(array, index) pgm_read_byte_far(pgm_get_far_address(array) + (uint32_t)(index))
 #else
 #define nn_flash_u8(address) (*(address))
 #define nn_flash_i8(address) (*(address))
@@ -24,6 +25,7 @@
 #define nn_flash_i16(address) (*(address))
 #define nn_flash_u32(address) (*(address))
 #define nn_flash_i32(address) (*(address))
+#define nn_far_u8(array, index) ((array)[index])
 #endif
 
 /* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take

@@ -61,6 +61,11 @@ class Stream:
     inputs: int
 
     @property
+    def load(self) -> str:
+        """The instruction that reads it; ELPM takes RAMPZ as the address's upper byte."""
+        return "elpm" if self.array.far else "lpm"
+
+    @property
     def channel_bytes(self) -> int:
         return START_BYTES + self.inputs + self.end.bytes
 
@@ -104,6 +109,7 @@ def stream(job: Job, unsigned: bool) -> Stream:
     array = job.program.constants.add(
         op.name, "stream", "uint8_t", np.concatenate(columns, axis=1),
         f"{op.name}: of each channel what its sum begins with, weights, and how it ends",
+        far=True,
     )  # fmt: skip
     return Stream(array, end, flat.shape[1])
 
