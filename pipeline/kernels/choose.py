@@ -78,9 +78,8 @@ def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
 
 
 def takes_place(form: Form, hardware: Hardware) -> bool:
-    """Whether the fastest kernel for ``form``, which is ``in_place``, computes it so."""
-    fastest = next(iter(offers(form, hardware)), None)
-    return fastest is not None and fastest.takes_place(form)
+    """Whether a kernel for ``form``, which is ``in_place``, computes it so."""
+    return any(kernel.takes_place(form) for kernel in offers(form, hardware))
 
 
 def why_none(form: Form, hardware: Hardware) -> str:

@@ -21,6 +21,7 @@ from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import coarser, core, twin
 from tests.codegen.int8.support import frames, host
 from tests.strategies.nets import Net
+from tests.strategies.partial import bench
 from tests.tiers import quick
 
 COARSE = 1100
@@ -86,6 +87,15 @@ def test_nothing_is_rounded(tmp_path: Path) -> None:
     check(tmp_path, graph, plan)
     assert np.array_equal(interpret(plan, graph, frame := frames(graph, 2)[0]).output,
                           graph.outputs(frame[None])[0])  # fmt: skip
+
+
+@pytest.mark.ci
+def test_no_sum_of_a_keyword_network_is_rounded() -> None:
+    """Whichever of the core's kernels is the fastest; two layers' are by the published rules."""
+    graph, hardware = bench.network("micronet_kws_l"), core("cortex-m4")
+    plan = Partial(accumulator_bits=8).plan(graph, hardware)
+    assert dict(plan.notes)["accumulate_layers"] == 0
+    assert cost(plan, graph, hardware).pmu_bytes <= bench.PEAKS["micronet_kws_l"][8]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
