@@ -49,8 +49,13 @@ def parts_of(train: Split, validation: Split, test: Split) -> Arrays:
 @dataclass(frozen=True)
 class Dataset(ABC):
     """``validation`` images are held out of the training set, 0 for a tenth of it; the test set is
-    only for the end."""
+    only for the end.
 
+    Attributes:
+        labelled: something can be learned from it.
+    """
+
+    labelled: ClassVar[bool] = True
     validation: int = 10_000
 
     def probe(self) -> None:  # noqa: B027 - most have nothing to look at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from pipeline.datasets.dataset import Dataset, Split, parts_of
 class Nothing(Dataset):
     """Three parts of 0 images (0, 1, 1, 1): later stages make pictures of nothing where they need
     some (``pipeline.datasets.noise``), and report no accuracy."""
+
+    labelled: ClassVar[bool] = False
 
     def read(self) -> tuple[Split, Split]:
         empty = Split(np.zeros((0, 1, 1, 1), np.uint8), np.zeros(0, np.uint8))

@@ -104,7 +104,7 @@ class ChannelPruning(Distorting, Pruning):
         network = simplified(exported(type(model).__name__, module, model.example()))
         if not couplings(network).groups:
             raise ThimbleError(
-                f"prune: {network.name} has no channels that can go: none lies between two layers "
+                "prune: the network has no channels that can go: none lies between two layers "
                 "with weights, or all are tied to its input or output"
             )
         if self.limits:

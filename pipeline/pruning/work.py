@@ -75,8 +75,8 @@ class Work:
             return
         if not len(data.get("train_labels", ())):
             raise ThimbleError(
-                f"prune: {network.name} is fine-tuned for prune.epochs={method.epochs} on labelled "
-                "images, and the data set has none; choose another data, or prune.epochs=0"
+                f"prune.epochs={method.epochs}: fine-tuning needs labelled images, and the data "
+                "set has none; choose another data, or prune.epochs=0"
             )
         model.check(data)
         train = Examples.of(data, "train", method.images or None)

@@ -42,8 +42,8 @@ TFLITE, TORCH = ("model=tflite", "model.path=net.tflite"), ("model=torch", "mode
         ("target=flash",),
         ("prune=magnitude",),
         (*NET, "train=float"),
-        (*NET, "prune=magnitude"),
-        ("model=resnet8", "prune=pex", "prune.macs=9"),
+        (*NET, "prune=magnitude", "prune.epochs=0"),
+        ("model=resnet8", "data=cifar10", "prune=pex", "prune.macs=9"),
     ],
 )
 def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
@@ -74,6 +74,13 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("prune=pex", "quantize=int4"), "prune=pex: quantize=int4 takes chains of layers, which"),
         (("model=resnet8", "prune=pex", "prune.macs=-1"), "prune.macs=-1: give the MACs that"),
         (("model=resnet8", "prune=pex"), "prune=pex needs a limit: prune.pmu_bytes, weight_bytes"),
+        (("model=resnet8", "prune=width", "prune.width=1.5"), "prune.width=1.5"),
+        (("model=resnet8", "prune=pex", "prune.macs=9", "prune.epochs=-1"), "prune.epochs=-1"),
+        (("prune=magnitude", "prune.ratio=-1"), "prune.ratio=-1"),
+        (
+            ("model=resnet8", "data=none", "prune=pex", "prune.macs=9"),
+            "prune.epochs=8: fine-tuning needs labelled images, and data=none has none",
+        ),
         (("model=resnet8", "prune=width"), "prune=width needs either prune.width, such as 0.5, or"),
         (
             ("model=resnet8", "hardware=host", "prune=pex", "prune.pmu_bytes=3071"),
