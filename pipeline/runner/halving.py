@@ -118,7 +118,7 @@ class Architectures(Sweeps):
         for each in alive:
             each["survives"] = True
         self._keep(found)
-        self._round(last)
+        self._measure(last)
 
     def _tried(
         self, networks: Sequence[list[str]], found: list[dict[str, Any]], typed: Sequence[str]
@@ -168,6 +168,14 @@ class Architectures(Sweeps):
             each["rungs"].append(validation(Path(result["run_dir"])))
         if any(each["rungs"][-1] >= 0 for each in networks):
             self.tries += range(first, len(self.jobs))
+
+    def _measure(self, jobs: Sequence[Sequence[str]]) -> None:
+        """Run the survivors. That one's answers come too late for the board's line, say, is found;
+        that this happens to all of them is a failure of the search."""
+        first = len(self.jobs)
+        if any(result["status"] == "ok" for result in self._round(jobs)):
+            self.tries += range(first, len(self.jobs))
+            sweep.go_on(self.folder, self.jobs, self.tries)
 
     def _keep(self, found: Sequence[Mapping[str, Any]]) -> None:
         """So that a search that is interrupted has what it found so far."""

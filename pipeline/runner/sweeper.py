@@ -78,6 +78,8 @@ class EveryCombination(Sweeps):
                 batches.append([job for job, _ in found])
                 sets += [values for _, values in found]
         jobs = [job for batch in batches for job in batch]
+        if self.max_batch_size is None:  # side by side, wherever one line of jobs ends
+            batches = [jobs]
         folder = Path(self.config.hydra.sweep.dir).absolute()
         for number, overrides in enumerate(jobs):
             options.check(self.jobs_launcher.compose(folder, number, overrides))

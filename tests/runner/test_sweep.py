@@ -150,6 +150,19 @@ def test_jobs_side_by_side(project: Project) -> None:
 
 
 @pytest.mark.ci
+def test_jobs_of_two_lines_side_by_side(project: Project) -> None:
+    """A line's last jobs leave no worker without work."""
+    project.hold("simulate")
+    lines = 'hydra.sweeper.jobs=["target.images=1","target.images=2"]'
+    process = project.start("-m", "output=json", lines, "hydra/launcher=local")
+    assert project.worker(0) != project.worker(1), "both have begun"
+    project.release("simulate")
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    assert [job["status"] for job in json.loads(out)["jobs"]] == ["ok"] * 2
+
+
+@pytest.mark.ci
 def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None:
     """Two of four jobs are at work when one's process is killed with SIGKILL."""
     project.hold("simulate")
