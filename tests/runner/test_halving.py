@@ -266,9 +266,7 @@ def test_a_training_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not {n for n, job in enumerate(search.jobs) if "until=train" in job} & set(search.tries)
 
 
-def test_a_survivor_that_answers_too_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_survivor_that_answers_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails no search, unless all do."""
 
     def measured(search: Told) -> set[int]:
