@@ -1,7 +1,8 @@
-"""Weights that come with the repository: what ``train=paper`` made in an hour, in a few KB.
+"""Weights that come with the repository: what a training made in an hour.
 
-``released/NAME.npz`` holds integers as the firmware has them: ``<layer>.weight`` and ``.bias``,
-``.steps`` (log2 of what one unit of each is worth) and log2 thresholds. ``released/NAME.json`` says
+``released/NAME.npz`` holds, of a chain for the 4-bit format, integers as the firmware has them:
+``<layer>.weight`` and ``.bias``, ``.steps`` (log2 of what one unit of each is worth) and log2
+thresholds; of another network its state, weights in half precision. ``released/NAME.json`` says
 where they come from.
 """
 
@@ -16,7 +17,7 @@ from torch import nn
 
 from pipeline.artifacts import Arrays, read_json, read_npz
 from pipeline.errors import ThimbleError
-from pipeline.models.network import Model
+from pipeline.models.network import Model, loaded, state_arrays
 from pipeline.quantize.parameters import from_arrays
 from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT, THRESHOLDS
 from pipeline.training.environment import Run
@@ -27,32 +28,37 @@ FOLDER = Path(__file__).with_name("released")
 
 @dataclass(frozen=True)
 class Released(Recipe):
-    """``weights`` names them: MODEL-DATA. Nothing is trained, seeds and threads play no part."""
+    """``weights`` names them: MODEL-DATA. Nothing is trained. Where there are several, the run's
+    seed chooses: MODEL-DATA-SEED."""
 
     weights: str = ""
     needs_data: bool = False
 
     def train(self, model: Model, data: Arrays, run: Run) -> Trained:
         """``data`` is not looked at."""
-        path = FOLDER / f"{self.weights}.npz"
+        chosen = f"{self.weights}-{run.seed}"
+        name = chosen if (FOLDER / f"{chosen}.npz").is_file() else self.weights
+        path = FOLDER / f"{name}.npz"
         if not path.is_file():
             known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.npz")))
             raise ThimbleError(
                 f"train=released: no weights for {self.weights}, there are {known}: "
                 "use train=quick or train=paper"
             )
-        weights = real(read_npz(path))
-        for name, layer in model.chain().named_children():
+        weights = real(stored := read_npz(path))
+        reached = {ACCURACY_FLOAT: np.array(provenance(name)["accuracy_float"])}
+        if not any(name.endswith(".steps") for name in stored):
+            return Trained(state_arrays(loaded(model.build(), weights)) | reached, [])
+        for part, layer in model.chain().named_children():
             if not isinstance(layer, (nn.Conv2d, nn.Linear)):
                 continue
-            found = weights.get(f"{name}.weight", np.zeros(0)).shape
+            found = weights.get(f"{part}.weight", np.zeros(0)).shape
             if found != layer.weight.shape:
                 raise ThimbleError(
-                    f"train=released: {self.weights} has {name}.weight of shape {list(found)}, the "
+                    f"train=released: {self.weights} has {part}.weight of shape {list(found)}, the "
                     f"model {list(layer.weight.shape)}: leave model.* as it is or use train=quick"
                 )
-        reached = provenance(self.weights)["accuracy_float"]
-        return Trained(weights | {ACCURACY_FLOAT: np.array(reached)}, [])
+        return Trained(weights | reached, [])
 
 
 def provenance(name: str) -> dict[str, Any]:
@@ -62,16 +68,27 @@ def provenance(name: str) -> dict[str, Any]:
 
 
 def real(integers: Arrays) -> Arrays:
-    """The content of ``weights.npz``: values that lie on their grids already."""
+    """The content of ``weights.npz``: of integers, values that lie on their grids already."""
     weights: Arrays = {}
     for name, values in integers.items():
         layer, _, kind = name.rpartition(".")
-        if kind in ("weight", "bias"):
+        if f"{layer}.steps" not in integers:
+            weights[name] = values.astype(np.float32) if values.dtype == np.float16 else values
+        elif kind in ("weight", "bias"):
             step = 2.0 ** float(integers[f"{layer}.steps"][("weight", "bias").index(kind)])
             weights[name] = values.astype(np.float32) * np.float32(step)
         elif kind in THRESHOLDS:
             weights[name] = values.astype(np.float32)
     return weights
+
+
+def rounded(weights: Arrays) -> Arrays:
+    """What to release of a network in float: its weights with 11 bits each, all else as it is."""
+    return {
+        name: values.astype(np.float16) if name.endswith(".weight") and values.ndim > 1 else values
+        for name, values in weights.items()
+        if name != ACCURACY_FLOAT
+    }
 
 
 def integers(model: Model, weights: Arrays) -> Arrays:

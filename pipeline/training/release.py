@@ -1,8 +1,8 @@
-"""``python -m pipeline.training.paper_release RUN_DIR [NOTE ...]``: release the weights of a run.
+"""``python -m pipeline.training.release RUN_DIR [NOTE ...]``: release the weights of a run.
 
-RUN_DIR is the workspace of a ``train=paper`` run. The test set has decided nothing before. Notes go
-into the provenance as they are; each look at the test set does, also those at weights of the same
-name that were released before.
+RUN_DIR is the workspace of a run of ``train=paper`` or ``train=float``. The test set has decided
+nothing before. Notes go into the provenance as they are; each look at the test set does, also those
+at weights of the same name that were released before.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
 from pipeline.graph.graph import Graph
 from pipeline.metrics import SCORE
+from pipeline.models.network import Model, loaded
+from pipeline.training import examples
+from pipeline.training.examples import Examples
 from pipeline.training.recipe import ACCURACY_FLOAT
-from pipeline.training.released import FOLDER, integers
+from pipeline.training.released import FOLDER, integers, real, rounded
 
 ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_build")
 """What else the last bits of a training depend on."""
@@ -32,24 +35,46 @@ def accuracy(graph: Graph, data: Arrays, part: str) -> float:
     return float((found == data[f"{part}_labels"]).mean())
 
 
+def accuracy_float(model: Model, weights: Arrays, data: Arrays, part: str) -> float:
+    """Of the network in float on all images of ``part``."""
+    network, images = loaded(model.build(), weights).eval(), Examples.of(data, part)
+    return examples.accuracy(network, images.pixels, images.labels)
+
+
 def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
-    """Write NAME.npz and NAME.json into ``folder``; returns NAME."""
+    """Write NAME.npz and NAME.json into ``folder``; returns NAME: MODEL-DATA, in float with -SEED
+    for every seed but 1."""
     cfg = config.load(run / "params.yaml")
     model = config.instantiate(cfg["model"])
     weights, data = read_npz(run / "weights.npz"), read_npz(run / "data" / "dataset.npz")
-    graph = config.instantiate(cfg["quantize"]).graph(cfg["model"]["name"], model, weights)
     name = f"{cfg['model']['name']}-{cfg['data']['name']}"
-    told = provenance(cfg, weights, run)
-    test = accuracy(graph, data, "test")
-    write_npz(folder / f"{name}.npz", integers(model, weights))
+    if any(each.endswith(".weight_log2") for each in weights):
+        graph = config.instantiate(cfg["quantize"]).graph(cfg["model"]["name"], model, weights)
+        packed = integers(model, weights)
+        parts = {each: accuracy(graph, data, each) for each in ("validation", "test")}
+        told = provenance(cfg, weights, run) | {
+            "score_validation": float(weights[SCORE]),
+            "accuracy_int_validation": parts["validation"],
+            "accuracy_int_test": parts["test"],
+        }
+        looks = [("before quantization", told["accuracy_float"]), ("released", parts["test"])]
+    else:
+        name += f"-{cfg['seed']}" * (cfg["seed"] != 1)
+        packed = rounded(weights)
+        parts = {
+            each: accuracy_float(model, real(packed), data, each) for each in ("validation", "test")
+        }
+        told = provenance(cfg, weights, run) | {
+            "accuracy_float": parts["test"],
+            "accuracy_float_validation": parts["validation"],
+        }
+        looks = [("released", parts["test"])]
+    write_npz(folder / f"{name}.npz", packed)
     write_json(folder / f"{name}.json", told | {
-        "accuracy_int_validation": accuracy(graph, data, "validation"),
-        "accuracy_int_test": test,
         "images_validation": len(data["validation_labels"]),
         "looks_at_test": [
             *_looks(folder / f"{name}.json"),
-            {"at": "before quantization", "accuracy": told["accuracy_float"]},
-            {"at": "released", "accuracy": test},
+            *({"at": at, "accuracy": found} for at, found in looks),
         ],
         "notes": list(notes),
     })  # fmt: skip
@@ -76,7 +101,6 @@ def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any
         "environment": {key: ran_on[key] for key in ENVIRONMENT},
         "wall_seconds": round(read_json(run / ".stages" / "train.json")["seconds"]),
         "accuracy_float": float(weights[ACCURACY_FLOAT]),
-        "score_validation": float(weights[SCORE]),
     }
 
 
