@@ -22,8 +22,8 @@ from pipeline.quantize.parameters import to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import release, released
 from pipeline.training.environment import Run
-from pipeline.training.release import accuracy
 from pipeline.training.recipe import ACCURACY_FLOAT
+from pipeline.training.release import accuracy
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
 from tests.tiers import quick
 
