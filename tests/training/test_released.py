@@ -167,7 +167,7 @@ def test_a_network_in_float_is_released(tmp_path: Path, monkeypatch: pytest.Monk
     for key, values in again.items():
         assert values.dtype == weights[key].dtype
         assert np.allclose(values, weights[key], rtol=1e-3, atol=1e-6) or key == ACCURACY_FLOAT
-    with pytest.raises(ThimbleError, match="the weights lack|have shape"):
+    with pytest.raises(ThimbleError, match=r"the weights lack|have shape"):
         Released(name).train(Blocks(**{**NETWORK, "classes": 3}), {}, Run())
 
 
