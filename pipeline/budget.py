@@ -85,12 +85,15 @@ def unmet(prune: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]
     if times_over(needs, within) <= 1:
         return {}
     worst = max(within, key=lambda name: float(needs[name]) / within[name])
+    left = "a channel of each group that can go is left"
+    if worst == "pmu_bytes":
+        left = f"the peak is at {report['peak_at']}"
     return {
         "status": "infeasible",
         "resource": f"prune.{worst}",
         "needed_bytes": needs[worst],
         "available_bytes": within[worst],
         "unit": UNITS[worst],
-        "where": f"pruned as far as it goes; the peak is at {report['peak_at']}",
+        "where": f"pruned as far as it goes; {left}",
         "advice": f"try prune.{worst}={-(-needs[worst] // 1):.0f}, another strategy or model",
     }

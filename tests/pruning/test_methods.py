@@ -126,6 +126,7 @@ def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
     assert said["status"] == "infeasible" and said["resource"] == "prune.pmu_bytes"
     assert said["needed_bytes"] == needs.amounts["pmu_bytes"] > said["available_bytes"] == 150
     assert needs.at in said["where"] and not budget.unmet({"pmu_bytes": 10_000}, report)
+    assert "a channel of each group" in budget.unmet({"weight_bytes": 1}, report)["where"]
 
 
 FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))

@@ -14,7 +14,7 @@ import pytest
 from pipeline.home import ROOT
 
 
-def run(folder: Path, *words: str) -> dict[str, Any]:
+def run(folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
     """``run.py`` with a cache of its own."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "run.py"), *words, "tracking=none", "output=json"],
@@ -24,7 +24,7 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == code, done.stderr[-2000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
@@ -57,6 +57,29 @@ def test_every_published_figure(tmp_path: Path, name: str) -> None:
         expected = NOT_THEIRS.get(row["name"], row["paper"])
         assert abs(row["ours"] - expected) <= 0.004 * expected, row["name"]
     assert bool(result.get("unpublished")) == (name != "pex_table4")
+
+
+@pytest.mark.slow
+def test_a_network_pruned_for_its_plan(tmp_path: Path) -> None:
+    """Docs/pruning.md's figures; another line to the board prunes nothing anew; a limit that cannot
+    be met is a result."""
+    words = (
+        "model=mobilenet_v2_cifar10", "data=none", "train=random", "quantize=int8", "prune=pex",
+        "prune.epochs=0", "hardware=nucleo_f446re", "strategy=partial",
+        "strategy.accumulator_bits=8", "until=schedule",
+    )  # fmt: skip
+    result = run(tmp_path, *words, "prune.pmu_bytes=6144")
+    assert result["status"] == "ok" and result["pmu_bytes"] == 6_144
+    assert (result["weight_bytes"], result["macs"]) == (185_856, 6_130_048)
+    folder = Path(result["run_dir"])
+    steps = (folder / "pruning_steps.csv").read_text().splitlines()
+    assert steps[1].startswith("0,10752,") and steps[-1].startswith("1,6144,")
+    again = run(tmp_path, *words, "prune.pmu_bytes=6144", "hardware.baud=9600")
+    ran = [(Path(each["run_dir"]) / ".stages" / "prune.json").is_file() for each in (result, again)]
+    assert again["pmu_bytes"] == 6_144 and ran == [True, False]
+    refused = run(tmp_path, *words, "prune.pmu_bytes=3100", code=3)
+    assert refused["status"] == "infeasible" and refused["resource"] == "prune.pmu_bytes"
+    assert refused["needed_bytes"] == 4_096 and "the peak is at" in refused["where"]
 
 
 @pytest.mark.slow
