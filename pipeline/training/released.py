@@ -29,7 +29,7 @@ FOLDER = Path(__file__).with_name("released")
 @dataclass(frozen=True)
 class Released(Recipe):
     """``weights`` names them: MODEL-DATA. Nothing is trained. Where there are several, the run's
-    seed chooses: MODEL-DATA-SEED."""
+    seed chooses: MODEL-DATA-SEED; a seed without weights of its own takes MODEL-DATA."""
 
     weights: str = ""
     needs_data: bool = False
@@ -67,15 +67,15 @@ def provenance(name: str) -> dict[str, Any]:
     return found
 
 
-def real(integers: Arrays) -> Arrays:
+def real(stored: Arrays) -> Arrays:
     """The content of ``weights.npz``: of integers, values that lie on their grids already."""
     weights: Arrays = {}
-    for name, values in integers.items():
+    for name, values in stored.items():
         layer, _, kind = name.rpartition(".")
-        if f"{layer}.steps" not in integers:
+        if f"{layer}.steps" not in stored:
             weights[name] = values.astype(np.float32) if values.dtype == np.float16 else values
         elif kind in ("weight", "bias"):
-            step = 2.0 ** float(integers[f"{layer}.steps"][("weight", "bias").index(kind)])
+            step = 2.0 ** float(stored[f"{layer}.steps"][("weight", "bias").index(kind)])
             weights[name] = values.astype(np.float32) * np.float32(step)
         elif kind in THRESHOLDS:
             weights[name] = values.astype(np.float32)

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import torch
 import yaml
 
 from pipeline import config
-from pipeline.artifacts import read_npz, write_json, write_npz, write_text
+from pipeline.artifacts import Arrays, read_npz, write_json, write_npz, write_text
 from pipeline.datasets.cifar10 import Cifar10
 from pipeline.datasets.fashion_mnist import FashionMnist
 from pipeline.datasets.mnist import Mnist
@@ -49,6 +50,19 @@ NETWORK = {
     "classes": 10,
     "blocks": [{"kind": "conv", "channels": 4, "stride": 4}, {"kind": "conv", "channels": 6}],
 }
+
+
+RAN_ON = dict.fromkeys(release.ENVIRONMENT, "x")
+
+
+def workspace(run: Path, cfg: dict[str, Any], weights: Arrays, data: Arrays) -> None:
+    """As a training leaves it."""
+    write_text(run / "params.yaml", yaml.safe_dump(cfg))
+    write_text(run / ".hydra" / "overrides.yaml", f"- seed={cfg['seed']}\n")
+    write_npz(run / "weights.npz", weights)
+    write_npz(run / "data" / "dataset.npz", data)
+    write_json(run / ".stages" / "train.json", {"seconds": 61.4})
+    write_json(run / "environment.json", RAN_ON | {"code_version": "0123456789", "typed": "here"})
 
 
 def trained(model: Mnist2kb) -> QuantizedNetwork:
@@ -148,13 +162,7 @@ def test_a_network_in_float_is_released(tmp_path: Path, monkeypatch: pytest.Monk
     cfg["train"] = {"_target_": "pipeline.training.float_only.FloatOnly", "name": "float"}
     cfg["seed"] = 3
     data = Synthetic(train=30).arrays()
-    write_text(run / "params.yaml", yaml.safe_dump(cfg))
-    write_text(run / ".hydra" / "overrides.yaml", "- seed=3\n")
-    write_npz(run / "weights.npz", weights)
-    write_npz(run / "data" / "dataset.npz", data)
-    write_json(run / ".stages" / "train.json", {"seconds": 61.4})
-    ran_on = dict.fromkeys(release.ENVIRONMENT, "x")
-    write_json(run / "environment.json", ran_on | {"code_version": "0123456789"})
+    workspace(run, cfg, weights, data)
     name = release.release(run, folder)
     assert name == f"net-{cfg['data']['name']}-3"
     monkeypatch.setattr(released, "FOLDER", folder)
@@ -196,21 +204,15 @@ def test_a_run_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     cfg = yaml.safe_load(Path("params.yaml").read_text())
     cfg["train"] = {"_target_": "pipeline.training.paper.Paper", "name": "paper", "trials": [1]}
     cfg["seed"] = 7
-    write_text(run / "params.yaml", yaml.safe_dump(cfg))
-    write_text(run / ".hydra" / "overrides.yaml", "- train=paper\n- seed=7\n")
-    write_npz(run / "weights.npz", weights)
-    write_npz(run / "data" / "dataset.npz", data)
-    write_json(run / ".stages" / "train.json", {"seconds": 61.4})
-    ran_on = dict.fromkeys(release.ENVIRONMENT, "x")
-    write_json(run / "environment.json", ran_on | {"code_version": "0123456789", "typed": "here"})
+    workspace(run, cfg, weights, data)
     assert release.release(run, folder) == "mnist_2kb-mnist"
     assert release.release(run, folder, ["resumed once"]) == "mnist_2kb-mnist"
     monkeypatch.setattr(released, "FOLDER", folder)
     told = provenance("mnist_2kb-mnist")
     assert told["seed"] == 7 and told["wall_seconds"] == 61
-    assert told["command"] == "python run.py train=paper seed=7"
+    assert told["command"] == "python run.py seed=7"
     assert told["train"] == {"name": "paper", "trials": [1]}
-    assert told["commit"] == "0123456" and told["environment"] == ran_on
+    assert told["commit"] == "0123456" and told["environment"] == RAN_ON
     assert told["images_validation"] == len(data["validation_labels"])
     assert told["score_validation"] == 0.25 and told["notes"] == ["resumed once"]
     looks = [(look["at"], look["accuracy"]) for look in told["looks_at_test"]]
