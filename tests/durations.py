@@ -99,7 +99,8 @@ class Collector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = report.nodeid
-        self.seconds[name] = self.seconds.get(name, 0.0) + report.cpu_seconds
+        used = getattr(report, "cpu_seconds", 0.0)  # none where the worker crashed: xdist's report
+        self.seconds[name] = self.seconds.get(name, 0.0) + used
         marked = [tier for tier in TIERS if tier in report.keywords]
         self.tiers[name] = marked[-1] if marked else "default"
 

@@ -90,24 +90,34 @@ def test_marked():
 """
 
 
+def run(project: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (project / "conftest.py").write_text(CONFTEST)
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = ci\n")
+    (project / "tests").mkdir()
+    (project / "tests" / "test_burns.py").write_text(tests)
+    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "xdist", *options],
+        cwd=project, env={**clean_environment(), **alone}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with xdist"])
 def test_processor_time_counts_and_waiting_does_not(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = ci\n")
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_burns.py").write_text(TESTS)
-    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment = {**clean_environment(), **alone}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", *workers, "--write-durations"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    done = run(tmp_path, TESTS, *workers, "--write-durations")
     assert done.returncode == 0, done.stdout + done.stderr
     cost = read(tmp_path / "tests" / "durations.json")["tests/test_burns.py"]
     assert cost.tests.keys() == {"test_in_a_subprocess", "test_marked"}
     assert min(cost.tests.values()) >= 0.3 and cost.tiers.keys() == {"default", "ci"}
     warned = done.stdout.partition("without a marker")[2]
     assert "test_in_a_subprocess" in warned and "test_marked" not in warned
+
+
+def test_a_test_that_kills_its_worker_is_named_and_the_others_run(tmp_path: Path) -> None:
+    tests = "import os\n\ndef test_kills():\n    os.abort()\n\ndef test_after():\n    pass\n"
+    done = run(tmp_path, tests, "-n", "1", "-ra")
+    assert "1 failed, 1 passed" in done.stdout and "test_burns.py::test_kills" in done.stdout
+    assert "INTERNALERROR" not in done.stdout
