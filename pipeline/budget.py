@@ -16,8 +16,8 @@ PLANNING = ("strategy", "hardware", "passes")
 """Keys of ``prune`` that repeat the rest of the config: what the planner is asked with."""
 
 UNREAD = {
-    "part": "", "simulator": "", "flasher": "", "platformio": "", "baud": 1, "wait_bytes": 0,
-    "uart": {}, "toolchain": {"compiler": "", "package": ""},
+    "title": "", "part": "", "simulator": "", "flasher": "", "platformio": "", "baud": 1,
+    "wait_bytes": 0, "uart": {}, "toolchain": {"compiler": "", "package": ""},
 }  # fmt: skip
 """Of a board, what no planner reads, with values in its place."""
 

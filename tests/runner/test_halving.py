@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.
 OPTIONS = {k: v for k, v in CONF["hydra"]["sweeper"].items() if k != "_target_"}
 HEAD = """\
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,10 @@ def make():
     cfg = config.load()
     width = sum(each[0] for each in cfg["model"]["convolutions"])
     with Path(os.environ["FAKE_LOG"]).open("a") as log:
-        log.write(f"STAGE-{cfg['train']['name']}-{cfg['train']['batch']}\\n")
+        name = f"STAGE-{cfg['train']['name']}-{cfg['train']['batch']}"
+        log.write(f"{name}\\n")
+    while Path(log.name).with_name(f"held-{name}").exists():
+        time.sleep(0.01)
 """
 TRAIN = """\
     write_npz(Path("weights.npz"), {"width": np.array([width, cfg["train"]["batch"]])})
@@ -312,6 +317,15 @@ def test_a_network_that_is_refused_fails_no_search(
 
 @pytest.mark.slow
 def test_a_search(searched: Project) -> None:
+    """Interrupted while the best of the first round train longer, it goes on there."""
+    searched.hold("train-quick-4")
+    started = searched.start("sweep=architectures", "output=json")
+    searched.wait_for("train-quick-4")
+    started.send_signal(signal.SIGINT)
+    started.communicate()
+    assert started.returncode == 130
+    searched.release("train-quick-4")
+    before = searched.ran()
     run = searched.run("sweep=architectures", "output=json")
     assert run.code == 0, run.err
     folder = Path(run.json["run_dir"])
@@ -329,8 +343,9 @@ def test_a_search(searched: Project) -> None:
     assert survivor["rungs"][1] == max(each["rungs"][1] for each in second)
 
     ran = searched.ran()
+    assert before.count("train-quick-3") == len(fit) and before[-1] == "train-quick-4"
     longer = [name for name in ran if name.startswith("train-quick")]
-    assert longer == ["train-quick-3"] * len(fit) + ["train-quick-4"] * len(second)
+    assert longer == ["train-quick-4"] * len(second)
     jobs = run.json["jobs"]
     assert len(jobs) == 14 + len(fit) + len(second) + len(survivor["bytes"])
     last = jobs[-len(survivor["bytes"]) :]
