@@ -12,9 +12,14 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.packages import cmake
 from pipeline.packages.library import Library
+from pipeline.pruning import stored
+from pipeline.pruning.width import Width
+from pipeline.quantize.int8 import Int8
 from pipeline.targets.machines import machine
+from pipeline.training.environment import Run
 from tests.codegen.int8.configurations import network
 from tests.packages.conftest import made
+from tests.pruning.networks import DATA, MODEL, weights
 from tests.strategies.chains import mnist
 from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, needs_arm
@@ -45,10 +50,17 @@ def expected(graph: Graph) -> list[int]:
     return [int(n) for n in graph.outputs(given).reshape(-1)]
 
 
+def pruned() -> Graph:
+    """Of 8 bits, with squeeze-and-excite, half of its channels left."""
+    small = Width(width=0.5, epochs=0).prune(MODEL, weights(), DATA, Run(1))
+    return Int8(images=4).from_float(stored.from_arrays(small.weights), DATA)
+
+
 @needs_cmake
-@pytest.mark.parametrize("kind", quick(["bytes"], ["bytes", "nibbles"]))
+@pytest.mark.parametrize("kind", quick(["bytes"], ["bytes", "nibbles", "pruned"]))
 def test_native_example(kind: str, tmp_path: Path) -> None:
-    graph = network() if kind == "bytes" else mnist().graph()
+    graphs = {"bytes": network, "nibbles": lambda: mnist().graph(), "pruned": pruned}
+    graph = graphs[kind]()
     program = built(made(board_named("host"), "-O2", graph, prefix="kws"), tmp_path)
     said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert [int(line) for line in said.split()] == expected(graph)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipeline import budget
+from pipeline.pruning.method import steps_to_csv
 from pipeline.tracking.figures import ASKED, curves, known, missing
 
 ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
@@ -164,7 +166,15 @@ def test_curves_have_a_step_for_each_epoch_or_row(tmp_path: Path) -> None:
     (tmp_path / "training.csv").write_text(text)
     text = "layer,channels_before,channels_after\nconv1,8,6\nconv2,12,9\n"
     (tmp_path / "pruning.csv").write_text(text)
+    needs = [dict.fromkeys(budget.UNITS, 7.0) | {"pmu_bytes": n} for n in (10_752.0, 6_144.0)]
+    (tmp_path / "pruning_steps.csv").write_text(steps_to_csv(needs))
+    (tmp_path / "pruning_epochs.csv").write_text("epoch,phase,loss\n1,gates,0.4\n2,tuned,0.3\n")
     found = list(curves(tmp_path))
+    assert [each for each in found if each[0] == "pruning_steps/pmu_bytes"] == [
+        ("pruning_steps/pmu_bytes", 10_752, 0),
+        ("pruning_steps/pmu_bytes", 6_144, 1),
+    ]
+    assert ("pruning_epochs/loss", 0.3, 2) in found
     assert found[:4] == [
         ("training/loss", 2.3, 1),
         ("training/validation_accuracy", 0.1, 1),
