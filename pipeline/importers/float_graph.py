@@ -7,7 +7,7 @@ quantization for each tensor, and ``lower`` makes the integer graph of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
@@ -19,6 +19,8 @@ from pipeline.errors import ThimbleError
 
 Shape = tuple[int, ...]
 Interval = tuple[float, float]
+Evaluate = Callable[[int, list[torch.Tensor]], torch.Tensor]
+"""From a node's number and its inputs (n, *shape) to its output."""
 
 LARGEST = 1 << 22
 """Elements of an activation: VGG16 has 3,211,264 in its largest, a damaged file may claim more."""
@@ -102,8 +104,7 @@ class FloatGraph:
     def readers(self, tensor: str) -> list[Node]:
         return [node for node in self.nodes if tensor in node.inputs]
 
-    @torch.no_grad()
-    def walk(self, frames: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    def each(self, frames: torch.Tensor, evaluate: Evaluate) -> Iterator[tuple[str, torch.Tensor]]:
         """Every activation (n, *shape) by name, in order, for frames (n, *input shape).
 
         An activation is dropped after its last reader.
@@ -112,12 +113,20 @@ class FloatGraph:
         values = {self.input: frames}
         yield self.input, frames
         for index, node in enumerate(self.nodes):
-            result = node.evaluate([values[name] for name in node.inputs])
-            yield node.output, result
-            values[node.output] = result
+            values[node.output] = evaluate(index, [values[name] for name in node.inputs])
+            yield node.output, values[node.output]
             for name in {*node.inputs, node.output}:
                 if last.get(name, -1) <= index:
                     del values[name]
+
+    def activation(self, name: str, frames: torch.Tensor, evaluate: Evaluate) -> torch.Tensor:
+        """(n, *shape) of ``name`` for frames (n, *input shape); nothing behind it is computed."""
+        return next(values for each, values in self.each(frames, evaluate) if each == name)
+
+    @torch.no_grad()
+    def walk(self, frames: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+        """Every activation as the nodes compute them."""
+        yield from self.each(frames, lambda index, inputs: self.nodes[index].evaluate(inputs))
 
     def outputs(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
         """(n, *input shape) -> (n, *output shape)."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
-from pipeline.importers.float_graph import Affine, Node, Shape, checked_size
+from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape, checked_size
 from pipeline.importers.functions import Composed
 
 Floats = npt.NDArray[np.float64]
@@ -362,6 +362,12 @@ class Function(Node):
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         return self.body(values[0])
+
+
+def scores(graph: FloatGraph) -> str:
+    """The output, or what it is the softmax of."""
+    last = next(node for node in graph.nodes if node.output == graph.output)
+    return last.inputs[0] if isinstance(last, SoftmaxOver) else graph.output
 
 
 def window_counts(

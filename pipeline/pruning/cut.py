@@ -68,12 +68,14 @@ def _rearranged(
 def masked(found: Couplings, kept: Mask, frames: torch.Tensor) -> torch.Tensor:
     """What the whole graph gives for ``frames`` (n, *input shape) when the activations of all
     channels but the kept ones are zero."""
-    graph, values = found.graph, {found.graph.input: frames}
-    for node in graph.nodes:
-        result = node.evaluate([values[name] for name in node.inputs])
-        channels = found.channels[node.output]
+    graph = found.graph
+
+    def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
+        node = graph.nodes[index]
+        result, channels = node.evaluate(inputs), found.channels[node.output]
         shape = [1] * result.ndim
         shape[1 + channels.axis] = -1
         mask = torch.from_numpy(kept[channels.numbers]).to(result.dtype)
-        values[node.output] = result * mask.reshape(shape)
-    return values[graph.output]
+        return result * mask.reshape(shape)
+
+    return graph.activation(graph.output, frames, evaluate)

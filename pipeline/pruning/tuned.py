@@ -36,9 +36,7 @@ class Tuned(nn.Module):
         super().__init__()
         self.source = found.graph
         self.gates: nn.Parameter | None = None
-        last = next(node for node in self.source.nodes if node.output == self.source.output)
-        softmax = isinstance(last, nodes.SoftmaxOver)
-        self.scores = last.inputs[0] if softmax else self.source.output
+        self.scores = nodes.scores(self.source)
         self.layers = nn.ModuleList(
             TunedLayer(node, self.source.shapes[node.output])
             if isinstance(node, nodes.Weighted)
@@ -64,17 +62,19 @@ class Tuned(nn.Module):
     def scored(self, images: Tensor, settling: bool = False) -> Tensor:
         source = self.source
         shape = source.shapes[source.input]
-        values = {source.input: images.permute(0, 2, 3, 1).reshape(-1, *shape)}
         gates = self.drawn()
-        for node, layer in zip(source.nodes, self.layers, strict=True):
-            inputs = [values[name] for name in node.inputs]
-            if isinstance(layer, TunedLayer):
-                if settling:
-                    layer.settle(inputs[0])
-                values[node.output] = layer(inputs[0], gates)
-            else:
-                values[node.output] = node.evaluate(inputs)
-        return values[self.scores].flatten(1)
+
+        def evaluate(index: int, inputs: list[Tensor]) -> Tensor:
+            layer = self.layers[index]
+            if not isinstance(layer, TunedLayer):
+                return source.nodes[index].evaluate(inputs)
+            if settling:
+                layer.settle(inputs[0])
+            result: Tensor = layer(inputs[0], gates)
+            return result
+
+        frames = images.permute(0, 2, 3, 1).reshape(-1, *shape)
+        return source.activation(self.scores, frames, evaluate).flatten(1)
 
     def drawn(self) -> Tensor | None:
         """The gates; the slope of an L1 norm joins their gradient."""

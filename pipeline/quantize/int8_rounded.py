@@ -25,8 +25,7 @@ class Rounded(nn.Module):
     def __init__(self, source: FloatGraph, affines: Mapping[str, Affine]) -> None:
         super().__init__()
         self.source, self.affines = source, affines
-        last = next(node for node in source.nodes if node.output == source.output)
-        self.scores = last.inputs[0] if isinstance(last, nodes.SoftmaxOver) else source.output
+        self.scores = nodes.scores(source)
         self.layers = nn.ModuleList(
             self.layer(node) if isinstance(node, nodes.Weighted) else nn.Identity()
             for node in source.nodes
@@ -42,15 +41,17 @@ class Rounded(nn.Module):
         """(n, h, w, c) in 0…255 -> (n, classes), before a softmax."""
         source, entry = self.source, self.affines[self.source.input]
         raw = frames.reshape(-1, *source.shapes[source.input])
-        values = {source.input: entry.scale * (raw - 128 - entry.zero_point)}
-        for node, layer in zip(source.nodes, self.layers, strict=True):
-            inputs = [values[name] for name in node.inputs]
+
+        def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
+            node, layer = source.nodes[index], self.layers[index]
             real = layer(*inputs) if isinstance(layer, RoundedLayer) else node.evaluate(inputs)
             affine = self.affines[node.output]
-            values[node.output] = torch.fake_quantize_per_tensor_affine(
+            return torch.fake_quantize_per_tensor_affine(
                 real, affine.scale, affine.zero_point, -128, 127
             )
-        return values[self.scores].flatten(1)
+
+        real = entry.scale * (raw - 128 - entry.zero_point)
+        return source.activation(self.scores, real, evaluate).flatten(1)
 
     def graph(self) -> FloatGraph:
         """``source`` with what was learnt."""
