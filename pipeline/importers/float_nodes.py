@@ -107,12 +107,15 @@ class Convolution(Weighted):
 
     def applied(self, x: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         image, (top, bottom, left, right) = channels_first(x), self.padding
-        around = (top, left)
-        if (bottom, right) != around:
+        around, stride = (top, left), self.stride
+        points = weights.shape[1:3] == (1, 1) and stride != (1, 1)
+        if (bottom, right) != around or points:
             image, around = padded(image, self.padding, 0.0), (0, 0)
+        if points:  # oneDNN's gradients are wrong here (pipeline/training/layout.py)
+            image, stride = image[:, :, :: stride[0], :: stride[1]], (1, 1)
         kernels = channels_first(weights).contiguous()
         return channels_last(
-            F.conv2d(image, kernels, bias, self.stride, around, self.dilation, self.groups)
+            F.conv2d(image, kernels, bias, stride, around, self.dilation, self.groups)
         )
 
 

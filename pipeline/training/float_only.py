@@ -14,6 +14,7 @@ from pipeline.training.augment import Distorting
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
+from pipeline.training.layout import fast_layout
 from pipeline.training.loop import Phase
 from pipeline.training.random_weights import enliven
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
@@ -66,7 +67,7 @@ class FloatOnly(Distorting, Recipe):
             network = model.build()
             if not model.trained:
                 enliven(network, train.pixels[:FIRST_IMAGES])
-            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            network.to(memory_format=fast_layout(network))  # type: ignore[call-overload]
             with session(
                 nn.Identity(),
                 train,
