@@ -43,6 +43,8 @@ INT8, INT32 = DType.parse("int8"), DType.parse("int32")
 PROBABILITY = Affine(1 / 256, -128)
 """What the integer softmax gives."""
 WEIGHT_LIMIT = 127
+ABOVE = 1 + 2.0**-20
+"""By how much an output's scale is at least above the step of the sums that it is made from."""
 ADD_SHIFT = 20
 
 

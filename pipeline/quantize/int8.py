@@ -18,7 +18,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import rebuilt, simplified
-from pipeline.importers.lower import lower, weight_steps
+from pipeline.importers.lower import ABOVE, lower, weight_steps
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
@@ -168,13 +168,14 @@ def absorbed(graph: FloatGraph) -> tuple[FloatGraph, Affine]:
 
 
 def resolvable(graph: FloatGraph, affines: dict[str, Affine]) -> dict[str, Affine]:
-    """Output scales not below the step of the sums they come from: nothing finer is there."""
+    """Output scales above the step of the sums they come from: nothing finer is there, and factors
+    below 1 need no shift to the left, which fast kernels don't have."""
     result = dict(affines)
     for node in graph.nodes:
         if not isinstance(node, nodes.Weighted):
             continue
         scale = result[node.inputs[0]].scale
-        finest = scale * float(weight_steps(node.weights, node.bias, scale).max())
+        finest = ABOVE * scale * float(weight_steps(node.weights, node.bias, scale).max())
         found = result[node.output]
         if found.scale < finest:
             group = [name for name, affine in affines.items() if affine == found]

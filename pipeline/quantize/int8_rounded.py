@@ -16,7 +16,7 @@ from torch import nn
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.lower import WEIGHT_LIMIT, weight_steps
+from pipeline.importers.lower import ABOVE, WEIGHT_LIMIT, weight_steps
 
 
 class Rounded(nn.Module):
@@ -66,7 +66,8 @@ class Rounded(nn.Module):
 
 class RoundedLayer(nn.Module):
     """A node's weights and biases: those it came with, and a learnt change in units that suit each
-    channel, so that one rate suits all layers. Zero weights, as pruning makes them, stay zero."""
+    channel, so that one rate suits all layers. Zero weights, as pruning makes them, stay zero, and
+    none becomes so large that its step is above the output's: ``resolvable`` began so."""
 
     def __init__(self, node: nodes.Weighted, affines: Mapping[str, Affine]) -> None:
         super().__init__()
@@ -76,11 +77,13 @@ class RoundedLayer(nn.Module):
         self.start = start, torch.from_numpy(node.bias).float()
         largest = start.abs().flatten(1).amax(1).reshape(-1, *(1,) * (start.ndim - 1))
         self.units = largest * (start != 0), WEIGHT_LIMIT * affines[node.output].scale
+        self.limit = WEIGHT_LIMIT * affines[node.output].scale / ((ABOVE + 1) / 2 * self.scale_in)
         self.changes = nn.ParameterList(torch.zeros_like(each) for each in self.start)
 
     def parameters_now(self) -> tuple[torch.Tensor, torch.Tensor]:
         (weights, bias), (weight, offset) = self.start, self.units
-        return weights + weight * self.changes[0], bias + offset * self.changes[1]
+        learnt = (weights + weight * self.changes[0]).clamp(-self.limit, self.limit)
+        return learnt, bias + offset * self.changes[1]
 
     def node(self) -> nodes.Weighted:
         weights, bias = (each.detach().double().numpy() for each in self.parameters_now())

@@ -9,9 +9,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from pipeline.report.style import INK, LINE, SERIES
+from pipeline.report.style import INK, LINE, SERIES, label_sizes
 
 Job = Mapping[str, Any]
 
@@ -63,9 +62,7 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
             (2 * side, -9 - 10 * (number % 5)), ha="left" if side > 0 else "right",
             xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color=INK,
         )  # fmt: skip
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
+    label_sizes(axes.xaxis)
     axes.tick_params("x", labelsize=7)
     axes.set_ylim(0, 1.35 * max(job["modelled_us"] / 1e3 for job in jobs))
     axes.set_xlabel("peak memory of the activations, bytes")

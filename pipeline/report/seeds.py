@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from pipeline.report.repeats import repeated
-from pipeline.report.style import SERIES
+from pipeline.report.style import SERIES, label_sizes
 
 MARKS = "osD^v"
 
@@ -43,9 +42,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> Figure
         )  # fmt: skip
         named.add(name)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=range(1, 10)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
+    label_sizes(axes.xaxis)
     axes.set_xlabel("peak memory of the activations, bytes (planned)")
     axes.set_ylabel("accuracy, %: mean, least and greatest of the seeds")
     found.legend(frameon=False, fontsize=8, loc="outside right upper")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from pipeline.report import palette
 
@@ -30,3 +32,10 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+
+
+def label_sizes(axis: Axis) -> None:
+    """Of a logarithmic axis in bytes: whole numbers, few enough not to touch."""
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))

@@ -3,7 +3,7 @@ what it cannot train."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,17 @@ from pipeline.datasets.nothing import Nothing
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.lower import lower
 from pipeline.importers.onnx import imported
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, state_arrays
 from pipeline.quantize import int8_qat
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
-from pipeline.quantize.int8_rounded import Rounded
+from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from tests.importers.onnx_models import N, model, parsed
 
 COARSE = {"observer": "percentile", "percentile": 52.0}
@@ -141,6 +143,26 @@ def test_training_sees_what_the_integers_compute(network: FloatGraph, data: Arra
     found = Int8().from_float(network, data).outputs(stored(data))
     difference = np.abs(found.reshape(expected.shape) - expected)
     assert difference.max() <= 3 and difference.mean() < 0.3
+
+
+def test_no_factor_is_one_or_more(network: FloatGraph, data: Arrays) -> None:
+    """Fast kernels have no shift to the left: neither a channel of large weights, whose sums are
+    coarser than its outputs, nor what training makes of it asks for one."""
+    first = next(node for node in network.nodes if isinstance(node, nodes.Convolution))
+    large = replace(first, weights=first.weights * 1e4, clip=(0.0, 6.0))
+    network = replace(network, nodes=tuple(large if n is first else n for n in network.nodes))
+    graph, affines = Int8(images=32).calibration(network, data)
+    rounded = Rounded(graph, affines)
+    with torch.no_grad():
+        for layer in rounded.layers:
+            if isinstance(layer, RoundedLayer):
+                layer.changes[0].fill_(0.5)
+    for float_graph in (graph, rounded.graph()):
+        integers = lower(float_graph, affines)
+        shifts = [
+            s for op in integers.operators if isinstance(op, Conv2d) for s in op.requant.shifts
+        ]
+        assert shifts and max(shifts) <= 0
 
 
 def test_pruned_weights_stay_zero(trained: nn.Module, data: Arrays) -> None:
