@@ -116,6 +116,7 @@ def test_processor_time_counts_and_waiting_does_not(
     assert "test_in_a_subprocess" in warned and "test_marked" not in warned
 
 
+@pytest.mark.ci
 def test_a_test_that_kills_its_worker_is_named_and_the_others_run(tmp_path: Path) -> None:
     tests = "import os\n\ndef test_kills():\n    os.abort()\n\ndef test_after():\n    pass\n"
     done = run(tmp_path, tests, "-n", "1", "-ra")

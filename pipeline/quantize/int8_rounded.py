@@ -77,7 +77,8 @@ class RoundedLayer(nn.Module):
         self.start = start, torch.from_numpy(node.bias).float()
         largest = start.abs().flatten(1).amax(1).reshape(-1, *(1,) * (start.ndim - 1))
         self.units = largest * (start != 0), WEIGHT_LIMIT * affines[node.output].scale
-        self.limit = WEIGHT_LIMIT * affines[node.output].scale / ((ABOVE + 1) / 2 * self.scale_in)
+        between = (1 + ABOVE) / 2  # room for float32 on both sides
+        self.limit = WEIGHT_LIMIT * affines[node.output].scale / (between * self.scale_in)
         self.changes = nn.ParameterList(torch.zeros_like(each) for each in self.start)
 
     def parameters_now(self) -> tuple[torch.Tensor, torch.Tensor]:
