@@ -76,9 +76,12 @@ def times_over(needs: Mapping[str, float], within: Mapping[str, float]) -> float
     return max((needs[name] / limit for name, limit in within.items()), default=0.0)
 
 
-def unmet(prune: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+def unmet(
+    prune: Mapping[str, Any], report: Mapping[str, Any], steps: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
     """What ``report``, the verdict of a plan, says instead when a limit is not kept: which, how far
-    pruning got and what is there at the peak."""
+    pruning got and what is there at the peak. ``steps`` are what the network needed, before it was
+    quantized, after each step of pruning."""
     needs = dict(report)
     needs["latency_us"] = report.get("modelled_us", report["estimated_latency_us"])
     within = limits(prune)
@@ -88,12 +91,15 @@ def unmet(prune: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]
     left = "a channel of each group that can go is left"
     if worst == "pmu_bytes":
         left = f"the peak is at {report['peak_at']}"
+    reached, seed = "pruned as far as it goes", ""
+    if any(times_over(step, within) <= 1 for step in steps):
+        reached, seed = "kept to it until it was quantized", "seed, "
     return {
         "status": "infeasible",
         "resource": f"prune.{worst}",
         "needed_bytes": needs[worst],
         "available_bytes": within[worst],
         "unit": UNITS[worst],
-        "where": f"pruned as far as it goes; {left}",
-        "advice": f"try prune.{worst}={-(-needs[worst] // 1):.0f}, another strategy or model",
+        "where": f"{reached}; {left}",
+        "advice": f"try prune.{worst}={-(-needs[worst] // 1):.0f}, another {seed}strategy or model",
     }

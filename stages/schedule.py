@@ -10,6 +10,7 @@ from pipeline.plan.calibrate import calibrated, needs_calibration
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
+from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from stages._calibration import calibration_frames
@@ -37,8 +38,9 @@ def main() -> None:
         report["modelled_us"] = times["modelled_us"]
     report["forms"] = formed(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)
-    if report["status"] == "ok":
-        report |= budget.unmet(cfg["prune"], report)
+    if report["status"] == "ok" and budget.limits(cfg["prune"]):
+        steps = steps_of_csv(Path("pruning_steps.csv").read_text())
+        report |= budget.unmet(cfg["prune"], report, steps)
     report["others"] = others(plan, graph, hardware)
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)

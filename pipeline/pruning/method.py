@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,3 +67,9 @@ def steps_to_csv(steps: Sequence[Mapping[str, float]]) -> str:
         ",".join([str(n), *(f"{one[key]:.10g}" for key in UNITS)]) for n, one in enumerate(steps)
     ]
     return "\n".join([",".join(["step", *UNITS]), *lines]) + "\n"
+
+
+def steps_of_csv(text: str) -> list[dict[str, float]]:
+    """What each step in ``pruning_steps.csv`` needed, by the names of the limits."""
+    rows = csv.DictReader(text.splitlines())
+    return [{key: float(row[key]) for key in UNITS} for row in rows]

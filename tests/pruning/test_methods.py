@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from pipeline import budget, config
+from pipeline.budget import UNITS
 from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
@@ -18,7 +19,7 @@ from pipeline.pruning import stored
 from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.couplings import couplings
 from pipeline.pruning.magnitude import Magnitude
-from pipeline.pruning.method import Pruned, steps_to_csv
+from pipeline.pruning.method import Pruned, steps_of_csv, steps_to_csv
 from pipeline.pruning.pex import Pex
 from pipeline.pruning.planner import Planner
 from pipeline.pruning.width import Width
@@ -122,11 +123,24 @@ def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
     assert not any(row.phase == "tune" for row in found.epochs)
     needs = PLAN(stored.from_arrays(found.weights))
     report = {**needs.amounts, "estimated_latency_us": 1.0, "peak_at": needs.at, "status": "ok"}
-    said = budget.unmet({"pmu_bytes": 150}, report)
+    said = budget.unmet({"pmu_bytes": 150}, report, found.steps)
     assert said["status"] == "infeasible" and said["resource"] == "prune.pmu_bytes"
     assert said["needed_bytes"] == needs.amounts["pmu_bytes"] > said["available_bytes"] == 150
-    assert needs.at in said["where"] and not budget.unmet({"pmu_bytes": 10_000}, report)
-    assert "a channel of each group" in budget.unmet({"weight_bytes": 1}, report)["where"]
+    assert needs.at in said["where"] and "as far as it goes" in said["where"]
+    assert not budget.unmet({"pmu_bytes": 10_000}, report, found.steps)
+    others = budget.unmet({"weight_bytes": 1}, report, found.steps)
+    assert "a channel of each group" in others["where"]
+
+
+def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
+    """Its exponents decide which kernels a layer gets, and with that what memory it takes."""
+    float_needs = pruned(made("pex", pmu_bytes=3000, epochs=0)).steps
+    steps = steps_of_csv(steps_to_csv(float_needs))
+    assert steps == [{key: pytest.approx(one[key]) for key in UNITS} for one in float_needs]
+    report = {**steps[-1], "pmu_bytes": 3001, "estimated_latency_us": 1.0, "peak_at": "fc"}
+    said = budget.unmet({"pmu_bytes": 3000}, report, steps)
+    assert said["where"] == "kept to it until it was quantized; the peak is at fc"
+    assert said["advice"] == "try prune.pmu_bytes=3001, another seed, strategy or model"
 
 
 FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))
