@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from pipeline import budget, config
-from pipeline.budget import UNITS
 from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
@@ -136,7 +135,7 @@ def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     """Its exponents decide which kernels a layer gets, and with that what memory it takes."""
     float_needs = pruned(made("pex", pmu_bytes=3000, epochs=0)).steps
     steps = steps_of_csv(steps_to_csv(float_needs))
-    assert steps == [{key: pytest.approx(one[key]) for key in UNITS} for one in float_needs]
+    assert steps == [{key: pytest.approx(one[key]) for key in budget.UNITS} for one in float_needs]
     report = {**steps[-1], "pmu_bytes": 3001, "estimated_latency_us": 1.0, "peak_at": "fc"}
     said = budget.unmet({"pmu_bytes": 3000}, report, steps)
     assert said["where"] == "kept to it until it was quantized; the peak is at fc"
