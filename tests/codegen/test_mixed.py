@@ -136,7 +136,6 @@ def trained() -> Graph:
             (trained, Joint()),
             (trained, Ordinary("slots")),
         ],
-        ci=1,
     ),
 )
 def test_bits_rows_that_arrive_and_slots_in_one_plan(

@@ -179,7 +179,7 @@ def _one_row(view: View) -> View:
     if row.known:
         place = Value(cells[min(row.const, len(cells) - 1)])
     else:
-        entry = f"nn_place(&nn_places[{row + view.lookup.first}])"
+        entry = f"nn_place(&nn_row_places[{row + view.lookup.first}])"
         place = atom(entry, min(cells), max(cells))
     strides = (view.bytes * prod(part.most for part in view.box[1:]), *view.strides[1:])
     return replace(view, offset=view.offset + place, strides=strides, lookup=None)

@@ -42,7 +42,7 @@ class Lookup:
 
     @property
     def first(self) -> int:
-        """The entry of ``nn_places`` that all indices 0 have; from now on it is there."""
+        """The entry of ``nn_row_places`` that all indices 0 have; from now on it is there."""
         return self.table.position(self.cells)
 
 

@@ -109,7 +109,7 @@ class View:
         first = Value(self.lookup.first)
         for axis, part in enumerate(self.box[: self.lookup.axes]):
             first = first + part.start * prod(self.lookup.extents[axis + 1 :])
-        return Argument(f"&nn_places[{PLACE}]", first)
+        return Argument(f"&nn_row_places[{PLACE}]", first)
 
     def at(self, indices: Sequence[str], starts: Sequence[str]) -> str:
         """C of the offset of an element, or of the first channel of a pixel, from ``pointer``.

@@ -34,7 +34,7 @@ def check(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
 @pytest.mark.parametrize("seed", quick(2, range(12), ci=3))
 def test_whole_operators(kind: Kind, seed: int, tmp_path: Path) -> None:
     text = check(kind, seed, False, tmp_path)
-    assert "nn_places[" in text
+    assert "nn_row_places[" in text
 
 
 @every
