@@ -161,9 +161,9 @@ def tracks(plan: Plan, clock: Clock, layers: Sequence[str]) -> list[dict[str, An
     for track, each in enumerate(plan.tracks):
         mine = [n for n, event in enumerate(clock.events) if event.track == track]
         names = [layer(clock.events[n]) for n in mine]
-        turns = [0, *(n for n in range(1, len(names)) if names[n] != names[n - 1]), len(names)]
+        turns = [n for n in range(len(names)) if n == 0 or names[n] != names[n - 1]]
         rows = []
-        for first, stop in pairwise(turns):
+        for first, stop in pairwise([*turns, len(names)]):
             begin = round(float(clock.begin[mine[first]]))
             took = round(float(clock.stop[mine[stop - 1]])) - begin
             if took:
