@@ -116,8 +116,7 @@ def _prunes(config: Mapping[str, Any]) -> None:
     shape = model.get("input_shape") or ()
     above_input(within, shape, config["hardware"]["streams_input"])
     instantiate(prune)
-    learns = quantize["_target_"] != FOUR_BITS and prune["epochs"]
-    if learns and not instantiate(config["data"]).labelled:
+    if prune["epochs"] and not instantiate(config["data"]).labelled:
         raise ThimbleError(
             f"prune.epochs={prune['epochs']}: fine-tuning needs labelled images, and "
             f"data={config['data']['name']} has none; choose another data, or prune.epochs=0"

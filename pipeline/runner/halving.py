@@ -24,6 +24,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import options, sweep, table
 from pipeline.runner.live import View
 from pipeline.runner.scores import SEARCH, validation
+from pipeline.runner.screen import shown
 from pipeline.runner.space import Space, another, described
 from pipeline.runner.sweeper import Sweeps
 
@@ -71,6 +72,19 @@ class Architectures(Sweeps):
             raise ThimbleError(
                 "hydra.sweeper: a search has jobs of its own, leave jobs and max_batch_size out"
             )
+        counts = {
+            "networks": networks,
+            "seed": seed,
+            "halving": halving,
+            "generations": generations,
+            "children": children,
+        }
+        for key, value in counts.items():
+            if not isinstance(value, int) or value < 0:
+                raise ThimbleError(f"hydra.sweeper.{key}={value}: a whole number from 0")
+        for key, most in limits.items():
+            if not isinstance(most, int | float | None):
+                raise ThimbleError(f"hydra.sweeper.limits.{key}={most}: a number, or null for none")
         if networks < 1 or halving < 2 or not rungs or not any(strategies.values()):
             raise ThimbleError(
                 "hydra.sweeper: a search takes a network, a rung and a strategy or more, and "
@@ -105,6 +119,13 @@ class Architectures(Sweeps):
         random = Random(self.seed)
         for _ in range(self.generations):
             alive += self._tried(self._varied(alive, found, image, random), found, typed)
+        if not alive:
+            self._keep(found)
+            raise ThimbleError(
+                f"hydra.sweeper: none of {len(found)} networks fits under any strategy: try fewer "
+                "channels in hydra.sweeper.space, a larger board, or more networks; what each "
+                f"needs is in {shown(self.folder)}"
+            )
         for rung in self.rungs[1:]:
             alive = _best(alive, ceil(len(alive) / self.halving))
             self._train(alive, typed, rung)
@@ -192,8 +213,22 @@ class Architectures(Sweeps):
             [[*typed, *each["overrides"], *self._words(each, name), *words] for each, name in asked]
         )
         for (each, name), result in zip(asked, results, strict=True):
-            if result["status"] == "ok" and all(result[k] <= v for k, v in self.limits.items()):
+            if result["status"] == "ok" and self._keeps(result):
                 each["bytes"][name] = result["pmu_bytes"]
+
+    def _keeps(self, result: Mapping[str, Any]) -> bool:
+        """To all limits.
+
+        Raises:
+            ThimbleError: for a limit of what the stage ``fits`` does not measure.
+        """
+        if unknown := self.limits.keys() - result.keys():
+            raise ThimbleError(
+                f"hydra.sweeper.limits.{min(unknown)}: until={self.fits} gives no such figure; "
+                "give another, or let networks come through a later stage, such as "
+                "hydra.sweeper.fits=build for sizes in flash"
+            )
+        return all(result[key] <= most for key, most in self.limits.items())
 
     def _least(self, network: Mapping[str, Any]) -> list[str]:
         """The strategy of a training, on which it does not depend."""

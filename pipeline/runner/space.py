@@ -54,13 +54,22 @@ class Space:
     input_pools: Sequence[int]
 
     def __post_init__(self) -> None:
-        for name in ("channels", "kernels", "strides", "bits", "input_pools"):
-            if not getattr(self, name):
+        for name in ("layers", "channels", "kernels", "strides", "bits", "input_pools"):
+            values = list(getattr(self, name))
+            if not values:
                 raise ThimbleError(f"hydra.sweeper.space.{name} is empty: give a choice at least")
-        if len(self.layers) != 2 or not 1 <= self.layers[0] <= self.layers[1]:
+            if not all(isinstance(each, int) and each >= 1 for each in values):
+                raise ThimbleError(f"hydra.sweeper.space.{name}={values}: whole numbers from 1")
+        if set(self.bits) - {4, 8}:
+            raise ThimbleError(f"hydra.sweeper.space.bits={list(self.bits)}: of 4 and 8")
+        if len(self.layers) != 2 or self.layers[0] > self.layers[1]:
             raise ThimbleError(
                 f"hydra.sweeper.space.layers={list(self.layers)}: the least and the greatest number"
             )
+        for name in ("depthwise", "pooled"):
+            share = getattr(self, name)
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise ThimbleError(f"hydra.sweeper.space.{name}={share}: a share, from 0 to 1")
 
     def networks(self, image: Sequence[int], seed: int) -> Iterator[list[str]]:
         """Without end, each once: overrides for images of ``image``, (h, w, c). The n-th is the
@@ -121,10 +130,20 @@ def described(model: Mapping[str, Any]) -> list[str]:
     """The overrides that make ``model``, the fields of a ``SmallCnn``, of ``model=small_cnn``.
 
     Raises:
-        ThimbleError: where nothing is left of its images.
+        ThimbleError: where nothing is left of its images, or it is no ``SmallCnn``.
     """
+    if "convolutions" not in model:
+        raise ThimbleError(
+            f"hydra.sweeper.from_model=true: model={model.get('name')} has no model.convolutions "
+            "to vary; small_cnn and the records' networks have"
+        )
     shapes = model["convolutions"]
-    layers = _layers(shapes, model["pooled"], model.get("bits") or [4] * len(shapes))
+    bits = model.get("bits") or [4] * len(shapes)
+    if len(bits) != len(shapes):
+        raise ThimbleError(
+            f"model.bits={list(bits)}: 4 or 8 for each of {len(shapes)} convolutions"
+        )
+    layers = _layers(shapes, model["pooled"], bits)
     found = _words(model["input_pool"], layers, model["input_shape"])
     if found is None:
         raise ThimbleError("hydra.sweeper.from_model=true: model= leaves nothing of an image")

@@ -88,6 +88,12 @@ def _tuples(value: Any) -> Any:
     [
         ({"layers": [3, 2]}, r"space\.layers=\[3, 2\]: the least and the greatest"),
         ({"kernels": []}, r"space\.kernels is empty"),
+        ({"strides": [0]}, r"space\.strides=\[0\]: whole numbers from 1"),
+        ({"input_pools": [0]}, r"space\.input_pools=\[0\]: whole numbers from 1"),
+        ({"layers": [1.5, 3]}, r"space\.layers=\[1\.5, 3\]: whole numbers from 1"),
+        ({"bits": [2]}, r"space\.bits=\[2\]: of 4 and 8"),
+        ({"depthwise": "abc"}, r"space\.depthwise=abc: a share"),
+        ({"pooled": 1.5}, r"space\.pooled=1\.5: a share"),
         ({"kernels": [40]}, "after 0 networks no other is found"),
         ({"layers": [1, 1], "channels": [4], "kernels": [3], "strides": [1], "bits": [4],
           "pooled": 0.0, "input_pools": [2]}, "after 1 networks no other is found"),
