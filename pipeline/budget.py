@@ -30,7 +30,7 @@ def limits(prune: Mapping[str, Any]) -> dict[str, float]:
     """
     found = {name: prune.get(name) or 0 for name in UNITS}
     for name, value in found.items():
-        if value < 0:
+        if not value >= 0:  # nor nan
             raise ThimbleError(
                 f"prune.{name}={value:g}: give the {UNITS[name]} that the pruned network may need "
                 "at most, or 0 for no limit"

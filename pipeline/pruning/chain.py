@@ -5,7 +5,7 @@ The tensors get smaller under their names: a chain's layers are as large as thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from pipeline.training.augment import Distortion
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
+from pipeline.training.random_weights import RANDOM
 from pipeline.training.session import session
 
 RATE = 0.003
@@ -38,22 +39,28 @@ class Chain:
     epochs: int
     rate: float
     batch: int
+    images: int = 0
+    distortion: Distortion = field(default_factory=Distortion)
 
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
-        model.check(data)
-        train, validation = (Examples.of(data, part) for part in ("train", "validation"))
-        key = fingerprint(self, model, run.seed, run.threads, *weights.values(), *data.values())
         smaller, rows = self.cut(from_arrays(model, weights), weights)
+        if not self.epochs:
+            return Pruned(smaller, rows)
+        model.check(data)
+        train = Examples.of(data, "train", self.images or None)
+        validation = Examples.of(data, "validation")
+        key = fingerprint(self, model, run.seed, run.threads, *weights.values(), *data.values())
         rate, frozen = self.rate or RATE, self.epochs // 2
         with repeatable(run):
             network = from_arrays(model, smaller)
             with session(
-                network.pool, train, validation, Distortion(), run, key, self.batch, self.epochs
+                network.pool, train, validation, self.distortion, run, key, self.batch, self.epochs
             ) as phases:
                 phases.phase("tune", network, self.epochs - frozen, rate)
                 network.freeze()
                 phases.phase("tune-frozen", network, frozen, rate / 2)
-        return Pruned(smaller | to_arrays(network), rows, epochs=phases.rows)
+        tuned = {name: each for name, each in smaller.items() if name not in RANDOM}
+        return Pruned(tuned | to_arrays(network), rows, epochs=phases.rows)
 
     def cut(self, network: QuantizedNetwork, weights: Arrays) -> tuple[Arrays, list[Row]]:
         """``weights`` without the weakest channels: their filters, biases, and what reads them."""

@@ -46,9 +46,8 @@ class Magnitude(ChannelPruning):
                 f"prune.{next(iter(self.limits))}: a chain for quantize=int4 is pruned by "
                 "prune.ratio alone; leave the limit out"
             )
-        return Chain(self.ratio, self.epochs, self.rate, self.batch).prune(
-            model, weights, data, run
-        )
+        chain = Chain(self.ratio, self.epochs, self.rate, self.batch, self.images, self.distortion)
+        return chain.prune(model, weights, data, run)
 
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         if not self.limits:

@@ -77,12 +77,19 @@ class Narrowing:
         return fewer, after or self.ask(cut(self.found, fewer))
 
     def fewer(self, group: Group, kept: Mask, share: float) -> Mask | None:
-        """Without the weakest units of ``group``; None where one has to stay."""
+        """Without the weakest units of ``group`` that may go; None where all have to stay."""
         alive = self.by_strength([unit for unit in group.units if kept[unit]])
-        drop = alive[: max(1, int(len(alive) * share * BITE))]
-        fewer = kept.copy()
-        fewer[drop] = False
-        return fewer if len(drop) < len(alive) and self.found.allows(fewer) else None
+        most = min(max(1, int(len(alive) * share * BITE)), len(alive) - 1)
+        fewer, gone = kept.copy(), 0
+        for unit in alive:
+            if gone == most:
+                break
+            fewer[unit] = False
+            if self.found.allows(fewer):
+                gone += 1
+            else:
+                fewer[unit] = True
+        return fewer if gone else None
 
     def given_back(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
         """With as many of the strongest units that went as still fit, the poorest group first."""

@@ -1,4 +1,5 @@
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,10 @@ from pipeline.pruning.width import Width
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.parameters import from_arrays, to_arrays
 from pipeline.quantize.simulated import QuantizedNetwork
+from pipeline.training.augment import Distortion
 from pipeline.training.environment import Run
+from pipeline.training.examples import Examples
+from pipeline.training.random_weights import RANDOM
 from pipeline.training.recipe import ThreePhases
 
 MODEL = Mnist2kb(channels=(4, 6, 8))
@@ -81,6 +85,29 @@ def test_fine_tuning_is_repeatable_and_does_something() -> None:
     first, again = (method.prune(MODEL, trained(), DATA, Run(1)).weights for _ in range(2))
     assert all((first[key] == again[key]).all() for key in first)
     assert not (first["dense.weight"] == cut(trained(), 0.5)["dense.weight"]).all()
+
+
+def test_without_epochs_no_data_is_needed() -> None:
+    none = {name: array[:0] for name, array in DATA.items()}
+    pruned = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained() | RANDOM, none, Run(1))
+    whole = cut(trained(), 0.5)
+    assert all((pruned.weights[key] == whole[key]).all() for key in whole)
+    assert RANDOM.keys() <= pruned.weights.keys()
+
+
+def test_images_and_their_distortions_are_the_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, epoch = trained(), Examples.epoch
+    seen: list[tuple[int, Distortion]] = []
+
+    def watched(self: Examples, pool: Any, distortion: Distortion, *rest: Any) -> Any:
+        seen.append((len(self.labels), distortion))
+        return epoch(self, pool, distortion, *rest)
+
+    monkeypatch.setattr(Examples, "epoch", watched)
+    method = Magnitude(images=64, epochs=1, batch=32, shift_pixels=2.0, flip=True)
+    tuned = method.prune(MODEL, weights | RANDOM, DATA, Run(1, threads=1)).weights
+    assert seen == [(64, Distortion(shift_pixels=2.0, flip=True))]
+    assert not RANDOM.keys() & tuned.keys()
 
 
 def test_the_table_says_what_went() -> None:

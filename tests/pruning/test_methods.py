@@ -149,6 +149,7 @@ FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))
     ("make", "said"),
     [
         (lambda: made("pex", pmu_bytes=-1), "prune.pmu_bytes=-1: give the B"),
+        (lambda: made("pex", latency_us=float("nan")), "prune.latency_us=nan: give the us"),
         (lambda: made("magnitude", macs=-5), "prune.macs=-5: give the MACs"),
         (lambda: made("pex"), "prune=pex needs a limit"),
         (lambda: made("width"), "either prune.width, such as 0.5, or limits"),

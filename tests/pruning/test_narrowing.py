@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
@@ -100,6 +101,36 @@ def test_what_cannot_be_kept_goes_as_far_as_it_can() -> None:
     kept, needs = one.within(ask(found().graph), 1.0)
     assert needs.amounts["pmu_bytes"] == 64 * 2 + 64, "the input and a channel of the first layer"
     assert all(kept[list(group.units)].any() for group in found().groups)
+
+
+class Halves(nn.Module):
+    """Each half of the first layer's channels goes another way, so that one of each has to stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.upper = nn.Conv2d(2, 8, 3), nn.Conv2d(4, 4, 3, padding=1)
+        self.last, self.dense = nn.Conv2d(8, 2, 1), nn.Linear(2, 3)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        one, other = self.first(images).relu().chunk(2, 1)
+        both = torch.cat((self.upper(one).relu(), other), 1)
+        return self.dense(self.last(both).relu().mean((2, 3)))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_the_weakest_have_to_stay_others_go(seed: int) -> None:
+    torch.manual_seed(1)
+    graph = simplified(exported("halves", Halves().eval(), torch.zeros(1, 2, 6, 6)))
+    halves = couplings(graph)
+    one = narrowing(seed, 1, halves)
+    group, kept = halves.groups[0], halves.everything()
+    parts = group.units[:4], group.units[4:]
+    one.scores[list(parts[0])] *= 0.01
+    while (fewer := one.fewer(group, kept, 1.0)) is not None:
+        assert halves.allows(fewer) and fewer.sum() < kept.sum()
+        kept = fewer
+    left = [unit for unit in group.units if kept[unit]]
+    assert left == [max(part, key=lambda unit: one.scores[unit]) for part in parts]
 
 
 def test_the_weakest_go() -> None:

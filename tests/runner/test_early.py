@@ -78,6 +78,10 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=resnet8", "prune=pex", "prune.macs=9", "prune.epochs=-1"), "prune.epochs=-1"),
         (("prune=magnitude", "prune.ratio=-1"), "prune.ratio=-1"),
         (
+            ("prune=magnitude", "data=none", "train=random"),
+            "prune.epochs=8: fine-tuning needs labelled images, and data=none has none",
+        ),
+        (
             ("model=resnet8", "data=none", "prune=pex", "prune.macs=9"),
             "prune.epochs=8: fine-tuning needs labelled images, and data=none has none",
         ),
