@@ -11,4 +11,7 @@ class ThimbleError(Exception):
 
 
 class PlanError(ThimbleError):
-    """A plan that must not be run, and why."""
+    """A plan that must not be run, and why: in one line, whatever the names in it are."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))

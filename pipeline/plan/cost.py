@@ -178,9 +178,9 @@ def _label(plan: Plan, step: Step) -> str:
 
 def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
     """One past the highest nibble that a buffer of ``memory`` reaches; of RAM with a data cache, to
-    the end of its line."""
-    has = plan.memory[memory]
-    line = 2 * has.granule_bytes if has.kind == "ram" and has.granule_bytes > 1 else 1
+    the end of its line. 0 of a memory that the plan does not have."""
+    has = plan.memory.get(memory)
+    line = 2 * has.granule_bytes if has and has.kind == "ram" and has.granule_bytes > 1 else 1
     tops = [
         buffer.extent[1]
         for buffer in plan.buffers

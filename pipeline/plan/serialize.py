@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -53,23 +51,10 @@ def load(path: Path) -> v.Plan:
     Raises:
         ThimbleError: the file is missing, or holds no plan that means anything.
     """
-    content = read_json(path)
-    if not all(text.isprintable() for text in _texts(content)):  # errors quote them in one line
-        raise ThimbleError(f"{path} has a damaged name: run stage schedule again")
-    plan = codec.decode(content, CLASSES)
+    plan = codec.decode(read_json(path), CLASSES)
     if not isinstance(plan, v.Plan):
         raise ThimbleError(f"{path} does not hold a plan: run stage schedule again")
     return plan
-
-
-def _texts(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping):
-        yield from content
-        yield from chain.from_iterable(_texts(item) for item in content.values())
-    elif isinstance(content, list):
-        yield from chain.from_iterable(_texts(item) for item in content)
 
 
 def plan_hash(plan: v.Plan) -> str:

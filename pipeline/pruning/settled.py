@@ -25,11 +25,13 @@ LEAST_VARIANCE = 1e-5
 
 @torch.no_grad()
 def settled(found: Couplings, kept: Mask, frames: Tensor) -> FloatGraph:
-    """``cut``, with the statistics of the whole graph on ``frames`` (n, *input shape)."""
+    """``cut``, with the statistics of the whole graph on ``frames`` (n, *input shape). Activations
+    are dropped after their last reader, as by ``FloatGraph.each``."""
     whole, small = found.graph, cut(found, kept)
     before, after = {whole.input: frames}, {small.input: frames}
+    last = {name: index for index, node in enumerate(whole.nodes) for name in node.inputs}
     made = []
-    for one, node in zip(whole.nodes, small.nodes, strict=True):
+    for index, (one, node) in enumerate(zip(whole.nodes, small.nodes, strict=True)):
         given = [before[name] for name in one.inputs]
         left = [after[name] for name in node.inputs]
         if isinstance(one, nodes.Weighted) and isinstance(node, nodes.Weighted):
@@ -37,6 +39,9 @@ def settled(found: Couplings, kept: Mask, frames: Tensor) -> FloatGraph:
             node = _alike(node, node.compute(left), one.compute(given)[..., makes])
         before[one.output], after[node.output] = one.evaluate(given), node.evaluate(left)
         made.append(node)
+        for name in {*one.inputs, one.output}:
+            if last.get(name, -1) <= index:
+                del before[name], after[name]
     return replace(small, nodes=tuple(made))
 
 

@@ -115,6 +115,12 @@ def _prunes(config: Mapping[str, Any]) -> None:
     enough(prune)
     shape = model.get("input_shape") or ()
     above_input(within, shape, config["hardware"]["streams_input"])
+    windows = config["sliding"]["windows"]
+    if within and windows > 1:
+        raise ThimbleError(
+            f"prune.{next(iter(within))}: a limit holds for one window, and sliding.windows="
+            f"{windows}: prune with sliding.windows=1, or without limits"
+        )
     instantiate(prune)
     if prune["epochs"] and not instantiate(config["data"]).labelled:
         raise ThimbleError(

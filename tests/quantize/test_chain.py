@@ -1,6 +1,7 @@
 """The four stage programs of learning, one after the other, on the stand-in set."""
 
 import hashlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.training.augment import Distortion
 from stages import fetch, prune, quantize, train
 
 CONF = Path("conf").absolute()
@@ -71,7 +73,7 @@ def test_files_are_those_of_the_contract_and_byte_stable(
 
 def test_pruning_makes_the_graph_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = params(prune="magnitude")
-    config["prune"] |= {"ratio": 0.5, "epochs": 1, "batch": 32}
+    config["prune"] |= {"ratio": 0.5, "epochs": 1, "batch": 32} | asdict(Distortion())
     files = run(tmp_path / "a", config, monkeypatch)
     assert files["pruned.npz"] != files["weights.npz"]
     graph = Graph.load(tmp_path / "a")

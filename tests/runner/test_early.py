@@ -78,6 +78,10 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=resnet8", "prune=pex", "prune.macs=9", "prune.epochs=-1"), "prune.epochs=-1"),
         (("prune=magnitude", "prune.ratio=-1"), "prune.ratio=-1"),
         (
+            ("model=resnet8", "prune=pex", "prune.macs=9", "sliding.windows=2"),
+            "prune.macs: a limit holds for one window, and sliding.windows=2",
+        ),
+        (
             ("prune=magnitude", "data=none", "train=random"),
             "prune.epochs=8: fine-tuning needs labelled images, and data=none has none",
         ),
