@@ -12,6 +12,9 @@ from pipeline.errors import ThimbleError
 UNITS = {"pmu_bytes": "B", "weight_bytes": "B", "macs": "MACs", "latency_us": "us"}
 """The limits and what they are counted in; 0 is none."""
 
+LATENCY = ("makespan_us", "modelled_us", "estimated_latency_us")
+"""Of schedule.json; the first that is there is ``timing.latency.planned_us`` of its plan."""
+
 PLANNING = ("strategy", "hardware", "passes")
 """Keys of ``prune`` that repeat the rest of the config: what the planner is asked with."""
 
@@ -82,8 +85,8 @@ def unmet(
     """What ``report``, the verdict of a plan, says instead when a limit is not kept: which, how far
     pruning got and what is there at the peak. ``steps`` are what the network needed, before it was
     quantized, after each step of pruning."""
-    needs = dict(report)
-    needs["latency_us"] = report.get("modelled_us", report["estimated_latency_us"])
+    latency_us = next(report[key] for key in LATENCY if key in report)
+    needs = {**report, "latency_us": latency_us}
     within = limits(prune)
     if times_over(needs, within) <= 1:
         return {}

@@ -7,10 +7,11 @@ from typing import Any
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import cycles_by_operator, modelled_cycles
+from pipeline.kernels import cycles_by_operator
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
+from pipeline.timing.latency import modelled_us
 from pipeline.timing.summary import swaps
 
 
@@ -21,9 +22,8 @@ def modelled(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
         "pmu_bytes": max((moment.live_bytes for moment in timeline(plan)), default=0.0),
         "arena_bytes": -(-arena // 2),
     }
-    cycles = inf if swaps(plan) else modelled_cycles(plan, graph, hardware)
-    if cycles < inf:
-        found["modelled_us"] = round(cycles / hardware.clock_hz * 1e6, 1)
+    if (us := modelled_us(plan, graph, hardware)) < inf:
+        found["modelled_us"] = round(us, 1)
     return found
 
 

@@ -67,6 +67,13 @@ class Graph:
             ):
                 raise ThimbleError(f"{name} has values outside {tensor.dtype}")
 
+    def beside(self, tensor: str, word: str) -> str:
+        """``tensor.word``, for something that belongs to ``tensor``; the name of no tensor."""
+        name = f"{tensor}.{word}"
+        while name in self.tensors:
+            name += "_"
+        return name
+
     def producer(self, tensor: str) -> Operator:
         return next(op for op in self.operators if op.output == tensor)
 

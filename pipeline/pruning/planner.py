@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from pipeline import board, passes
@@ -12,11 +11,11 @@ from pipeline.budget import UNREAD, above_input
 from pipeline.config import instantiate
 from pipeline.hardware import Hardware
 from pipeline.importers.float_graph import FloatGraph
-from pipeline.kernels import modelled_cycles
 from pipeline.plan.cost import Moment, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
+from pipeline.timing.latency import planned_us
 
 FRAMES = 2
 """That ranges are observed on: plans depend on shapes alone."""
@@ -28,7 +27,7 @@ class Needs:
 
     Attributes:
         amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
-            (modelled where there is C for the board, else estimated).
+            (as ``pipeline.timing.latency`` has it).
         at: the operator at the peak.
         held: bytes that the tensors live at the peak take, by name; of several moments at which
             as much is held, the most.
@@ -63,14 +62,11 @@ class Planner:
         plan = self.strategy.plan(graph, self.hardware)
         moments = timeline(plan)
         peak = max(moments, key=lambda each: (each.live_bytes, each.apart_bytes))
-        cycles = modelled_cycles(plan, graph, self.hardware)
-        if cycles == inf:  # as the schedule's report does
-            cycles = graph.macs * self.hardware.cycles_per_mac
         amounts = {
             "pmu_bytes": peak.live_bytes,
             "weight_bytes": graph.weight_bytes,
             "macs": graph.macs,
-            "latency_us": cycles / self.hardware.clock_hz * 1e6,
+            "latency_us": planned_us(plan, graph, self.hardware),
         }
         level = [each for each in moments if each.live_bytes == peak.live_bytes]
         return Needs(amounts, peak.label, _held(plan, level))

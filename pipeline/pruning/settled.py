@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.float_graph import FloatGraph, Node
 from pipeline.pruning.couplings import Couplings, Mask
 from pipeline.pruning.cut import cut
 
@@ -25,23 +25,30 @@ LEAST_VARIANCE = 1e-5
 
 @torch.no_grad()
 def settled(found: Couplings, kept: Mask, frames: Tensor) -> FloatGraph:
-    """``cut``, with the statistics of the whole graph on ``frames`` (n, *input shape). Activations
-    are dropped after their last reader, as by ``FloatGraph.each``."""
+    """``cut``, with the statistics of the whole graph on ``frames`` (n, *input shape).
+
+    Both are computed node by node, each node of the whole one just before its smaller self.
+    """
     whole, small = found.graph, cut(found, kept)
-    before, after = {whole.input: frames}, {small.input: frames}
-    last = {name: index for index, node in enumerate(whole.nodes) for name in node.inputs}
-    made = []
-    for index, (one, node) in enumerate(zip(whole.nodes, small.nodes, strict=True)):
-        given = [before[name] for name in one.inputs]
-        left = [after[name] for name in node.inputs]
-        if isinstance(one, nodes.Weighted) and isinstance(node, nodes.Weighted):
-            makes = torch.from_numpy(kept[found.channels[one.output].numbers])
-            node = _alike(node, node.compute(left), one.compute(given)[..., makes])
-        before[one.output], after[node.output] = one.evaluate(given), node.evaluate(left)
+    made: list[Node] = []
+    wanted: list[Tensor] = []
+
+    def of_whole(index: int, inputs: list[Tensor]) -> Tensor:
+        node = whole.nodes[index]
+        if isinstance(node, nodes.Weighted):
+            makes = torch.from_numpy(kept[found.channels[node.output].numbers])
+            wanted.append(node.compute(inputs)[..., makes])
+        return node.evaluate(inputs)
+
+    def of_small(index: int, inputs: list[Tensor]) -> Tensor:
+        node = small.nodes[index]
+        if isinstance(node, nodes.Weighted):
+            node = _alike(node, node.compute(inputs), wanted.pop())
         made.append(node)
-        for name in {*one.inputs, one.output}:
-            if last.get(name, -1) <= index:
-                del before[name], after[name]
+        return node.evaluate(inputs)
+
+    for _ in zip(whole.each(frames, of_whole), small.each(frames, of_small), strict=True):
+        pass
     return replace(small, nodes=tuple(made))
 
 

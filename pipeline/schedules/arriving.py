@@ -34,7 +34,7 @@ class Arriving:
         pool: the pooling done while the image arrives, if there is one.
         start: the first tensor held whole.
         largest: the greatest magnitude of any sum (or maximum) of a window.
-        sums: whether values are added up, or compared, as they come.
+        sums: the buffer in which values are added up, or compared, as they come; "" of others.
     """
 
     image: Tensor
@@ -42,7 +42,7 @@ class Arriving:
     pool: Pool2d | None
     start: Tensor
     largest: int = 0
-    sums: bool = False
+    sums: str = ""
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Arriving:
@@ -56,7 +56,8 @@ class Arriving:
                 least, greatest = op.partial_sums(graph.tensors, graph.constants)
                 start = graph.tensors[op.output]
                 alone = isinstance(op, AveragePool2d) and op.shift(graph.tensors) is not None
-                return cls(image, streams, op, start, max(-least, greatest), not alone)
+                sums = "" if alone else graph.beside(start.name, "sums")
+                return cls(image, streams, op, start, max(-least, greatest), sums)
         return cls(image, streams, None, image)
 
     @property
@@ -73,7 +74,7 @@ class Arriving:
     def beside(self) -> dict[str, int]:
         """The nibbles of each buffer that is there beside ``start`` while it is made."""
         nibbles = prod(self.start.shape[1:]) * self.sum_bits // 4
-        return {f"{self.start.name}.sums": nibbles} if self.sums else {}
+        return {self.sums: nibbles} if self.sums else {}
 
     def steps(self, draft: Draft) -> list[Step]:
         if not self.streams:
@@ -103,7 +104,8 @@ class Arriving:
     def taken(self, draft: Draft, kept: Buffer, box: Box) -> list[Step]:
         """``box`` comes in, the last row of what it is made of."""
         if self.pool is None:
-            return [draft.move(draft.buffer(f"{self.image.name}.{STREAM}"), kept, box)]
+            stream = draft.graph.beside(self.image.name, STREAM)
+            return [draft.move(draft.buffer(stream), kept, box)]
         if not self.sums:
             return [draft.compute(self.pool, kept, box)]
         add = self._added(draft, box, Lin(self.pool.kernel[0] - 1))
@@ -112,7 +114,7 @@ class Arriving:
         return [add, draft.finish(self.pool, sums, part(kept, box), unit)]
 
     def _sums(self, draft: Draft) -> Buffer:
-        return draft.buffer(f"{self.start.name}.sums")
+        return draft.buffer(self.sums)
 
     def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
@@ -135,7 +137,7 @@ def arriving(draft: Draft, image: Tensor, name: str = "") -> Buffer:
     """The stream that ``image`` comes in by."""
     shape, bits = image.shape, image.dtype.bits
     memory = Memory(STREAM, ceil(image.bytes), STREAM)
-    called = name or f"{image.name}.{STREAM}"
+    called = name or draft.graph.beside(image.name, STREAM)
     return draft.arrives(
         Buffer(called, image.name, STREAM, shape, bits, packed(shape, bits)), memory
     )

@@ -58,7 +58,7 @@ class Channels:
     def _one(self, each: Pass, draft: Draft) -> Step:
         op, shape = each.op, draft.graph.tensors[each.op.output].shape
         if each.rule == "accumulate":
-            acc = draft.buffer(f"{op.output}.sums")
+            acc = draft.buffer(draft.graph.beside(op.output, "sums"))
             return draft.add(op, acc, all_of(shape), self._added(op, draft))
         if op.output in self.whole:
             out = draft.buffer(op.output)

@@ -169,7 +169,7 @@ class Draft:
         if sizes and tuple(sizes) != shape:
             wrap = (n if n < extent else 0 for n, extent in zip(sizes, shape, strict=True))
             place = replace(place, wrap=tuple(wrap))
-        name = f"{tensor}.{kind}" if kind else tensor
+        name = self.graph.beside(tensor, kind) if kind else tensor
         buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[name] = Held(buffer, within, over)
         self.home[tensor] = name
@@ -189,14 +189,15 @@ class Draft:
         self.home[tensor] = tensor
         return buffer
 
-    def hold_part(self, tensor: str, box: Box, name: str, over: str = "") -> Buffer:
-        """No more than ``box`` of ``tensor`` in memory, side by side, in a buffer of its own name;
-        ``over``: the buffer whose place it takes."""
+    def hold_part(self, tensor: str, box: Box, kind: str, over: str = "") -> Buffer:
+        """No more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part that is,
+        for the buffer's name; ``over``: the buffer whose place it takes."""
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
         strides = packed(tuple(each.size for each in box), bits).strides
         held = tuple(each.ends for each in box)
         base = -sum(stride * low for stride, (low, _) in zip(strides, held, strict=True))
         place = Affine(base, strides, held=held)
+        name = self.graph.beside(tensor, kind)
         buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
         self.held[name] = Held(buffer, over=over)
         self.home[tensor] = name
@@ -228,8 +229,8 @@ class Draft:
             strides = (0, *place.strides[1:]) if rows == 1 else place.strides
             place = replace(place, strides=strides, wrap=(rows, *([0] * (len(shape) - 1))))
         buffer = Buffer(
-            f"{tensor}.sums", tensor, self.hardware.activation_memory, shape, bits, place,
-            "accumulator", step_before_calibration(tensor, self.graph, bits),
+            self.graph.beside(tensor, "sums"), tensor, self.hardware.activation_memory, shape, bits,
+            place, "accumulator", step_before_calibration(tensor, self.graph, bits),
         )  # fmt: skip
         self.held[buffer.name] = Held(buffer)
         return buffer
@@ -315,7 +316,7 @@ class Draft:
         if chosen.scratch_bytes:
             scratch.append(self._scratch(op.output, chosen.scratch_bytes))
         if chosen.aside_bytes:
-            scratch.append(self._aside(f"{op.output}.aside{part}", chosen.aside_bytes))
+            scratch.append(self._aside(op.output, part, chosen.aside_bytes))
         step = replace(step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay)
         step = replace(step, scratch=tuple(scratch)) if scratch else step
         return self.alike.setdefault(kind, step) if kind else step
@@ -360,15 +361,16 @@ class Draft:
 
     def _scratch(self, tensor: str, size: int) -> str:
         """At one place for all steps that make some of ``tensor``."""
-        memory, name = self.hardware.activation_memory, f"{tensor}.scratch"
+        memory, name = self.hardware.activation_memory, self.graph.beside(tensor, "scratch")
         known = self.held[name].buffer.shape[0] if name in self.held else 0
         shape = (max(size, known),)
         buffer = Buffer(name, "", memory, shape, 8, packed(shape, 8), "scratch")
         self.held[name] = Held(buffer)
         return name
 
-    def _aside(self, name: str, size: int) -> str:
+    def _aside(self, tensor: str, part: str, size: int) -> str:
         """Anywhere, for one step."""
+        name = self.graph.beside(tensor, f"aside{part}")
         memory, place = self.hardware.activation_memory, packed((size,), 8)
         self.held[name] = Held(Buffer(name, "", memory, (size,), 8, place, "aside"))
         return name

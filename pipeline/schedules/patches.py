@@ -56,7 +56,7 @@ class Patches:
                 box = _box(self.tiles[op.output], env, draft.graph.tensors[op.output].shape)
                 out = whole
                 if op.output != self.end:
-                    out = draft.hold_part(op.output, box, f"{op.output}.{patch[0]}.{patch[1]}")
+                    out = draft.hold_part(op.output, box, f"{patch[0]}.{patch[1]}")
                 found.append(draft.compute(op, out, box))
         draft.home[self.end] = whole.name
         return found

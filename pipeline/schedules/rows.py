@@ -127,7 +127,7 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
         return _made(draft, op, step.row, dying)
     if step.kind == "all":
         return draft.compute(op, draft.buffer(draft.home[op.output]))
-    acc = draft.buffer(f"{op.output}.sums")
+    acc = draft.buffer(draft.graph.beside(op.output, "sums"))
     if step.kind == "open":
         return draft.clear(op, whole(acc))
     if step.kind == "add":

@@ -133,7 +133,7 @@ class Sliding:
             return draft.hold(name)
         before = draft.home.get(name, "") if low else ""
         box = (Range(low, height), *all_of(draft.graph.tensors[name].shape[1:]))
-        return draft.hold_part(name, box, f"{name}.{low}", before)
+        return draft.hold_part(name, box, f"{low}", before)
 
 
 def _kept(draft: Draft, before: Buffer, after: Buffer, rows: range) -> list[Step]:

@@ -168,9 +168,9 @@ class Tiles:
         for number, tile in enumerate(self.run.tiles(self.row)):
             boxes = self.run.boxes(tile)
             for op in self.run.operators[:-1]:
-                name, place = f"{op.output}.{self.row}.{number}", self.run.places[op.output]
-                part = draft.hold_part(op.output, boxes[op.output], name, taken.get(place, ""))
-                taken[place] = name
+                place, kind = self.run.places[op.output], f"{self.row}.{number}"
+                part = draft.hold_part(op.output, boxes[op.output], kind, taken.get(place, ""))
+                taken[place] = part.name
                 found.append(draft.compute(op, part, boxes[op.output]))
             for row in range(*tile[0].ends):  # each lies anywhere
                 found.append(draft.compute(self.op, out, (Range(row, 1), *tile[1:])))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
 from hypothesis import strategies as st
 
 from pipeline.graph.graph import Graph
@@ -55,7 +59,32 @@ def chains(draw: st.DrawFn) -> Chain:
     return chain
 
 
+WORDS = ("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "0", "2", "0.0", "0.1")
+"""What planners call the buffers of a tensor; "": networks keep their names."""
+
+
 def graphs() -> st.SearchStrategy[Graph]:
-    """Chains of few bits, chains of 8 bits, and int8 networks with branches."""
+    """Chains of few bits, chains of 8 bits, and int8 networks with branches; some have tensors that
+    are called as if they belonged to others."""
     seeds = st.integers(0, 100_000)
-    return chains().map(Chain.graph) | seeds.map(random_chain) | seeds.map(random_graph)
+    drawn = chains().map(Chain.graph) | seeds.map(random_chain) | seeds.map(random_graph)
+    return st.builds(crowded, drawn, st.sampled_from(WORDS))
+
+
+def crowded(graph: Graph, word: str) -> Graph:
+    """Each tensor is called as the one before it, and ``word``."""
+    if not word:
+        return graph
+    names = {name: ".".join(["x", *[word] * n]) for n, name in enumerate(graph.tensors)}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, str):
+            return names.get(value, value)
+        if isinstance(value, Mapping):
+            return {names[key]: renamed(each) for key, each in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {f.name: renamed(getattr(value, f.name)) for f in fields(value) if f.init}
+            return replace(value, **changed)
+        return tuple(map(renamed, value)) if isinstance(value, tuple) else value
+
+    return cast(Graph, renamed(graph))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline import budget, config
+from pipeline import budget, config, verdict
 from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
@@ -23,8 +23,10 @@ from pipeline.pruning.pex import Pex
 from pipeline.pruning.planner import Planner
 from pipeline.pruning.width import Width
 from pipeline.quantize.int8 import Int8
+from pipeline.strategies.swap import Swap
 from pipeline.training.environment import Run
 from tests.pruning.networks import DATA, MODEL, PLANNER, weights
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 NONE = Nothing().arrays()
@@ -140,6 +142,21 @@ def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     said = budget.unmet({"pmu_bytes": 3000}, report, steps)
     assert said["where"] == "kept to it until it was quantized; the peak is at fc"
     assert said["advice"] == "try prune.pmu_bytes=3001, another seed, strategy or model"
+
+
+@pytest.mark.ci
+def test_the_latency_of_a_plan_with_a_card_is_the_simulated_one() -> None:
+    """As the schedule's report and its limits have it."""
+    plan = Planner(Swap(), board_named("stm32f746g_sd"), ())
+    network = stored.from_arrays(pruned(Width(width=1.0, epochs=0)).weights)
+    graph = Int8(images=2, observer="minmax", threads=1).from_float(network)
+    needs = plan(network)
+    report = verdict.check(Swap().plan(graph, plan.hardware), graph, plan.hardware)
+    assert needs.amounts["latency_us"] == pytest.approx(report["makespan_us"])
+    limit = {"latency_us": 0.9 * needs.amounts["latency_us"]}
+    said = budget.unmet(limit, report, [needs.amounts])
+    assert said["needed_bytes"] == report["makespan_us"] and said["unit"] == "us"
+    assert not budget.unmet({"latency_us": 1.1 * report["makespan_us"]}, report, [needs.amounts])
 
 
 FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))

@@ -16,6 +16,7 @@ from pipeline.plan.vocabulary import Compute, Move, Plan
 from pipeline.schedules.sliding import Made, Order, kept_bytes
 from pipeline.sliding import Windows
 from pipeline.strategies.sliding import Sliding
+from tests.contracts.networks import crowded
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware
 from tests.test_sliding import noise, one_by_one, padded, pooled, spotter
@@ -108,3 +109,13 @@ def test_an_image_that_is_summed_up_as_it_comes() -> None:
     net.conv(3, (3, 3))
     with pytest.raises(ThimbleError, match=r"sums up its image.*strategy=joint"):
         Sliding().plan(net.graph(), STREAMED)
+
+
+def test_tensors_may_be_called_as_rows_of_others() -> None:
+    """``relu.2`` isn't where ``relu`` lies from its third row on."""
+    one = crowded(padded(), "2")
+    graph = Windows(2, 1).graph(one)
+    plan = Sliding().plan(graph, STREAMED)
+    verify(roomy(plan), graph)
+    frames = noise(graph, 1)
+    assert np.array_equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])
