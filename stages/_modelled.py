@@ -8,10 +8,10 @@ from typing import Any
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import cycles_by_operator
+from pipeline.latency import modelled_us
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
-from pipeline.timing.latency import modelled_us
 from pipeline.timing.summary import swaps
 
 

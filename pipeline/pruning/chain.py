@@ -22,6 +22,7 @@ from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
 from pipeline.training.random_weights import RANDOM
+from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.session import session
 
 RATE = 0.003
@@ -63,13 +64,14 @@ class Chain:
         return Pruned(tuned | to_arrays(network), rows, epochs=phases.rows)
 
     def cut(self, network: QuantizedNetwork, weights: Arrays) -> tuple[Arrays, list[Row]]:
-        """``weights`` without the weakest channels: their filters, biases, and what reads them."""
+        """``weights`` without the weakest channels: their filters, biases, and what reads them; and
+        without its accuracy before quantization, of which there is none of the smaller one."""
         if network.has_units:
             raise ThimbleError(
                 "prune: the channels of residual units are added up, and this pruning knows of "
                 "chains only: use prune=none"
             )
-        smaller, rows = dict(weights), []
+        smaller, rows = {k: v for k, v in weights.items() if k != ACCURACY_FLOAT}, []
         kept: npt.NDArray[np.bool_] | None = None  # of the channels that the next layer reads
         for name, layer in network.quantized.items():
             weight = smaller[f"{name}.weight"]

@@ -11,11 +11,11 @@ from pipeline.budget import UNREAD, above_input
 from pipeline.config import instantiate
 from pipeline.hardware import Hardware
 from pipeline.importers.float_graph import FloatGraph
+from pipeline.latency import planned_us
 from pipeline.plan.cost import Moment, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
-from pipeline.timing.latency import planned_us
 
 FRAMES = 2
 """That ranges are observed on: plans depend on shapes alone."""
@@ -27,7 +27,7 @@ class Needs:
 
     Attributes:
         amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
-            (as ``pipeline.timing.latency`` has it).
+            (as ``pipeline.latency`` has it).
         at: the operator at the peak.
         held: bytes that the tensors live at the peak take, by name; of several moments at which
             as much is held, the most.

@@ -47,6 +47,7 @@ def test_channels_go_in_every_layer_that_touches_them() -> None:
     assert smaller["dense.weight"].shape == (10, 4 * 16)
     assert [smaller[f"conv{i}.bias"].shape for i in (1, 2, 3)] == [(2,), (3,), (4,)]
     assert smaller["dense.bias"].shape == (10,)
+    assert "accuracy_float" in trained() and "accuracy_float" not in smaller
 
 
 def test_the_weakest_go_and_the_order_stays() -> None:
