@@ -13,7 +13,7 @@ UNITS = {"pmu_bytes": "B", "weight_bytes": "B", "macs": "MACs", "latency_us": "u
 """The limits and what they are counted in; 0 is none."""
 
 LATENCY = ("makespan_us", "modelled_us", "estimated_latency_us")
-"""Of schedule.json; the first that is there is ``pipeline.latency.planned_us`` of its plan."""
+"""Of schedule.json; the first that is there is what pruning had in mind (``planned_us``)."""
 
 PLANNING = ("strategy", "hardware", "passes")
 """Keys of ``prune`` that repeat the rest of the config: what the planner is asked with."""

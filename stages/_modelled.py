@@ -7,8 +7,7 @@ from typing import Any
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import cycles_by_operator
-from pipeline.latency import modelled_us
+from pipeline.kernels import cycles_by_operator, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
@@ -22,8 +21,9 @@ def modelled(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
         "pmu_bytes": max((moment.live_bytes for moment in timeline(plan)), default=0.0),
         "arena_bytes": -(-arena // 2),
     }
-    if (us := modelled_us(plan, graph, hardware)) < inf:
-        found["modelled_us"] = round(us, 1)
+    cycles = inf if swaps(plan) else modelled_cycles(plan, graph, hardware)
+    if cycles < inf:
+        found["modelled_us"] = round(cycles / hardware.clock_hz * 1e6, 1)
     return found
 
 

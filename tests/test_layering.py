@@ -55,6 +55,7 @@ ALLOWED = {
         "plan",
         "quantize",
         "strategies",
+        "timing",
         "training",
     },
     "tracking": set(),

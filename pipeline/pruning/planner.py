@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from pipeline import board, passes
 from pipeline.budget import UNREAD, above_input
 from pipeline.config import instantiate
+from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.importers.float_graph import FloatGraph
-from pipeline.latency import planned_us
+from pipeline.kernels import modelled_cycles
 from pipeline.plan.cost import Moment, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
+from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import swaps
 
 FRAMES = 2
 """That ranges are observed on: plans depend on shapes alone."""
@@ -27,7 +31,7 @@ class Needs:
 
     Attributes:
         amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
-            (as ``pipeline.latency`` has it).
+            (``planned_us``).
         at: the operator at the peak.
         held: bytes that the tensors live at the peak take, by name; of several moments at which
             as much is held, the most.
@@ -74,6 +78,17 @@ class Planner:
     def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
         """Raises ThimbleError for a limit that no pruning can keep."""
         above_input(limits, network.shapes[network.input], self.hardware.streams_input)
+
+
+def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:
+    """How long a run takes: with a card as simulated; else by the kernels' models; where there are
+    none, as long as its multiply–accumulates take at ``hardware.cycles_per_mac``."""
+    if swaps(plan):
+        return simulate(plan, graph, hardware).makespan_us
+    cycles = modelled_cycles(plan, graph, hardware)
+    if cycles == inf:
+        cycles = graph.macs * hardware.cycles_per_mac
+    return cycles / hardware.clock_hz * 1e6
 
 
 def _held(plan: Plan, level: Sequence[Moment]) -> dict[str, float]:
