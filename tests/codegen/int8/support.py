@@ -150,7 +150,7 @@ class Native:
         """The status that the program ends with, see MAIN, and the outputs until then."""
         tensors = self.graph.tensors
         source, target = tensors[self.graph.input], tensors[self.graph.output]
-        data = frames.astype(str(source.dtype)).tobytes()
+        data = frames.astype(source.dtype.stored).tobytes()
         done = subprocess.run(
             [str(self.program)],
             cwd=self.program.parent,
@@ -159,7 +159,7 @@ class Native:
             check=False,
         )
         assert not done.stderr, (done.returncode, done.stderr.decode()[-2000:])
-        values = np.frombuffer(done.stdout, np.dtype(str(target.dtype)))
+        values = np.frombuffer(done.stdout, target.dtype.stored)
         return done.returncode, values.astype(np.int64).reshape(-1, *target.shape)
 
 
