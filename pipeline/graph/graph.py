@@ -19,7 +19,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph import operators as operator_package
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
-from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.graph.tensor import DType, IntArray, Tensor, beside
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,8 @@ class Graph:
                 raise ThimbleError(f"{name} has values outside {tensor.dtype}")
 
     def beside(self, tensor: str, word: str) -> str:
-        """``tensor.word``, for something that belongs to ``tensor``; the name of no tensor."""
-        name = f"{tensor}.{word}"
-        while name in self.tensors:
-            name += "_"
-        return name
+        """A name for something that belongs to ``tensor``, see ``tensor.beside``."""
+        return beside(self.tensors, tensor, word)
 
     def producer(self, tensor: str) -> Operator:
         return next(op for op in self.operators if op.output == tensor)

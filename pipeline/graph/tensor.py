@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -82,3 +83,11 @@ class Tensor:
     @property
     def box(self) -> Box:
         return tuple((0, extent) for extent in self.shape)
+
+
+def beside(tensors: Container[str], tensor: str, word: str) -> str:
+    """``tensor.word``, for something of ``tensor``; the name of none of ``tensors``."""
+    name = f"{tensor}.{word}"
+    while name in tensors:
+        name += "_"
+    return name

@@ -59,7 +59,10 @@ def chains(draw: st.DrawFn) -> Chain:
     return chain
 
 
-WORDS = ("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "0", "2", "0.0", "0.1")
+WORDS = (
+    *("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "peeled", "rows", "in"),
+    *("0", "1", "2", "0.0", "0.1"),
+)
 """What planners call the buffers of a tensor; "": networks keep their names."""
 
 

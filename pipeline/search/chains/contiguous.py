@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import lcm
 
-from pipeline.graph.tensor import Tensor
+from pipeline.graph.tensor import Tensor, beside
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import ranges
@@ -59,7 +59,8 @@ def _layer(
         lines = tuple(group)
         if axis != facing:
             facing = axis
-            turned = _turned(ends, layer, top, left, facing, f"{source.tensor}.{len(buffers) + 1}")
+            name = beside(layer.tensors, source.tensor, f"{len(buffers) + 1}")
+            turned = _turned(ends, layer, top, left, facing, name)
             box = (top, layer.inputs.rows), (left, layer.inputs.columns)
             runs.append(_move(ends, layer.inputs, box, source, turned))
             buffers.append(turned)
@@ -78,7 +79,7 @@ def _written(
     """Where rows and columns are written, one after the other from the bottom, and the pixels that
     are not in row-major order after that."""
     directions = [axis for axis, _ in groupby(peels, lambda line: line.axis)]
-    pixels, name = layer.outputs, f"{layer.target.name}.peeled"
+    pixels, name = layer.outputs, beside(layer.tensors, layer.target.name, "peeled")
     if directions == ["row"]:
         return {"row": target}, ((0, 0), (0, 0))
     if directions == ["row", "column"]:

@@ -104,7 +104,7 @@ class Emitter:
     def add(
         self, kind: str, tensor: Tensor, base: int, sizes: Sequence[int], bits: int, copies: int
     ) -> None:
-        name, room = f"{self.layer.name}.{kind}", self.pools.buffer_bytes
+        name, room = self.graph.beside(self.layer.name, kind), self.pools.buffer_bytes
         self.windows[kind] = Window(name, tensor, base, tuple(sizes), bits, copies, room)
 
     def of(self, box: list[int]) -> list[int]:
