@@ -6,7 +6,8 @@ frozen ones, and after each phase only the best go on: successive halving (Jamie
 2016). Before these come probes: short trainings, float and quantized, for how much quantization
 costs depends on the initial weights, and a float network's loss does not tell. Trials are judged
 on the validation images and on distorted copies of these: by their loss until the last phase, then
-by their accuracy, which is the score. The test set decides nothing.
+by their accuracy, which is the score. The integers of the best may be polished in the end. The test
+set decides nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from pipeline.training.examples import Examples
 from pipeline.training.paper_engine import Engine, device, engine
 from pipeline.training.paper_images import Copies, Judged
 from pipeline.training.paper_progress import Steps
+from pipeline.training.paper_rows import to_network
 from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
 from pipeline.training.paper_teachers import trained
-from pipeline.training.paper_trials import Trials, fresh, to_network
+from pipeline.training.paper_trials import Trials, fresh
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
@@ -54,6 +56,8 @@ class Paper(Recipe):
         last_strength: the strongest distortion in the last phase. Weak ones helped with clothes;
             with digits they raised the accuracy on validation images, whose writers are also in
             the training set, and lowered it on distorted ones.
+        polish_sweeps: at the end each weight and bias of the best trial is tried so often, one step
+            up or down, and stays where the loss is less.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
         teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
@@ -75,6 +79,7 @@ class Paper(Recipe):
     float_rate: float = 0.01
     quantized_rate: float = 0.003
     frozen_rate: float = 0.001
+    polish_sweeps: int = 0
     batch: int = 64
     images: int = 0
     teacher: Sequence[Convolution] = CONVOLUTIONS
@@ -118,6 +123,8 @@ class Paper(Recipe):
                 f"train.teacher_pooled={list(self.teacher_pooled)}: numbers of the "
                 f"{len(self.teacher)} convolutions in train.teacher"
             )
+        if self.polish_sweeps < 0:
+            raise ThimbleError(f"train.polish_sweeps={self.polish_sweeps}: 0 for none, or more")
         if 0 < self.probes < self.trials[0]:
             raise ThimbleError(
                 f"train.probes={self.probes}: at least the {self.trials[0]} trials that go on, or 0"
@@ -170,6 +177,8 @@ class Paper(Recipe):
                 key = fingerprint(key, name, count, epochs, rate, images)
                 keep = Checkpoint(run.checkpoints, key)
                 trials.phase(name, epochs, rate, self.batch, images, keep)
+            key = fingerprint(key, "polished", self.polish_sweeps)
+            trials.polish(self.polish_sweeps, images, Checkpoint(run.checkpoints, key))
             best = trials.contenders[0]
             test = Examples.of(data, "test")
             pooled = _pooled(pool, test.pixels)

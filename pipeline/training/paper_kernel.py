@@ -116,6 +116,11 @@ class Batches:
     hard: float
     temperature: float
 
+    def of(self, chosen: U32 | slice) -> Batches:
+        """The ``chosen`` images alone."""
+        parts = self.images[chosen], self.labels[chosen], self.shares[chosen]
+        return Batches(*parts, self.hard, self.temperature)
+
 
 @dataclass(frozen=True)
 class Kernel:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pipeline.models.network import Model
@@ -20,7 +19,9 @@ from pipeline.training.loop import Phase, Row
 from pipeline.training.paper_engine import Engine, Epoch
 from pipeline.training.paper_images import Judged
 from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches
+from pipeline.training.paper_polish import sweep
 from pipeline.training.paper_progress import Steps
+from pipeline.training.paper_rows import to_network, to_row
 
 MODES = {
     "float_probe": FLOAT,
@@ -31,6 +32,8 @@ MODES = {
 }
 JUDGED_EVERY = 5
 """Epochs; the first and the last of a phase are judged too. Judging is as long as half an epoch."""
+POLISHED = 20_000
+"""Images that say how each integer should change; as many others have to agree."""
 
 
 @dataclass
@@ -62,29 +65,6 @@ class Trial:
     def of(cls, state: dict[str, Any]) -> Trial:
         arrays = {name: state[name].numpy().copy() for name in ("row", "float_row")}
         return cls(**(state | arrays))
-
-
-def parameters(network: QuantizedNetwork) -> list[Tensor]:
-    """In the order of the kernel's rows."""
-    layers = list(network.quantized.values())
-    weights = [tensor for each in layers for tensor in (each.layer.weight, each.bias)]
-    thresholds = [(each.weight_log2, each.bias_log2, each.out_log2) for each in layers]
-    return weights + [each for group in thresholds for each in group if each is not None]
-
-
-def to_row(network: QuantizedNetwork) -> F32:
-    flat = [each.detach().reshape(-1) for each in parameters(network)]
-    return torch.cat(flat).numpy().copy()
-
-
-@torch.no_grad()
-def to_network(model: Model, row: F32) -> QuantizedNetwork:
-    network, begin = QuantizedNetwork(model.chain()), 0
-    for each in parameters(network):
-        values = torch.from_numpy(row[begin : begin + each.numel()].copy())
-        each.copy_(values.reshape(each.shape))
-        begin += each.numel()
-    return network
 
 
 def fresh(model: Model, run: Run, number: int) -> Trial:
@@ -143,6 +123,36 @@ class Trials:
             self.steps.done(name, done, epochs, text)
         last = name == "frozen"
         self.contenders.sort(key=lambda trial: -trial.score if last else trial.loss)
+
+    def polish(self, sweeps: int, images: U32, keep: Checkpoint) -> None:
+        """Sweeps over the integers of the best trial, each on other ``images`` (indices); of what
+        they leave, and of what was there before, the best score stays."""
+        best = self.contenders[0]
+        row, done, first = best.row, 0, len(self.rows)
+        if (state := keep.load()) is not None:
+            best = Trial.of(state["best"])
+            row, done = state["row"].numpy().copy(), state["done"]
+            self.rows += [Row(**each) for each in state["rows"]]
+        while done < sweeps:
+            seed = self.run.generator(best.number, first + done).initial_seed()
+            drawn = np.random.default_rng(seed).permutation(images)[: 2 * POLISHED]
+            halves = (self.batches.of(np.sort(each)) for each in (drawn[::2], drawn[1::2]))
+            row, loss, changes = sweep(row, self.model, self.engine, *halves)
+            self.contenders, done = [replace(best, row=row)], done + 1
+            self._judge(FROZEN)
+            best = max([best, *self.contenders], key=lambda trial: trial.score)
+            self.rows.append(Row(first + done, "polished", loss, best.validation_accuracy))
+            keep.save(
+                {
+                    "best": best.state(),
+                    "row": torch.from_numpy(row.copy()),
+                    "done": done,
+                    "rows": [vars(each) for each in self.rows[first:]],
+                }
+            )
+            text = f"loss {loss:.4f}, {changes} integers changed, score {best.score:.3%}"
+            self.steps.done("polished", done, sweeps, text)
+        self.contenders = [best]
 
     def _enter(self, mode: int) -> None:
         if mode == QUANTIZED:

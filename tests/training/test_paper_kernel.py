@@ -12,7 +12,7 @@ from pipeline.models.small_cnn import SmallCnn
 from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import paper_kernel
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Batches, Chain, Kernel, build
-from pipeline.training.paper_trials import parameters, to_row
+from pipeline.training.paper_rows import parameters, to_row
 
 COUNT = 100  # not a multiple of the lanes
 SHAPES = [

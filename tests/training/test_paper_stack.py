@@ -8,7 +8,7 @@ from pipeline.training import paper_stack
 from pipeline.training.paper_device import GROUPS, Stacked, groups
 from pipeline.training.paper_engine import Cores, Epoch, device
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Chain
-from pipeline.training.paper_trials import to_row
+from pipeline.training.paper_rows import to_row
 from tests.tiers import quick
 from tests.training.test_paper_kernel import (
     COUNT,

@@ -12,7 +12,8 @@ from pipeline.training.paper_engine import Cores
 from pipeline.training.paper_images import Judged
 from pipeline.training.paper_kernel import Batches, Chain, build
 from pipeline.training.paper_progress import Steps
-from pipeline.training.paper_trials import Trials, fresh, parameters, to_network, to_row
+from pipeline.training.paper_rows import parameters, to_network, to_row
+from pipeline.training.paper_trials import Trials, fresh
 
 MODEL = Mnist2kb(channels=(3, 4))
 KERNEL = build(Chain.of(MODEL.build(), 28))
