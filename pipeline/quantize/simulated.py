@@ -193,6 +193,16 @@ class QuantizedNetwork(nn.Module):
     def thresholds(self) -> dict[str, nn.Parameter]:
         return {n: p for n, p in self.layers.named_parameters() if n.endswith(THRESHOLDS)}
 
+    @property
+    def steps(self) -> dict[str, tuple[QuantizedLayer, Exponents]]:
+        """The layers of a chain without residual units, each with the steps of its grids."""
+        found, incoming = dict[str, tuple[QuantizedLayer, Exponents]](), float(PIXEL_EXPONENT)
+        for name, layer in self.quantized.items():
+            steps = layer.exponents(incoming)
+            found[name] = layer, steps
+            incoming = incoming if steps.out is None else float(steps.out.detach())
+        return found
+
     def forward(self, pooled: Tensor) -> Tensor:
         """(n, c, h, w) pooled pixels in 0…15/16 -> (n, classes) real logits."""
         x, exponent = pooled, torch.tensor(float(PIXEL_EXPONENT))

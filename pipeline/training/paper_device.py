@@ -57,7 +57,7 @@ class _Step:
         images, labels, shares = (e[order] for e in (self.images, self.labels, self.shares))
         rows = self.rows.detach().requires_grad_()
         found = paper_stack.logits(self.chain, rows, images, self.mode, self.groups)
-        loss = paper_stack.losses(found, labels, shares, self.hard, self.temperature)
+        loss = paper_stack.losses(found, labels, shares, self.hard, self.temperature).mean(1)
         (gradient,) = torch.autograd.grad(loss.sum(), rows)
         first, second = self.moments
         first.mul_(FIRST).add_(gradient, alpha=1 - FIRST)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy, log_softmax
 
 from pipeline.models.network import Model
-from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT, QuantizedNetwork
+from pipeline.quantize.simulated import BIAS, QuantizedNetwork
+from pipeline.training import paper_stack
 from pipeline.training.paper_engine import Engine
 from pipeline.training.paper_kernel import F32, FROZEN, Batches
 from pipeline.training.paper_rows import parameters, to_network
@@ -37,16 +37,13 @@ class Grid:
     def of(cls, network: QuantizedNetwork) -> Grid:
         """Of a frozen network. What is no weight or bias stays as it is: a step of 0."""
         bounds: list[tuple[int, float, int, int]] = []
-        incoming = torch.tensor(float(PIXEL_EXPONENT))
-        for layer in network.quantized.values():
-            steps = layer.exponents(incoming)
+        for layer, steps in network.steps.values():
             for values, form, step in (
                 (layer.layer.weight, layer.weights, steps.weight),
                 (layer.bias, BIAS, steps.bias),
             ):
                 scale = 2.0 ** float(step.detach())
                 bounds.append((values.numel(), scale, form.dtype.minimum, form.dtype.maximum))
-            incoming = incoming if steps.out is None else steps.out.detach()
         rest = sum(each.numel() for each in parameters(network)) - sum(n for n, *_ in bounds)
         bounds.append((rest, 0.0, 0, 0))
         count, scales, low, high = (np.array(each) for each in zip(*bounds, strict=True))
@@ -71,12 +68,9 @@ class Grid:
 
 def losses(logits: torch.Tensor, batches: Batches) -> torch.Tensor:
     """(n, classes) -> (n,): what the recipe minimises, of each image."""
-    shares = torch.from_numpy(batches.shares).float()
-    shares /= shares.sum(1, keepdim=True)
-    warm = log_softmax(logits / batches.temperature, 1)
-    taught = -(shares * warm).sum(1) * batches.temperature**2
-    labelled = cross_entropy(logits, torch.from_numpy(batches.labels).long(), reduction="none")
-    return batches.hard * labelled + (1 - batches.hard) * taught
+    labels, shares = (torch.from_numpy(each)[None] for each in (batches.labels, batches.shares))
+    stacked = paper_stack.losses(logits[None], labels, shares, batches.hard, batches.temperature)
+    return stacked.squeeze(0)
 
 
 def slope(network: QuantizedNetwork, batches: Batches) -> F32:

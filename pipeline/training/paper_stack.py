@@ -97,7 +97,7 @@ def logits(chain: Chain, rows: Tensor, images: Tensor, mode: int, groups: int = 
 def losses(
     logits: Tensor, labels: Tensor, shares: Tensor, hard: float, temperature: float
 ) -> Tensor:
-    """Mean cross-entropy of each trial, with the labels and with the teacher's shares.
+    """(t, n): cross-entropy of each image, with the labels and with the teacher's shares.
 
     Args:
         logits: (t, n, classes)
@@ -106,8 +106,8 @@ def losses(
     """
     wanted = shares.to(logits.dtype)
     wanted = wanted / wanted.sum(2, keepdim=True)
-    soft = -(wanted * log_softmax(logits / temperature, 2)).sum(2).mean(1)
-    label = -log_softmax(logits, 2).gather(2, labels.long().unsqueeze(2)).squeeze(2).mean(1)
+    soft = -(wanted * log_softmax(logits / temperature, 2)).sum(2)
+    label = -log_softmax(logits, 2).gather(2, labels.long().unsqueeze(2)).squeeze(2)
     return hard * label + (1 - hard) * temperature**2 * soft
 
 

@@ -19,7 +19,7 @@ from pipeline.artifacts import Arrays, read_json, read_npz
 from pipeline.errors import ThimbleError
 from pipeline.models.network import Model, loaded, state_arrays
 from pipeline.quantize.parameters import from_arrays
-from pipeline.quantize.simulated import BIAS, PIXEL_EXPONENT, THRESHOLDS
+from pipeline.quantize.simulated import BIAS, THRESHOLDS
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
 
@@ -98,9 +98,7 @@ def integers(model: Model, weights: Arrays) -> Arrays:
         raise ThimbleError("weights of chains are released, and not of residual units")
     network.freeze()
     packed: Arrays = {}
-    incoming = float(PIXEL_EXPONENT)
-    for name, layer in network.quantized.items():
-        steps = layer.exponents(incoming)
+    for name, (layer, steps) in network.steps.items():
         weight, bias = (round(float(each)) for each in (steps.weight, steps.bias))
         packed[f"{name}.weight"] = layer.weights.integers(layer.layer.weight, weight).numpy()
         packed[f"{name}.bias"] = BIAS.integers(layer.bias, bias).numpy()
@@ -108,5 +106,4 @@ def integers(model: Model, weights: Arrays) -> Arrays:
         for kind in THRESHOLDS:
             if (threshold := getattr(layer, kind)) is not None:
                 packed[f"{name}.{kind}"] = np.array(int(threshold))
-        incoming = incoming if steps.out is None else float(steps.out)
     return {name: values.astype(np.int8) for name, values in packed.items()}

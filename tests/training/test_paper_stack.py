@@ -64,7 +64,7 @@ def test_gradients_are_those_of_the_compiled_loops(model: Mnist2kb | SmallCnn, m
         for each in (given.images, given.labels, given.shares)
     )
     found = paper_stack.logits(chain(model), stack, images, mode, 2)
-    each = paper_stack.losses(found, labels, shares, given.hard, given.temperature)
+    each = paper_stack.losses(found, labels, shares, given.hard, given.temperature).mean(1)
     (gradient,) = torch.autograd.grad(each.sum(), stack)
     order = np.arange(COUNT, dtype=np.uint32)
     for number, row in enumerate(rows):
