@@ -123,12 +123,12 @@ class Laid:
         return found
 
     def _placed(self, held: Held) -> Buffer:
-        place = held.buffer.map
+        """What nothing needs, because its readers' windows lie in the padding, is at 0."""
+        place, known = held.buffer.map, self.addresses
         if isinstance(place, Rows | Blocks):
-            known = self.addresses
             cells = (self.taken(key).start if key in known else 0 for key in held.keys)
             return replace(held.buffer, map=replace(place, cells=tuple(cells)))
-        by = self.addresses[held.keys[0]]
+        by = known.get(held.keys[0], 0)
         return replace(held.buffer, map=place.moved(by)) if by else held.buffer
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
@@ -119,3 +120,17 @@ def test_tensors_may_be_called_as_rows_of_others() -> None:
     verify(roomy(plan), graph)
     frames = noise(graph, 1)
     assert np.array_equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])
+
+
+@pytest.mark.parametrize("board", [STREAMED, RESIDENT], ids=["streamed", "resident"])
+def test_windows_that_lie_in_the_padding(board: Hardware) -> None:
+    """Of one row above the image: nothing of what comes before is made."""
+    net = Net((1, 1, 1), np.random.default_rng(1))
+    net.conv(1, (1, 1))
+    net.conv(1, (1, 1))
+    net.conv(1, (1, 1), stride=(2, 1), padding=(1, 0, 0, 0))
+    graph = net.graph()
+    plan = Sliding().plan(graph, board)
+    verify(roomy(plan), graph)
+    frames = noise(graph, 1)
+    assert (interpret(roomy(plan), graph, frames[0]).output == graph.outputs(frames)[0]).all()
