@@ -17,7 +17,7 @@ PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-confi
   $(if $(PYTHON),,python3-venv)
 # For boards with a Cortex-M, synthetic speech, and all tests; what they recommend (C++, displays) would be 3 GB. Chromium, for the tests of
 # pages, is a package on Debian alone; elsewhere they are skipped without one: .venv/bin/playwright install --with-deps chromium
-LARGE_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm espeak-ng \
+LARGE_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user espeak-ng \
   $(if $(shell grep -sx ID=debian /etc/os-release),chromium)
 ifeq ($(MAKECMDGOALS),demo)
 LARGE_PACKAGES :=

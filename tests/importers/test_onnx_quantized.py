@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
@@ -26,6 +25,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.onnx import Onnx
 from tests.importers.onnx_models import Array, model, small_network, weights
+from tests.importers.onnx_reference import session
 
 N = helper.make_node
 IMAGE = (1, 4, 9, 8)
@@ -37,14 +37,6 @@ class Frames(CalibrationDataReader):
 
     def get_next(self) -> Any:
         return next(self.frames, None)
-
-
-def session(path: Path, optimized: bool = False) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    if not optimized:  # else it fuses into integer kernels of its own rounding
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def first(frames: Array) -> Array:
