@@ -16,10 +16,8 @@ HASWELL = "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm"
 """Without what qemu warns that it lacks."""
 SATURATED = [
     "integers.py::test_operators_on_integers[QLinearAdd-uint8]",
-    "integers.py::test_operators_on_integers[Concat-uint8]",
     "integers.py::test_what_onnxruntimes_tool_makes[0-QOperator]",
     "quantized.py::test_what_onnxruntime_quantizes[channel-QInt8-QOperator]",
-    "quantized.py::test_what_onnxruntime_quantizes[channel-QUInt8-QOperator]",
 ]
 """Some of the 14 that failed there while onnxruntime was given int8 weights."""
 
