@@ -18,6 +18,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.calibrate import rounds
 from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import plan_hash
@@ -28,6 +29,12 @@ Array = npt.NDArray[Any]
 REFERENCE_MACS = 4_000_000_000
 """Work of the reference, some seconds; at least ``REFERENCE_IMAGES`` are computed."""
 REFERENCE_IMAGES = 8
+
+MODELLED = ("latency_us", "median"), ("latency_low_us", "low"), ("latency_high_us", "high")
+"""Of cycles that are modelled."""
+
+UNSAID = 0xFFFFFFFF
+"""A board's cycles when they are more than its timer can say."""
 
 STATES = tuple(f"energy_{state}_uj" for state in ("compute", "io", "both", "idle"))
 SIMULATED = (
@@ -76,6 +83,7 @@ def metrics(
         )
     known = np.concatenate([reference, on_host[len(reference) :].astype(np.int64)])
     found: dict[str, Any] = {
+        "metrics_version": METRICS_VERSION,
         "status": size["status"],
         "fits": size["status"] == "ok",
         "images_reference": len(reference),
@@ -108,9 +116,7 @@ def metrics(
             found["stack_measured_bytes"] = device["stack_bytes"]
     if size.get("outside"):  # of memories outside of the chip: used, available
         found["outside"] = size["outside"]
-    if "instructions" in device:  # of nn_invoke alone, in the median inference
-        found["instructions"] = device["instructions"]["median"]
-    found |= timing(device, hardware) | modelled(device, hardware) | on_board(device, hardware)
+    found |= timing(device, hardware)
     if "energy_uj" in found:  # of a core alone
         found |= dict.fromkeys(STATES, 0.0) | {STATES[0]: found["energy_uj"]}
     found |= {name: schedule[name] for name in SIMULATED if name in schedule}
@@ -168,72 +174,45 @@ def difference(found: Mapping[str, Any]) -> str:
 def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
     """Of the median inference; nothing where no target counts cycles.
 
-    ``cycles`` and ``compute_us`` are all CPU time, the feeding included; ``latency_us`` is last
-    input byte in to first output byte out, ``latency_max_us`` that of the slowest image (an
-    activation of 0 skips its products), ``latency_no_zeros_us`` that of one without any 0; none
-    counts waiting for the line. ``energy_uj`` is modelled: the compute time at the active power of
-    ``hardware.power``, where that is known.
+    ``cycles``, ``instructions`` and ``compute_us`` are all CPU work of an inference on every core,
+    the feeding of its input included, and so is ``energy_uj``: that time at the active power of
+    ``hardware.power``, where it is known. ``latency_us`` is last input byte in to first output byte
+    out, without waiting for the line; where cycles are modelled with the model's band, and its
+    error where that is known. ``latency_max_us`` is that of the slowest image (an activation of 0
+    skips its products), ``latency_no_zeros_us`` that of one without any 0. A board's own timer
+    counts nn_invoke alone, at the clock that it has after reset: a latency.
     """
-    if "compute_cycles" not in device:
-        return {}
-    cycles = device["compute_cycles"]["median"]
-    compute_us = cycles / hardware.clock_hz * 1e6
-    found = {
-        "cycles": cycles,
-        "compute_us": compute_us,
-        "latency_us": device["latency_cycles"]["median"] / hardware.clock_hz * 1e6,
-        "latency_max_us": device["latency_cycles"]["max"] / hardware.clock_hz * 1e6,
-    }
-    if "unskipped_cycles" in device:
-        found["latency_no_zeros_us"] = device["unskipped_cycles"] / hardware.clock_hz * 1e6
+    hz = hardware.clock_hz
+    if counts := device.get("modelled_cycles"):
+        cycles = counts["compute_cycles"]
+        found: dict[str, Any] = {"instructions": counts["compute_instructions"]}
+        found |= {name: counts[key] / hz * 1e6 for name, key in MODELLED}
+        for name in {"error_pct", "evidence"} & counts.keys():
+            found[f"latency_{name}"] = counts[name]
+    elif "compute_cycles" in device:
+        cycles, latency = device["compute_cycles"]["median"], device["latency_cycles"]
+        found = {"latency_us": latency["median"] / hz * 1e6}
+        found["latency_max_us"] = latency["max"] / hz * 1e6
+        if "unskipped_cycles" in device:
+            found["latency_no_zeros_us"] = device["unskipped_cycles"] / hz * 1e6
+    else:
+        invoked = device.get("invoke_cycles", {}).get("median", UNSAID)
+        return {"latency_us": invoked / (hardware.uart.hz or hz) * 1e6} if invoked < UNSAID else {}
+    compute_us = cycles / hz * 1e6
+    found |= {"cycles": cycles, "compute_us": compute_us}
     known = hardware.power.active_ma
     return found | ({"energy_uj": hardware.power.active_uj(compute_us)} if known else {})
 
 
 def beside_card(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """``compute_us`` and ``io_us`` of a core that makes a card's transfers itself, as its cycles
-    were counted; nothing elsewhere."""
+    """``compute_us`` of a core that waits for a card, or makes its transfers itself, without that;
+    ``io_us`` of one that makes them, as its cycles were counted; nothing elsewhere."""
     if "card_cycles" not in device:
         return {}
-    card = device["card_cycles"]
-    computing = device["compute_cycles"]["median"] - card
-    times = {"compute_us": computing, "io_us": card}
+    counts, card = device.get("modelled_cycles"), device["card_cycles"]
+    whole = counts["compute_cycles"] if counts else device["compute_cycles"]["median"]
+    times = {"compute_us": whole - card} | ({} if hardware.card.dma else {"io_us": card})
     return {name: cycles / hardware.clock_hz * 1e6 for name, cycles in times.items()}
-
-
-def modelled(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """``cycles`` and times of a core whose cycles are modelled, feeding left out, with the model's
-    band and its error where that is known; nothing where they are not."""
-    if "modelled_cycles" not in device:
-        return {}
-    counts = device["modelled_cycles"]
-    low, middle, high = (
-        counts[name] / hardware.clock_hz * 1e6 for name in ("low", "median", "high")
-    )
-    found = {
-        "cycles": counts["median"],
-        "latency_us": middle,
-        "latency_low_us": low,
-        "latency_high_us": high,
-    }
-    for name, key in (("latency_error_pct", "error_pct"), ("latency_evidence", "evidence")):
-        if key in counts:
-            found[name] = counts[key]
-    known = hardware.power.active_ma
-    return found | ({"energy_uj": hardware.power.active_uj(middle)} if known else {})
-
-
-UNSAID = 0xFFFFFFFF
-"""A board's cycles when they are more than its timer can say."""
-
-
-def on_board(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """``cycles`` of nn_invoke by a board's own timer, and the time at the clock that it ran at:
-    the one after reset, where the start-up code is this project's own."""
-    cycles = device.get("invoke_cycles", {}).get("median", UNSAID)
-    if cycles >= UNSAID:
-        return {}
-    return {"cycles": cycles, "latency_us": cycles / (hardware.uart.hz or hardware.clock_hz) * 1e6}
 
 
 def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:

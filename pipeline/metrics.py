@@ -1,6 +1,11 @@
 """The metrics' names, the same in JSON, MLflow and the report (DESIGN.md §5)."""
 
+METRICS_VERSION = 2
+"""What the names below mean; figures of two versions are not compared. Of version 1 ``cycles``,
+``instructions`` and ``energy_uj`` of a Cortex-M were nn_invoke's alone, without the feeding."""
+
 METRICS = (
+    "metrics_version",
     "accuracy_float",
     "accuracy_int",
     "accuracy_device",
@@ -76,6 +81,9 @@ METRICS = (
 
 ``agreement_float`` is the share of test images, of the first ``images_float``, to which the
 generated C gives the label that the float network gives before it is quantized to 8 bits.
+
+``cycles``, ``instructions``, ``compute_us`` and ``energy_uj`` are of all CPU work of an inference,
+the feeding of its input included; ``latency_us`` is from its last byte on.
 
 In a sweep that also runs ``strategy=ordinary`` on the same network, ``…_over_ordinary`` are a job's
 figures divided by that one's.

@@ -11,6 +11,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
+from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.calibrate import rounds
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit, fits, of_board, roomy
@@ -59,6 +60,7 @@ def check(
         if of.needed_bytes
     ]
     report: dict[str, Any] = {
+        "metrics_version": METRICS_VERSION,
         "status": "ok" if verdict.fits else "infeasible",
         "pmu_bytes": costs.pmu_bytes,
         "arena_bytes": costs.arena_bytes,

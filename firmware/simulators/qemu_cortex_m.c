@@ -1,5 +1,5 @@
 /* A plugin for QEMU that counts what an inference on a Cortex-M takes time for. The firmware's port marks
- * its begin and end by two hints that do nothing (0xBF70, 0xBF80). A line for each inference:
+ * nn_invoke's begin and end by two hints that do nothing (0xBF70, 0xBF80). A line for each inference:
  *
  *     instructions cycles paired taken unaligned jump_misses next_misses data_misses rom_misses ram_misses
  *
@@ -9,9 +9,11 @@
  * a branch went, for one that follows, and for data; rom and ram: of memory outside of the chip. A cache has
  * lines of several reads, each of them there or not, in sets of which each gives up the line unused for
  * longest. Without lines every read is a miss. After these, in the same line, the same ten for each function
- * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending.
+ * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending. All that comes twice:
+ * of nn_invoke, and of the whole inference, which the call of the function at `init` opens; what functions at
+ * `feed` and `listen` do, until they return, belongs to it, too.
  *
- * Options, numbers: flash_start flash_bytes rom_start ram_start outside_bytes read_log2 line_log2
+ * Options, numbers: init feed listen flash_start flash_bytes rom_start ram_start outside_bytes read_log2 line_log2
  * instruction_lines instruction_ways data_lines data_ways unified; out=FILE, functions=FILE.
  * pipeline/targets/qemu_cycles.py compiles it and makes cycles of the counts. */
 #include <inttypes.h>
@@ -50,7 +52,7 @@ typedef struct {
 
 typedef struct {
     uint32_t start, end;
-    counts_t counts;
+    counts_t counts, before; /* of the inference, and of that before nn_invoke */
 } function_t;
 
 /* A hint, and how much of its block comes before it. */
@@ -63,9 +65,12 @@ typedef struct {
 static struct {
     FILE *out;
     uint32_t flash_start, flash_bytes, rom_start, ram_start, outside_bytes;
-    uint32_t read_log2, line_log2, unified;
+    uint32_t read_log2, line_log2, unified, init, feed, listen;
 } options = {.read_log2 = 3, .line_log2 = 5};
-static counts_t counts, begun, since; /* since: when the function that runs was entered */
+/* since: when the function that runs was entered; fed: by nn_init and nn_feed in this inference. */
+static counts_t counts, begun, since, fed;
+static uint32_t back; /* where the call that is being counted returns to; 0: there is none */
+static bool invoking;
 static function_t functions[MOST_FUNCTIONS + 1]; /* the one behind the last: none of them */
 static uint32_t function_count, running;
 static cache_t instruction_cache, data_cache;
@@ -105,16 +110,44 @@ static counts_t apart(const counts_t *after, const counts_t *before) {
     };
 }
 
-/* All that was counted since then is the running function's. */
-static void leave(const counts_t *now) {
-    const counts_t more = apart(now, &since);
-    counts_t *sum = &functions[running].counts;
+static void add(counts_t *sum, const counts_t *now, const counts_t *before) {
+    const counts_t more = apart(now, before);
     sum->instructions += more.instructions, sum->cycles += more.cycles, sum->paired += more.paired;
     sum->taken += more.taken, sum->unaligned += more.unaligned;
     sum->jump_misses += more.jump_misses, sum->next_misses += more.next_misses;
     sum->data_misses += more.data_misses, sum->rom_misses += more.rom_misses;
     sum->ram_misses += more.ram_misses;
+}
+
+/* All that was counted since then is the running function's, if it is of the inference. */
+static void leave(const counts_t *now) {
+    if (back || invoking) {
+        add(&functions[running].counts, now, &since);
+    }
     since = *now;
+}
+
+static void opened(void) {
+    fed = (counts_t){0};
+    for (uint32_t n = 0; n <= function_count; n++) {
+        functions[n].counts = (counts_t){0};
+    }
+}
+
+/* Before the block that begins at `start`: whether a call that counts begins or ends there. */
+static void called(uint32_t start) {
+    if (start == back) {
+        leave(&counts);
+        add(&fed, &counts, &begun);
+        back = 0;
+    } else if (!back && !invoking && (start == options.init || start == options.feed || start == options.listen)) {
+        if (start == options.init) {
+            opened();
+        }
+        leave(&counts);
+        begun = counts;
+        back = expected;
+    }
 }
 
 static void print(const counts_t *of, const char *before) {
@@ -128,6 +161,7 @@ static void print(const counts_t *of, const char *before) {
 static void executed(unsigned cpu, void *data) {
     const block_t *block = data;
     (void)cpu;
+    called(block->start);
     if (block->function != running) {
         leave(&counts);
         running = block->function;
@@ -178,15 +212,26 @@ static void marked(unsigned cpu, void *data) {
     now.cycles -= mark->block->cycles - mark->cycles;
     now.paired -= mark->block->paired - mark->paired;
     if (mark->begins) {
+        if (!options.init) {
+            opened();
+        }
         begun = since = now;
-        for (uint32_t n = 0; n <= function_count; n++) {
-            functions[n].counts = (counts_t){0};
+        invoking = true;
+        for (uint32_t n = 0; n < function_count; n++) {
+            functions[n].before = functions[n].counts;
         }
         return;
     }
     leave(&now);
-    const counts_t whole = apart(&now, &begun);
-    print(&whole, "");
+    invoking = false;
+    const counts_t invoked = apart(&now, &begun);
+    print(&invoked, "");
+    for (uint32_t n = 0; n < function_count; n++) {
+        const counts_t own = apart(&functions[n].counts, &functions[n].before);
+        print(&own, " ");
+    }
+    add(&fed, &now, &begun);
+    print(&fed, " ");
     for (uint32_t n = 0; n < function_count; n++) {
         print(&functions[n].counts, " ");
     }
@@ -270,6 +315,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         const char *name;
         uint32_t *value;
     } known[] = {
+        {"init", &options.init},
+        {"feed", &options.feed},
+        {"listen", &options.listen},
         {"flash_start", &options.flash_start},
         {"flash_bytes", &options.flash_bytes},
         {"rom_start", &options.rom_start},

@@ -44,7 +44,7 @@ GROUPS = {
     ),
 }
 
-MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "cycles")
+MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "compute_us", "cycles")
 """Metrics that no clock measured, where the core's cycles are modelled; energy is so everywhere."""
 
 

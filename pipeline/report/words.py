@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 WORDS = {
+    "metrics_version": ("version of these figures", "what their names mean"),
     "accuracy_float": ("accuracy of the float network", "test images that it labels rightly"),
     "accuracy_int": ("accuracy of the integer network", "of all test images, on this computer"),
     "accuracy_device": ("accuracy on the device", "of the images that the device ran"),
@@ -28,8 +29,8 @@ WORDS = {
     "weight_bytes": ("weights and biases", "after lossless passes"),
     "macs": ("multiply–accumulates of the network", ""),
     "macs_executed": ("multiply–accumulates executed", "recomputation and padding included"),
-    "cycles": ("cycles of an inference", ""),
-    "instructions": ("instructions of an inference", "without feeding the input"),
+    "cycles": ("cycles of an inference", "feeding the input included"),
+    "instructions": ("instructions of an inference", "feeding the input included"),
     "instructions_over_ordinary": ("instructions over ordinary execution's", ""),
     "pmu_over_ordinary": ("peak over ordinary execution's", ""),
     "latency_us": ("latency", "from the last input byte to the first output byte"),
@@ -53,7 +54,7 @@ WORDS = {
     "cycles_new": ("cycles of the next one", "what is new in it, listening included"),
     "cycles_new_10ms": ("cycles of 10 ms more", "of sound: listening and computing"),
     "realtime_factor_new": ("of the time to the next one", "the CPU computes; below 1 it keeps up"),
-    "energy_uj": ("energy of an inference", "modelled: time times documented power"),
+    "energy_uj": ("energy of an inference", "modelled: the core's time times documented power"),
     "energy_compute_uj": ("while the core computes", "modelled"),
     "energy_io_uj": ("while the card moves", "modelled"),
     "energy_both_uj": ("while both do", "modelled"),

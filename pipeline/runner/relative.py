@@ -1,9 +1,15 @@
-"""What jobs of a sweep need more than ordinary execution of the same network."""
+"""What jobs of a sweep need more than ordinary execution of the same network; figures that mean
+something else are not beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from pipeline.metrics import METRICS
+
+FIGURES = {*METRICS, "modelled_us", "layers"} - {"sram_limit_bytes", "flash_limit_bytes"}
+"""Keys of a job's result that ``metrics_version`` gives their meaning."""
 
 RELATIVE = {
     "instructions_over_ordinary": "instructions",
@@ -17,6 +23,27 @@ def compared(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     has the figure."""
     bases = {network(job): job for job in jobs if job.get("strategy") == "ordinary"}
     return [_against(bases.get(network(job), {}), job) for job in jobs]
+
+
+def of_one_version(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """``jobs``; those measured by an older ``metrics_version`` than others without their figures,
+    and with a warning."""
+    versions = [job.get("metrics_version", 1) if FIGURES & job.keys() else 0 for job in jobs]
+    newest = max(versions, default=0)
+    return [
+        _without_figures(job, f"{version}, others by {newest}") if 0 < version < newest else {**job}
+        for job, version in zip(jobs, versions, strict=True)
+    ]
+
+
+def _without_figures(job: Mapping[str, Any], versions: str) -> dict[str, Any]:
+    said = (
+        f"{job['run_dir']} was measured by metrics_version {versions}: other things under the same "
+        "names; its figures are left out, run it again"
+    )
+    kept = {key: value for key, value in job.items() if key not in FIGURES}
+    rows = [{**row, "ours": None} for row in job.get("rows", ())]
+    return {**kept, **({"rows": rows} if rows else {}), "warnings": [said]}
 
 
 def network(job: Mapping[str, Any]) -> tuple[Any, ...]:

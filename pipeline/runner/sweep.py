@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.artifacts import read_json, write_json
 from pipeline.runner import disk, progress, table, titles
 from pipeline.runner.progress import FOLDER, KILLED
-from pipeline.runner.relative import compared
+from pipeline.runner.relative import compared, of_one_version
 from pipeline.runner.screen import fail, json_line
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
@@ -74,7 +74,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     full = _keep(folder, {"status": "failed"})
     if full and not error:  # what jobs wanted to say is lost, too
         fail(error := full)
-    jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
+    jobs = compared(of_one_version(collect(folder, about["jobs"], why=error or KILLED)))
     for job, values in zip(jobs, about["sets"], strict=False):
         job["set"] = values
     tries = set(about.get("tries", ()))

@@ -17,6 +17,7 @@ from rich.text import Text
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.metrics import METRICS
 from pipeline.report import repeats
+from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import number, published, shown
@@ -135,7 +136,10 @@ def keep_rows(
         if figure:
             from pipeline.report.figures import png as drawn
 
-            jobs = [{**job, **reports(Path(job["run_dir"]))} for job in result["jobs"]]
+            jobs = [
+                {**job, **(reports(Path(job["run_dir"])) if FIGURES & job.keys() else {})}
+                for job in result["jobs"]
+            ]
             files += picture(folder / "figure.png", lambda: drawn(figure, jobs))
     return files
 

@@ -141,28 +141,30 @@ def _instructions(runs: Runs, layers: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _card_cycles(runs: Runs, layers: Sequence[str]) -> int | None:
-    """Of the inference whose compute cycles are the median, those that the core takes for a card's
-    transfers; None where nothing counts them, or no card is used."""
+    """Of the median inference, those that the core takes for a card's transfers, or waits for them;
+    None where nothing counts them, or no card is used."""
+    counted = _functions(runs)
+    return counted and card.own_cycles(*counted, layers)
+
+
+def _functions(runs: Runs) -> tuple[dict[str, int], int] | None:
+    """The cycles of each function in the median inference, and of all; None without functions."""
+    modelled = runs.modelled_cycles or {}
+    if "functions" in modelled:
+        return modelled["functions"], modelled["compute_cycles"]
     if not (runs.functions and len(runs.compute_cycles)):
         return None
     median = _median(runs.compute_cycles)
     cycles = dict(zip(runs.functions, runs.function_cycles[median].tolist(), strict=True))
-    return card.own_cycles(cycles, int(runs.compute_cycles[median]), layers)
+    return cycles, int(runs.compute_cycles[median])
 
 
 def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None:
     """Cycles of each layer in the inference whose compute cycles are the median, which they add up
     to, in the order they are computed; None where no target looks at layers."""
-    modelled = runs.modelled_cycles or {}
-    if "functions" in modelled:
-        return of_functions(modelled["functions"], modelled["median"], layers) or None
-    if not len(runs.compute_cycles):
+    if counted := _functions(runs):
+        return of_functions(*counted, layers) or None
+    if not len(runs.compute_cycles) or not runs.layers or not len(runs.layer_cycles):
         return None
-    median = _median(runs.compute_cycles)
-    if runs.functions:
-        cycles = dict(zip(runs.functions, runs.function_cycles[median].tolist(), strict=True))
-        return of_functions(cycles, int(runs.compute_cycles[median]), layers) or None
-    if not runs.layers or not len(runs.layer_cycles):
-        return None
-    cycles = runs.layer_cycles[median].tolist()
+    cycles = runs.layer_cycles[_median(runs.compute_cycles)].tolist()
     return list(zip(runs.layers, cycles, strict=True))

@@ -23,6 +23,7 @@ from pipeline.hardware import FlashTiming, Hardware
 from pipeline.targets import machines, tools
 from pipeline.targets.elf import AVR_DATA_ADDRESS
 from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.layers import prefix_of
 
 SIMULATORS = FIRMWARE / "simulators"
 NEWEST_QEMU = 8
@@ -109,6 +110,9 @@ def compile_plugin(folder: Path, hardware: Hardware) -> Path:
     return folder / "cycles.so"
 
 
+CALLS = ("init", "feed", "listen")
+"""What the harness calls before nn_invoke, by the ends of their names."""
+
 Functions = Mapping[str, tuple[int, int]]
 """Where each lies: its start and its bytes."""
 
@@ -128,9 +132,12 @@ def options(
     origin = machine.flash_start - machine.flash_start % AVR_DATA_ADDRESS  # elf.read leaves it out
     places = [known[name] for name in ordered(known)]
     table.write_text("".join(f"{origin + at:x} {origin + at + size:x}\n" for at, size in places))
+    named, prefix = {name: at for name, (at, _) in known.items()}, prefix_of(known)
+    calls = {word: named[f"{prefix}{word}"] for word in CALLS if f"{prefix}{word}" in named}
     values = {
         "out": out,
         "functions": table,
+        **{word: origin + at for word, at in calls.items()},
         "flash_start": machine.flash_start,
         "flash_bytes": hardware.flash_bytes,
         "rom_start": machine.outside_start,
@@ -151,10 +158,11 @@ def options(
 
 
 def cycles(text: str, hardware: Hardware, functions: Functions | None = None) -> dict[str, Any]:
-    """Of the median inference: ``median``, and the band ``low`` to ``high``; the exact number of
-    ``instructions``; where this core with this flash was compared with measurements, ``error_pct``
-    and ``evidence``; ``functions``, the cycles of each that took any, without what it called, and
-    ``function_instructions``.
+    """Of nn_invoke in the median inference: ``median``, and the band ``low`` to ``high``; the exact
+    number of ``instructions``; ``compute_cycles`` and ``compute_instructions``, the same with
+    nn_init and nn_feed; where this core with this flash was compared with measurements,
+    ``error_pct`` and ``evidence``; ``functions``, the cycles of each that took any, without what it
+    called, which are ``compute_cycles`` together; and ``function_instructions`` of nn_invoke.
 
     Args:
         text: what the plugin wrote, a line for each inference.
@@ -162,21 +170,23 @@ def cycles(text: str, hardware: Hardware, functions: Functions | None = None) ->
     """
     names, width = ordered(functions or {}), len(COUNTS)
     rows = [[int(word) for word in line.split()] for line in text.splitlines()]
-    if not rows or any(len(row) != width * (1 + len(names)) for row in rows):
+    if not rows or any(len(row) != 2 * width * (1 + len(names)) for row in rows):
         raise ThimbleError("the cycle model counted nothing: run stages generate and build again")
-    every = np.array(rows, np.int64).reshape(len(rows), -1, width)
-    counts = dict(zip(COUNTS, every[:, 0].T, strict=True))
-    core = CORES[hardware.cpu]
+    every = np.array(rows, np.int64).reshape(len(rows), 2, -1, width)
+    invoked, whole = (dict(zip(COUNTS, each[:, 0].T, strict=True)) for each in every.swapaxes(0, 1))
+    core, middle = CORES[hardware.cpu], BAND.index("median")
     found: dict[str, Any] = {
-        name: _middle(_cycles(counts, core, hardware, number)) for number, name in enumerate(BAND)
+        name: _middle(_cycles(invoked, core, hardware, at)) for at, name in enumerate(BAND)
     }
-    found["instructions"] = _middle(counts["instructions"])
-    whole = _cycles(counts, core, hardware, BAND.index("median"))
-    chosen = every[int(np.argsort(whole, kind="stable")[(len(whole) - 1) // 2]), 1:]
-    each = _cycles(dict(zip(COUNTS, chosen.T, strict=True)), core, hardware, BAND.index("median"))
+    found["instructions"] = _middle(invoked["instructions"])
+    taken = _cycles(whole, core, hardware, middle)
+    found["compute_cycles"] = _middle(taken)
+    found["compute_instructions"] = _middle(whole["instructions"])
+    chosen = every[int(np.argsort(taken, kind="stable")[(len(taken) - 1) // 2]), :, 1:]
+    each = _cycles(dict(zip(COUNTS, chosen[1].T, strict=True)), core, hardware, middle)
     if took := {name: round(float(n)) for name, n in zip(names, each, strict=True) if n}:
         found["functions"] = took
-        executed = chosen[:, COUNTS.index("instructions")].tolist()
+        executed = chosen[0, :, COUNTS.index("instructions")].tolist()
         found["function_instructions"] = dict(zip(names, executed, strict=True))
     for known in VALIDATED:
         if (known.cpu, known.flash, "flash") == (
