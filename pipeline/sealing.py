@@ -40,10 +40,10 @@ class Cost:
 COSTS: dict[tuple[str, Security], Cost] = {
     ("cortex-m4", "none"): Cost(4.25, 66),
     ("cortex-m7", "none"): Cost(2.5, 23),
-    ("cortex-m4", "integrity"): Cost(8.44, 3600),
-    ("cortex-m4", "encrypted"): Cost(37.95, 4000),
-    ("cortex-m7", "integrity"): Cost(4.69, 1440),
-    ("cortex-m7", "encrypted"): Cost(18.91, 1440),
+    ("cortex-m4", "integrity"): Cost(8.44, 3930),
+    ("cortex-m4", "encrypted"): Cost(37.95, 4300),
+    ("cortex-m7", "integrity"): Cost(4.69, 1610),
+    ("cortex-m7", "encrypted"): Cost(18.91, 1610),
 }
 """By ``hardware.cpu``: ``python -m tests.security.bench``, the slower of reading and writing."""
 

@@ -6,7 +6,7 @@
 #error "words are read as the memory has them, which is little-endian in RFC 8439"
 #endif
 
-enum { BLOCK_BYTES_OF_CHACHA = 64, COUNTER = 12, BLOCK_BYTES_OF_POLY = 16, DOUBLE_ROUNDS = 10 };
+enum { BLOCK_BYTES_OF_CHACHA = 64, COUNTER = 12, BLOCK_BYTES_OF_POLY = 16, DOUBLE_ROUNDS = 10, STACK_WORDS = 128 };
 
 static inline uint32_t word(const uint8_t *from) {
     uint32_t value;
@@ -178,14 +178,16 @@ static void with_nonce(const aead_t *with, uint32_t *state) {
     begin(state, with->key, last);
 }
 
-void aead_seal(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, uint8_t *tag) {
+static __attribute__((noinline)) void seal(
+    const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, uint8_t *tag) {
     uint32_t state[BLOCK_BYTES_OF_CHACHA / 4];
     with_nonce(with, state);
     chacha20(state, to, from, bytes);
     tagged(with, state, to, bytes, tag);
 }
 
-int aead_open(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, const uint8_t *tag) {
+static __attribute__((noinline)) int unseal(
+    const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, const uint8_t *tag) {
     uint32_t state[BLOCK_BYTES_OF_CHACHA / 4];
     uint8_t found[AEAD_TAG_BYTES];
     with_nonce(with, state);
@@ -197,11 +199,41 @@ int aead_open(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t byt
     return 1;
 }
 
-void aead_derive(const uint8_t *key, const uint8_t *salt, uint8_t *derived) {
+static __attribute__((noinline)) void derive(const uint8_t *key, const uint8_t *salt, uint8_t *derived) {
     uint32_t state[BLOCK_BYTES_OF_CHACHA / 4], block[BLOCK_BYTES_OF_CHACHA / 4];
     begin(state, key, salt);
     chacha20_block(state, block);
     memcpy(derived, block, AEAD_KEY_BYTES);
+}
+
+void aead_forget(void *secret, uint32_t bytes) {
+    memset(secret, 0, bytes);
+    __asm__ volatile("" ::"r"(secret) : "memory");
+}
+
+/* Keys, key streams and what compilers put aside of both: all that a call of the three above had of the stack. */
+static __attribute__((noinline)) void forget_calls(void) {
+    volatile uint32_t below[STACK_WORDS]; /* not by memset, which goes byte by byte in some C libraries */
+    for (volatile uint32_t *at = below; at < below + STACK_WORDS; at += 8) {
+        at[0] = 0, at[1] = 0, at[2] = 0, at[3] = 0, at[4] = 0, at[5] = 0, at[6] = 0, at[7] = 0;
+    }
+    __asm__ volatile("" ::"r"(below) : "memory");
+}
+
+void aead_seal(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, uint8_t *tag) {
+    seal(with, to, from, bytes, tag);
+    forget_calls();
+}
+
+int aead_open(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t bytes, const uint8_t *tag) {
+    const int right = unseal(with, to, from, bytes, tag);
+    forget_calls();
+    return right;
+}
+
+void aead_derive(const uint8_t *key, const uint8_t *salt, uint8_t *derived) {
+    derive(key, salt, derived);
+    forget_calls();
 }
 
 int aead_equal(const uint8_t *a, const uint8_t *b, uint32_t count) {

@@ -1,5 +1,5 @@
 /* ChaCha20-Poly1305 (RFC 8439): encrypts and authenticates, or only authenticates, without tables, branches or
- * addresses that depend on a secret. Nothing is kept between calls, and nothing allocated. */
+ * addresses that depend on a secret. Nothing is kept between calls, on the stack neither, and nothing allocated. */
 #ifndef THIMBLE_CHACHA20_POLY1305_H
 #define THIMBLE_CHACHA20_POLY1305_H
 
@@ -22,6 +22,9 @@ int aead_open(const aead_t *with, uint8_t *to, const uint8_t *from, uint32_t byt
 /* The first 32 bytes of ChaCha20's block of `key` whose counter and nonce are the 16 bytes `salt`: another key, which
  * says nothing about the first. */
 void aead_derive(const uint8_t *key, const uint8_t *salt, uint8_t *derived);
+
+/* Overwrites a secret with zeros, which no compiler leaves out because nothing reads them. */
+void aead_forget(void *secret, uint32_t bytes);
 
 /* Whether `count` bytes are equal, in a time that depends on `count` alone. */
 int aead_equal(const uint8_t *a, const uint8_t *b, uint32_t count);

@@ -6,8 +6,11 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from pathlib import Path
 from struct import Struct
+
+import numpy as np
 
 from pipeline.home import ROOT
 from tests.codegen.support import SANITIZERS, WARNINGS
@@ -16,7 +19,7 @@ FIRMWARE = ROOT / "firmware" / "security"
 FIXTURE = Path(__file__).parent / "fixture"
 BOARD = ROOT / "tests" / "storage" / "fixture" / "lm3s6965"
 HEAD = Struct("<I32s12s16sII")
-KEY_BYTES, TAG_BYTES = 32, 16
+KEY_BYTES, TAG_BYTES, LEFT_BYTES = 32, 16, 1024
 
 
 class What(IntEnum):
@@ -45,15 +48,18 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
+    """``left``: what was on the stack below the call when it was over."""
+
     right: bool
     tag: bytes
+    left: bytes
     content: bytes
 
 
-def native(folder: Path) -> list[str]:
+def native(folder: Path, options: Sequence[str] = SANITIZERS) -> list[str]:
     """The command that runs it."""
     source = str(FIXTURE / "main.c")
-    command = ["cc", *WARNINGS, *SANITIZERS, f"-I{FIRMWARE}", source, "-o", "program"]
+    command = ["cc", *WARNINGS, *options, f"-I{FIRMWARE}", source, "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     return [str(folder / "program")]
 
@@ -75,9 +81,11 @@ def told(folder: Path, command: Sequence[str], asked: Sequence[Asked]) -> list[T
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=500)
     answers, found = (folder / "told").read_bytes(), []
     for each in asked:
-        size = 4 + TAG_BYTES + len(each.content)
-        answer, answers = answers[:size], answers[size:]
-        assert len(answer) == size
-        found.append(Told(answer[0] == 1, answer[4 : 4 + TAG_BYTES], answer[4 + TAG_BYTES :]))
+        ends = np.cumsum([4, TAG_BYTES, LEFT_BYTES, len(each.content)])
+        right, tag, left, content, answers = (
+            answers[low:high] for low, high in pairwise([0, *ends, None])
+        )
+        assert len(content) == len(each.content)
+        found.append(Told(right[0] == 1, tag, left, content))
     assert not answers
     return found

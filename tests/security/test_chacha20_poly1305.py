@@ -120,3 +120,32 @@ def test_a_derived_key_is_the_begin_of_a_block(built: Built) -> None:
         Cipher(algorithms.ChaCha20(*pair), None).encryptor().update(bytes(32)) for pair in pairs
     ]
     assert [each.content for each in told(*built, asked)] == wanted
+
+
+@pytest.mark.parametrize("what", [What.SEAL, What.OPEN, What.DERIVE])
+def test_no_secret_is_left_on_the_stack(built: Built, what: What, tmp_path: Path) -> None:
+    """Not a word of the key, of the key stream, or of the rounds' result, which with the key stream
+    says the key; of the sums' key neither."""
+    if str(built[1][0]).endswith("program"):  # the sanitizers' frames are several times as large
+        built = tmp_path, native(tmp_path, ["-O2"])
+    rng = np.random.default_rng(3)
+    key, nonce, tag, content = (rng.bytes(size) for size in (32, 12, 16, 100))
+    if what == What.OPEN:
+        whole = ChaCha20Poly1305(key).encrypt(nonce, content, None)
+        content, tag = whole[:-16], whole[-16:]
+    (found,) = told(*built, [Asked(what, key, nonce, tag, content=content)])
+    salts = [n.to_bytes(4, "little") + nonce for n in range(3)] if what != What.DERIVE else [tag]
+    secrets = words(key)
+    for salt in salts:
+        block = words(Cipher(algorithms.ChaCha20(key, salt), None).encryptor().update(bytes(64)))
+        rounds = block - words(b"expand 32-byte k" + key + salt)
+        secrets = np.concatenate([secrets, block, rounds, block[:4] & words(CLAMP)])
+    left = {word for n in range(4) for word in words(found.left[n : n - 4]).tolist()}
+    assert len(left) > 10 and not left & set(secrets.tolist())
+
+
+CLAMP = bytes.fromhex("ffffff0ffcffff0ffcffff0ffcffff0f")
+
+
+def words(content: bytes) -> np.ndarray:
+    return np.frombuffer(content[: len(content) // 4 * 4], "<u4")
