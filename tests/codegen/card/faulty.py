@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,10 @@ from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import built
 
 FAULTS = Path(__file__).parent / "fixture" / "faults.c"
-WRAPPED = ("block_device_open", "block_device_start", "block_device_poll", "nn_invoke")
+WRAPPED = (
+    *("block_device_open", "block_device_start", "block_device_poll"),
+    *("nn_init", "nn_feed", "nn_invoke", "nn_take"),
+)
 OLDER_SALT, OTHER_KEY = b"an older image's", b"another chip's, of another's own"
 MOST_BLOCKS = 8
 NOTHING: Mapping[str, Path] = MappingProxyType({})
@@ -47,6 +51,35 @@ class Kind(IntEnum):
     CUT = 10
     OTHER_CARD = 11
     READ_ONLY = 12
+    TRY = 13
+
+
+class Where(IntEnum):
+    """The function whose commands a fault is for."""
+
+    INVOKE = 0
+    INIT = 1
+    CHECK = 2
+    FEED = 3
+    TAKE = 4
+
+
+class Way(IntEnum):
+    """How a command fails: when all has passed, before anything has, or when it should have."""
+
+    LATE = 0
+    AT_ONCE = 1
+    UNDONE = 2
+
+
+class Ran(NamedTuple):
+    """A command: ``direction`` is 0 of one that reads, 1 that writes, 2 that looks for the card."""
+
+    frame: int
+    where: Where
+    direction: int
+    block: int
+    blocks: int
 
 
 @dataclass(frozen=True)
@@ -58,10 +91,12 @@ class Fault:
     count: int = 0
     source: int = 0
     target: int = 0
+    where: Where = Where.INVOKE
 
     @property
     def packed(self) -> bytes:
-        return struct.pack("<5I", self.kind, self.command, self.count, self.source, self.target)
+        words = self.kind, self.command, self.count, self.source, self.target, self.where
+        return struct.pack("<6I", *words)
 
 
 @dataclass(frozen=True)
@@ -127,6 +162,11 @@ class Faulty:
                    "-monitor", "none", "-serial", "none", "-parallel", "none"]  # fmt: skip
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=1800)
         return protocol.replies((folder / "replies").read_bytes())
+
+    def ran(self, folder: Path) -> list[Ran]:
+        """All commands of the last run in ``folder``."""
+        lines = struct.iter_unpack("<5I", (folder / "commands").read_bytes())
+        return [Ran(frame, Where(where), *rest) for frame, where, *rest in lines]
 
 
 def faulty(
