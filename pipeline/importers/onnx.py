@@ -33,7 +33,7 @@ from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Moves, Value
 from pipeline.importers.lower import PROBABILITY, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
-from pipeline.importers.onnx_constants import folded, given
+from pipeline.importers.onnx_constants import FOLDS, folded, given
 from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import PIXEL, checked, without_idle
@@ -176,16 +176,16 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
         if each and each not in items:
             raise builder.refuse(f"reads {shown(each)}, which nothing before it makes")
     found = tuple(items[each] if each else None for each in node.inputs)
+    known = node.operator in OPERATORS or node.operator in FOLDS
     call = Call(builder, node, found, opset)
     if node.operator == "Constant":
         result: Item | list[Item] = given(call)
-    elif found and all(isinstance(each, (Constant, type(None))) for each in found):
+    elif known and found and all(isinstance(each, (Constant, type(None))) for each in found):
         rule = onnx_quantized.OPERATORS.get(node.operator)
         result = folded(call) if rule is None else rule(call)
     elif node.operator not in OPERATORS:
         raise ThimbleError(
-            f"{node.where}: the operator {shown(node.operator)} is "
-            f"{unsupported(node.operator, OPERATORS)}"
+            f"{node.where}: the operator {shown(node.operator)} is {unsupported(node.operator)}"
         )
     else:
         result = OPERATORS[node.operator](call)

@@ -116,7 +116,10 @@ class Call:
         return float(found)
 
     def text(self, name: str, default: str) -> str:
-        return str(self.node.attributes.get(name, default))
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, str):
+            raise self.refuse(f"the attribute {name} is not a text")
+        return found
 
     def axis(self, axis: int, rank: int) -> int:
         if not -rank <= axis < rank:

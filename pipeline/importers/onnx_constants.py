@@ -17,10 +17,13 @@ TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np
          10: np.float16, 11: np.float64}  # fmt: skip
 
 
+GIVEN = ("value", "value_float", "value_floats", "value_int", "value_ints")
+
+
 def given(call: Call) -> Constant:
     """Constant"""
     for name, value in call.node.attributes.items():
-        if name in ("value", "value_float", "value_floats", "value_int", "value_ints"):
+        if value is not None and name in GIVEN:
             kind = {"value_float": np.float32, "value_floats": np.float32}.get(name)
             found = np.asarray(value) if isinstance(value, str) else np.asarray(value, dtype=kind)
             if found.dtype.kind not in "biuf":
@@ -67,7 +70,7 @@ def filled(call: Call, shape: Array) -> Array:
     """ConstantOfShape"""
     sizes = tuple(int(extent) for extent in shape.reshape(-1)[:8])
     value = np.asarray(call.node.attributes.get("value", np.zeros(1, np.float32))).reshape(-1)
-    if any(extent < 0 for extent in sizes) or value.size != 1:
+    if any(extent < 0 for extent in sizes) or value.size != 1 or value.dtype.kind not in "biuf":
         raise call.refuse(f"a constant of shape {list(sizes)}")
     if prod(sizes):
         checked_size(call.node.where, sizes)
@@ -164,8 +167,9 @@ def folded(call: Call) -> Constant:
     try:
         with np.errstate(all="ignore"):
             result = np.asarray(rule(call, *parts))
-    except (ValueError, TypeError, IndexError, OverflowError, np.exceptions.AxisError) as error:
-        raise call.refuse(str(error).partition("\n")[0]) from None
+    except (ValueError, TypeError, IndexError, OverflowError, np.exceptions.AxisError):
+        given = ", ".join(f"{each.dtype}{list(each.shape)}" for each in parts)
+        raise call.refuse(f"cannot be computed of {len(parts)} constants, {given}") from None
     first = call.items[0]
     if not isinstance(first, Constant) or first.steps is None:
         return Constant(result)

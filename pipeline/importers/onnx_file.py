@@ -21,6 +21,9 @@ from pipeline.importers.onnx_names import shown, text
 Array = npt.NDArray[Any]
 
 DOMAINS = ("", "ai.onnx", "com.microsoft")
+NEWEST_OPSET = 28
+"""The newest whose changes to the supported operators were read."""
+
 LARGEST_COUNT = 100_000
 """Nodes, or initializers."""
 
@@ -89,6 +92,12 @@ def read(content: bytes, beside: Beside) -> OnnxFile:
                 "one is supported"
             )
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    if max(opsets, default=1) > NEWEST_OPSET:
+        raise ThimbleError(
+            f"it is of opset {max(opsets)}, whose operators may mean something else than those "
+            f"known here, up to opset {NEWEST_OPSET}: export it with opset_version={NEWEST_OPSET} "
+            "or less"
+        )
     return OnnxFile(
         tuple(_node(index, node, beside) for index, node in enumerate(graph.node)),
         constants,
@@ -147,9 +156,7 @@ def _attribute(attribute: AttributeProto, where: str, beside: Beside) -> Any:
         return tuple(float(each) for each in attribute.floats)
     if kind == AttributeProto.TENSOR:
         return values(attribute.t, f"{where}: {shown(attribute.name)}", beside)
-    raise ThimbleError(
-        f"{where}: the attribute {shown(attribute.name)} has a type that is not supported"
-    )
+    return None  # of a type that no supported operator has: a list of texts, a graph
 
 
 def _shape(value: onnx.ValueInfoProto) -> Shape:

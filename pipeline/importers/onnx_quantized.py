@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import isfinite
 
 import numpy as np
+from onnx import TensorProto
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine
@@ -19,12 +20,17 @@ from pipeline.importers.onnx_shapes import concatenated, softmax_of
 from pipeline.importers.onnx_weighted import convolved, product, transposed
 
 
-def quantization(call: Call, scale: int, zero: int) -> tuple[Affine, bool]:
-    """The scale and zero point at these inputs: (for int8, whether the source has uint8)."""
+def quantization(
+    call: Call, scale: int, zero: int, without: type[np.generic] = np.uint8
+) -> tuple[Affine, bool]:
+    """The scale and zero point at these inputs: (for int8, whether the source has uint8).
+
+    ``without``: the type where no zero point says it.
+    """
     step, point = call.constant(scale), call.optional(zero)
     if step.values.size != 1:
         raise call.refuse("activations quantized for each channel are not supported")
-    kind = np.dtype(np.uint8) if point is None else point.values.dtype
+    kind = np.dtype(without) if point is None else point.values.dtype
     if kind not in (np.dtype(np.uint8), np.dtype(np.int8)):
         raise call.refuse(f"activations of type {kind} are not supported; int8 and uint8 are")
     unsigned = kind == np.uint8
@@ -37,7 +43,11 @@ def quantization(call: Call, scale: int, zero: int) -> tuple[Affine, bool]:
 
 def quantize(call: Call) -> Item:
     """To integers, of an activation; a weight quantized in the file is computed at once."""
-    affine, unsigned = quantization(call, 1, 2)
+    named = call.integer("output_dtype", TensorProto.UINT8) or TensorProto.UINT8
+    if named not in (TensorProto.UINT8, TensorProto.INT8):
+        raise call.refuse(f"its output_dtype {named} is not int8 or uint8")
+    without = np.int8 if named == TensorProto.INT8 else np.uint8
+    affine, unsigned = quantization(call, 1, 2, without)
     found = call.item(0)
     if isinstance(found, Constant):
         limits = np.iinfo(np.uint8 if unsigned else np.int8)
@@ -52,7 +62,7 @@ def real(call: Call, index: int, scale: int, zero: int) -> Value:
     found = call.item(index)
     if not isinstance(found, Stored):
         raise call.refuse(f"input {index} is not a quantized activation")
-    affine, unsigned = quantization(call, scale, zero)
+    affine, unsigned = quantization(call, scale, zero, np.uint8 if found.unsigned else np.int8)
     if unsigned != found.unsigned:
         raise call.refuse("int8 is taken for uint8, or the other way round")
     x, known = found.value, found.affine

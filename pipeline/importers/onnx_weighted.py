@@ -120,7 +120,7 @@ def product(
 
 def matmul(call: Call) -> Value:
     if isinstance(call.item(1), (Value, Stored)):
-        raise call.refuse(f"a matrix product is {unsupported('bmm', ())}")
+        raise call.refuse(f"a matrix product is {unsupported('bmm')}")
     weights = call.optional(1)
     if weights is None or weights.values.ndim != 2:
         raise call.refuse("a product with a matrix of constants is supported")

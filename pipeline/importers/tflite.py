@@ -101,7 +101,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
     where = f"operator {index}, {kind}"
     try:
         if kind not in ENTRIES:
-            raise ThimbleError(unsupported(kind, ENTRIES))
+            raise ThimbleError(unsupported(kind))
         node = model.node(index)
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))

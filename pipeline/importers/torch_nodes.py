@@ -37,8 +37,8 @@ def unable(node: FxNode) -> str:
     """That what ``node`` is, or is a part of, is not supported: by the name that the user knows."""
     name, module = operator_name(node), module_name(node)
     if instead(module):
-        return f"nn.{module} is {unsupported(module, supported())}"
-    return f"the operator {name} is {unsupported(name, supported())}"
+        return f"nn.{module} is {unsupported(module)}"
+    return f"the operator {name} is {unsupported(name)}"
 
 
 def is_part(node: FxNode) -> bool:

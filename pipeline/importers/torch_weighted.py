@@ -103,7 +103,7 @@ def addmm(call: Call) -> Value:
 
 def matmul(call: Call) -> Value:
     if isinstance(call.get(1, "other"), Value):
-        raise call.builder.refuse(f"a matrix product is {unsupported('bmm', ())}")
+        raise call.builder.refuse(f"a matrix product is {unsupported('bmm')}")
     weights = required(call, 1, "other")
     if weights.ndim != 2:
         raise call.builder.refuse("a product with a matrix of constants is supported")

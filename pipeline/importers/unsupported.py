@@ -1,12 +1,8 @@
-"""What to say of an operator that an importer does not know."""
+"""Say of an operator that no importer knows what to do instead."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 DOCS = "docs/importing.md"
-NEAREST = 3
 
 LABELS = "end the network with what it is taken of: the label is the same"
 RECURRENT = (
@@ -20,6 +16,9 @@ ATTENTION = (
 DYNAMIC = (
     "scales are not found at run time here; quantize with fixed ones (onnxruntime's "
     "quantize_static), or give the float network, which is quantized here"
+)
+RUN_TIME = (
+    "the network has to be the same for every input: export it with what decides or counts fixed"
 )
 INSTEAD = {
     "argmax": LABELS,
@@ -40,6 +39,11 @@ INSTEAD = {
          "dynamicquantizematmul"),
         DYNAMIC,
     ),
+    **dict.fromkeys(("if", "loop", "scan", "while", "cond", "whileloop"), RUN_TIME),
+    **dict.fromkeys(
+        ("convtranspose", "transposeconv", "convtranspose1d", "convtranspose2d"),
+        "enlarge by nearest neighbours, then convolve",
+    ),
 }  # fmt: skip
 """What to do instead, by name in small letters only."""
 
@@ -49,12 +53,6 @@ def instead(name: str) -> str:
     return INSTEAD.get(name.lower().replace("_", ""), "")
 
 
-def unsupported(name: str, known: Iterable[str]) -> str:
-    """``not supported``, and what to do instead; or the supported operators of a similar name, and
-    where all of them are."""
-    if hint := instead(name):
-        return f"not supported; {hint}"
-    names = {each.lower(): each for each in known}
-    near = [names[each] for each in difflib.get_close_matches(name.lower(), names, NEAREST)]
-    said = f" (of a similar name: {', '.join(near)})" if near else ""
-    return f"not supported{said}; {DOCS} lists what is"
+def unsupported(name: str) -> str:
+    """Say ``not supported``, and what to do instead, or where all that is supported is listed."""
+    return f"not supported; {instead(name) or f'{DOCS} lists what is'}"

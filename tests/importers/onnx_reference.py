@@ -13,6 +13,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.importers.onnx_models import Array
+
 N = helper.make_node
 PRODUCTS = {"QLinearConv": (3, 5, 7), "QLinearMatMul": (3, 5, 7), "QGemm": (3, 5, 8)}
 """Where their weights, the weights' zero points and the output's zero point are."""
@@ -22,13 +24,14 @@ def exact(made: onnx.ModelProto) -> onnx.ModelProto:
     """``made``, with uint8 at both sides of every product of integers."""
     made = onnx.ModelProto.FromString(made.SerializeToString())
     held = {each.name: numpy_helper.to_array(each) for each in made.graph.initializer}
-    added = {"128": np.array(128, np.int32)}
+    added: dict[str, Array] = {}
 
     def unsigned(name: str) -> str:
         added[f"{name}+128"] = (held[name].astype(int) + 128).astype(np.uint8)
         return f"{name}+128"
 
     def moved(source: str, target: str, operator: str, kind: int) -> list[onnx.NodeProto]:
+        added["128"] = np.array(128, np.int32)
         wide = [f"{target} wide", f"{target} moved"]
         return [N("Cast", [source], wide[:1], to=TensorProto.INT32),
                 N(operator, [wide[0], "128"], wide[1:]),

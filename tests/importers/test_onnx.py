@@ -13,7 +13,8 @@ import torch
 from pipeline.errors import ThimbleError
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import OPERATORS, Onnx, imported
-from tests.importers.onnx_models import IMAGE, model, models, one, parsed, weights
+from pipeline.importers.onnx_file import NEWEST_OPSET
+from tests.importers.onnx_models import IMAGE, N, model, models, number, one, parsed, weights
 from tests.importers.support import observed, ours, stored, worst_step
 
 MODELS = models()
@@ -83,8 +84,7 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     made.graph.node.add(op_type="CumSum", name="sums", input=["a"], output=["y"])
     text = refused(made)
     assert text.endswith(
-        "sums (CumSum): the operator CumSum is not supported (of a similar name: Sum); "
-        "docs/importing.md lists what is"
+        "sums (CumSum): the operator CumSum is not supported; docs/importing.md lists what is"
     )
     made.graph.node[1].op_type = "ArgMax"
     assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)
@@ -116,6 +116,11 @@ def test_what_is_refused_is_one_line() -> None:
     assert "only where axis 0, the batch, is 1" in refused(model(turned, IMAGE, opset=13))
     three = [np.ones(n, np.float32) for n in (4, 3, 4, 4)]
     assert "one number for each channel" in refused(one("BatchNormalization", IMAGE, *three))
+    lone = refused(model([N("Mul", ["c"], ["s"]), N("Add", ["x", "s"], ["y"])], (1, 3),
+                           {"c": number(0)}))  # fmt: skip
+    assert lone == "s (Mul): cannot be computed of 1 constants, float32[]"
+    newer = refused(one("Abs", IMAGE, opset=NEWEST_OPSET + 1))
+    assert newer.startswith(f"it is of opset {NEWEST_OPSET + 1}, whose operators may mean")
     assert "batch of 8" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])], (8, 3)))
     assert "nothing before it makes" in refused(
         model([onnx.helper.make_node("Add", ["x", "z"], ["y"])], (1, 3))

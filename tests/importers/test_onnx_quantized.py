@@ -276,6 +276,18 @@ def test_integers_at_both_ends(tmp_path: Path) -> None:
     assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.02
 
 
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT8])
+def test_a_type_that_no_zero_point_says(tmp_path: Path, kind: int) -> None:
+    """From opset 21 on ``output_dtype`` says it."""
+    nodes = [N("QuantizeLinear", ["x", "s"], ["q"], output_dtype=kind),
+             N("DequantizeLinear", ["q", "s"], ["a"]), N("Relu", ["a"], ["r"]),
+             N("QuantizeLinear", ["r", "s"], ["p"], output_dtype=kind),
+             N("DequantizeLinear", ["p", "s"], ["y"])]  # fmt: skip
+    made = model(nodes, IMAGE, {"s": np.array(0.02, np.float32)}, opset=21)
+    onnx.save(made, tmp_path / "net.onnx")
+    assert not units_off(tmp_path / "net.onnx").any()
+
+
 def test_weights_alone_quantized_are_a_float_network(tmp_path: Path) -> None:
     held = {"w_q": np.rint(weights(5, 12) * 100).astype(np.int8), "s": np.float32(0.01)}
     nodes = [N("DequantizeLinear", ["w_q", "s"], ["w"]), N("Gemm", ["x", "w"], ["y"], transB=1)]

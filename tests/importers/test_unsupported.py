@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from onnx import helper
 from torch import nn
 from torch.nn import functional as F
 
@@ -107,9 +109,19 @@ def test_a_module_is_imported_or_named(layer: nn.Module) -> None:
         assert str(error).startswith(f"1 (nn.{type(layer).__name__}") or "outputs" in str(error)
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger"])
-def test_onnx(name: str) -> None:
-    made = model([N("Relu", ["x"], ["a"]), N(name, ["a", "w"], ["y"], name="memory")],
+BODY = {"body": helper.make_graph([], "body", [], [])}
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "LSTM": {"activations": ["Tanh", "Sigmoid"]}, "If": BODY, "Loop": BODY
+}  # fmt: skip
+ONNX = ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger", "If", "Loop", "ConvTranspose"]
+
+
+@pytest.mark.parametrize("source", ["a", "w"])
+@pytest.mark.parametrize("name", ONNX)
+def test_onnx(name: str, source: str) -> None:
+    """Of activations and of constants, whatever the types of its attributes."""
+    held = ATTRIBUTES.get(name, {})
+    made = model([N("Relu", ["x"], ["a"]), N(name, [source, "w"], ["y"], name="memory", **held)],
                  (1, 8), {"w": weights(8, 8)})  # fmt: skip
     with pytest.raises(ThimbleError) as caught:
         imported("net", parsed(made), (0.0, 1.0))
