@@ -29,6 +29,9 @@ from pipeline.importers.layout import (
     usual,
 )
 
+SIGNAL_AXES = {1: 1, 2: 3}
+"""Axes of a signal (1, c, l), in the image (1, c, 1, l)."""
+
 MOST = 2000
 """Operators."""
 
@@ -114,6 +117,13 @@ class Builder:
             axes=tuple(order.index(axis) for axis in range(rank)), starts=(0,) * rank,
             steps=(1,) * rank, repeats=(1,) * rank,
         )  # fmt: skip
+
+    def images(self, *signals: Value) -> list[Value]:
+        """Signals (1, c, l) as images of height 1, where memory has them all so."""
+        if any(len(x.shape) != 3 for x in signals):
+            return []
+        found = [x.reshape((*x.shape[:2], 1, x.shape[2])) for x in signals]
+        return found if all(is_usual(x) for x in found) else []
 
     def add(self, kind: type[Node], inputs: Sequence[str], what: str = "", **fields: Any) -> str:
         """Append a node; the name of its output, which is also the node's."""
@@ -235,6 +245,8 @@ class Builder:
         same = self.shapes[a.tensor] == self.shapes[b.tensor] and a.shape == b.shape
         if same and (a.index is b.index or (a.index == b.index).all()):
             return Value(self.add(kind, [a.tensor, b.tensor]), a.index)
+        if images := self.images(a, b):
+            return self.binary(kind, *images).reshape(shape)
         rank = len(shape)
         first, second = (
             self.usual(each.reshape((1,) * (rank - len(each.shape)) + each.shape))
@@ -284,6 +296,8 @@ class Builder:
         """Along ``axis`` of the source."""
         shape = list(parts[0].shape)
         shape[axis] = sum(part.shape[axis] for part in parts)
+        if images := self.images(*parts):
+            return self.concatenation(images, SIGNAL_AXES[axis]).reshape(tuple(shape))
         tensors = [self.usual(part) for part in parts]
         return self.made(
             nodes.Concatenation, tensors, tuple(shape), axis=our_axis(len(shape), axis)
@@ -299,6 +313,9 @@ class Builder:
                 f"takes {start}:{stop}:{step} along axis {axis} of {list(x.shape)}: at least one "
                 "element and a step of 1 or more are supported"
             )
+        if images := self.images(x):
+            wide = self.part(images[0], SIGNAL_AXES[axis], start, stop, step)
+            return wide.reshape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
         rank = len(x.shape) - 1
         here, ones = our_axis(len(x.shape), axis), (1,) * rank
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
@@ -327,6 +344,9 @@ class Builder:
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True))
         if padding[0] != (0, 0):
             raise self.refuse("padding of the batch axis is not supported")
+        if images := self.images(x):
+            wide = self.pad(images[0], [*padding[:2], (0, 0), padding[2]])
+            return wide.reshape(shape)
         rank = len(shape)
         here = [(0, 0)] * (rank - 1)
         for axis in range(1, rank):

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.float_nodes import Rearranged
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import imported
@@ -37,6 +38,8 @@ def check(network: FloatGraph, expected: torch.Tensor) -> Graph:
     """Against the source's outputs for ``signals``, and each integer operator within one unit."""
     frames = signals().transpose(1, 2).unsqueeze(1).double()
     assert network.shapes[network.input] == (1, 20, 3)
+    moved = [node.axes for node in network.nodes if isinstance(node, Rearranged)]
+    assert all(axes == tuple(sorted(axes)) for axes in moved), "a copy in another order"
     wanted = expected.transpose(1, 2) if expected.ndim == 3 else expected
     found = network.outputs(frames)
     torch.testing.assert_close(
@@ -60,6 +63,11 @@ ONNX: dict[str, list[onnx.NodeProto]] = {
     "global maximum": [CONV, N("GlobalMaxPool", ["a"], ["g"]), N("Flatten", ["g"], ["y"])],
     "mean": [CONV, N("ReduceMean", ["a", "last"], ["y"], keepdims=0)],
     "greatest": [CONV, N("ReduceMax", ["a", "last"], ["y"], keepdims=0)],
+    "padded": [CONV, N("Pad", ["a", "pads"], ["p"]), N("Conv", ["p", "v"], ["y"])],
+    "padded input": [N("Pad", ["x", "pads"], ["p"]), N("Conv", ["p", "w"], ["y"])],
+    "cut, as causal convolutions are": [CONV, N("Slice", ["a", "one", "end", "last"], ["y"])],
+    "joined": [CONV, N("Sigmoid", ["a"], ["b"]), N("Concat", ["a", "b"], ["y"], axis=1)],
+    "gated": [CONV, N("GlobalAveragePool", ["a"], ["g"]), N("Mul", ["a", "g"], ["y"])],
     "dense": [CONV, N("Flatten", ["a"], ["f"]), N("Gemm", ["f", "d"], ["y"], transB=1)],
 }  # fmt: skip
 
@@ -67,7 +75,8 @@ ONNX: dict[str, list[onnx.NodeProto]] = {
 @pytest.mark.parametrize("name", ONNX)
 def test_onnx(name: str) -> None:
     held = {
-        "w": weights(8, 3, 3), "v": weights(5, 8, 3), "d": weights(4, 160), "last": ints(-1)
+        "w": weights(8, 3, 3), "v": weights(5, 8, 3), "d": weights(4, 160), "last": ints(-1),
+        "pads": ints(0, 0, 1, 0, 0, 2), "one": ints(1), "end": ints(-1),
     }  # fmt: skip
     made = model(ONNX[name], SHAPE, held)
     session = onnxruntime.InferenceSession(made.SerializeToString())

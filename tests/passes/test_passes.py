@@ -138,6 +138,21 @@ def test_a_pad_becomes_the_padding_of_every_reader() -> None:
     assert after.padding == tuple(np.array(before.padding) + added)
 
 
+@pytest.mark.parametrize("images", [False, True])
+def test_a_signals_pad_becomes_the_padding_of_its_convolution(images: bool) -> None:
+    """(l, c), as TensorFlow pads them; (h, w, c) that is only cut up otherwise keeps its pad."""
+    net = network()
+    height, width, channels = net.here
+    net.reshape(height * width, channels).pad((2, 0), (0, 0))
+    net.reshape(*((2, height * width // 2 + 1) if images else (1, height * width + 2)), channels)
+    net.conv(3, kernel=(1, 2))
+    after = passes.applied(net.graph(), ["fold_reshape", "fold_pad"])
+    found = [type(op).__name__ for op in after.operators]
+    assert found == ["Reshape", *["Pad", "Reshape"] * images, "Conv2d"]
+    given = net.images(20)
+    assert np.array_equal(after.outputs(given), net.graph().outputs(given))
+
+
 def test_a_pad_stays_in_front_of_a_pooling() -> None:
     assert (
         kinds(network().pad((1, 1), (1, 1), (0, 0)).pool(average=False).conv(2, 1), "fold_pad")[0]
