@@ -37,9 +37,10 @@ def rows(values: Iterable[int | str], indent: int = 4) -> str:
     return "\n".join(" " * indent + row for row in (*lines, line))
 
 
-def integer(value: int) -> str:
-    """As a macro says it: one that is negative in parentheses."""
-    return f"({value})" if value < 0 else str(value)
+def number(value: float) -> str:
+    """As a macro says it: whole ones without a point, negative ones in parentheses."""
+    text = str(int(value) if value == int(value) else float(value))
+    return f"({text})" if value < 0 else text
 
 
 def asm(block: str) -> str:
@@ -66,5 +67,5 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"rows": rows, "asm": asm, "comment": comment, "integer": integer}
+    environment.filters |= {"rows": rows, "asm": asm, "comment": comment, "number": number}
     return environment

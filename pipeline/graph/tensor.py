@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -62,6 +62,9 @@ class Tensor:
     Attributes:
         raw: of an input: the real values that 0 and 255 of the data mean; None: the data's value
             is the stored one, 128 less where that is signed. No code depends on it.
+        outside: of an input: scale and zero point for whoever uses the network, where operators
+            have others because they include a scaling of it. The zero point may be a fraction, or
+            out of the integers' range. No code depends on it, but for what headers say.
     """
 
     name: str
@@ -70,6 +73,34 @@ class Tensor:
     scale: tuple[float, ...] = (1.0,)
     zero_point: int = 0
     raw: tuple[float, float] | None = field(default=None, repr=False)
+    outside: tuple[float, float] | None = field(default=None, repr=False)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Scale and zero point for whoever uses the network."""
+        return self.outside or (self.scale[0], self.zero_point)
+
+    def quantized(self, real: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The nearest integers, of halves those farther from 0, as ``nn_quantize`` in C."""
+        low, high = self.dtype.minimum, self.dtype.maximum
+        scale, zero = (np.float32(each) for each in self.units)
+        with np.errstate(over="ignore"):
+            steps = np.nan_to_num(np.asarray(real, np.float32) / scale + zero, nan=low)
+        nearest = np.trunc(steps + np.copysign(np.float32(0.5), steps))
+        stored: npt.NDArray[Any] = np.clip(nearest, low, high).astype(self.dtype.stored)
+        return stored
+
+    def real(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """What integers stand for."""
+        scale, zero = self.units
+        return scale * (np.asarray(stored, np.float64) - zero)
+
+    def spread(self, limits: tuple[float, float]) -> Tensor:
+        """The tensor whose least and greatest integer mean ``limits`` outside."""
+        low, steps = self.dtype.minimum, self.dtype.maximum - self.dtype.minimum
+        scale = (limits[1] - limits[0]) / steps
+        zero = low - limits[0] * steps / (limits[1] - limits[0])
+        return replace(self, outside=(scale, zero))
 
     @property
     def size(self) -> int:

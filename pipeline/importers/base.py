@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,6 @@ class Imported(ABC):
 
 def increasing(limits: tuple[float, ...]) -> tuple[float, float]:
     """``model.input_range``, if it is a range."""
-    if len(limits) != 2 or not limits[0] < limits[1]:
+    if len(limits) != 2 or not -inf < limits[0] < limits[1] < inf:
         raise ThimbleError(f"model.input_range={list(limits)}: give [low,high]")
     return limits[0], limits[1]

@@ -80,6 +80,8 @@ class FloatGraph:
     Attributes:
         shapes: of every activation.
         given: quantizations that the source itself brings (QDQ models); empty for float networks.
+        limits: the real values that the user's network takes for 0 and 255 of the input here; None
+            where the input's own quantization says that.
     """
 
     name: str
@@ -88,6 +90,7 @@ class FloatGraph:
     input: str
     output: str
     given: Mapping[str, Affine] = field(default_factory=dict)
+    limits: Interval | None = None
 
     def __post_init__(self) -> None:
         known = {self.input}

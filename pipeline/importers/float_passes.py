@@ -91,7 +91,7 @@ def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
     for node in made:
         shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
     given = {name: affine for name, affine in graph.given.items() if name in shapes}
-    return FloatGraph(graph.name, shapes, tuple(made), graph.input, graph.output, given)
+    return replace(graph, shapes=shapes, nodes=tuple(made), given=given)
 
 
 def private(graph: Draft, tensor: str, reader: Node) -> bool:

@@ -40,6 +40,8 @@ from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 
 INT8, INT32 = DType.parse("int8"), DType.parse("int32")
+PIXEL = Affine(1.0, -128)
+"""Values 0…255, stored as the value less 128."""
 PROBABILITY = Affine(1 / 256, -128)
 """What the integer softmax gives."""
 WEIGHT_LIMIT = 127
@@ -57,6 +59,8 @@ class Lowering:
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
         self.declare(graph.input, graph.shapes[graph.input])
+        if graph.limits:
+            self.tensors[graph.input] = self.tensors[graph.input].spread(graph.limits)
 
     def run(self) -> Graph:
         for node in self.graph.nodes:

@@ -9,7 +9,7 @@ that differs from onnxruntime by one unit at most, where the real number is near
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import ThimbleError
@@ -31,12 +31,12 @@ from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Moves, Value
-from pipeline.importers.lower import PROBABILITY, lower
+from pipeline.importers.lower import PIXEL, PROBABILITY, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import FOLDS, folded, given
 from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
-from pipeline.importers.onnx_front import PIXEL, checked, without_idle
+from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
 from pipeline.importers.unsupported import unsupported
 
@@ -109,8 +109,8 @@ def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[Flo
     graph = _simplified(name, file, limits)
     if units and graph.given and graph.input not in quantizations(graph):
         scaled = _simplified(name, file, limits, pixels=True)
-        return without_idle(checked(scaled, limits)), False
-    return without_idle(graph), units
+        return without_idle(replace(checked(scaled, limits), limits=limits)), False
+    return without_idle(graph if graph.given else replace(graph, limits=limits)), units
 
 
 def _simplified(

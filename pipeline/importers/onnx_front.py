@@ -11,17 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.errors import ThimbleError
+from pipeline.frames import FEWEST_VALUES
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers.float_graph import Affine, FloatGraph, Node
+from pipeline.importers.float_graph import FloatGraph, Node
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.float_passes import rebuilt
-from pipeline.importers.lower import lookup_table
-
-PIXEL = Affine(1.0, -128)
-"""Values 0…255, stored as the value less 128."""
-
-FEWEST_VALUES = 32
-"""That the 256 values of the data become: with fewer, ``model.input_range`` is a mistake."""
+from pipeline.importers.lower import PIXEL, lookup_table
 
 
 def checked(graph: FloatGraph, limits: tuple[float, float]) -> FloatGraph:
@@ -75,4 +70,5 @@ def without_idle(graph: FloatGraph) -> FloatGraph:
         for node in graph.nodes
         if node is not first
     ]
-    return rebuilt(replace(graph, given={**graph.given, graph.input: target}), rest)
+    units = graph.limits or (0.0, 255.0)
+    return rebuilt(replace(graph, given={**graph.given, graph.input: target}, limits=units), rest)

@@ -17,6 +17,7 @@ from torch import nn
 from pipeline import given, home
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
+from pipeline.importers.base import increasing
 from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
@@ -57,11 +58,13 @@ class TorchModel(Model):
     def trained(self) -> bool:
         return bool(self.state_dict)
 
+    @property
+    def takes(self) -> tuple[float, float]:
+        return increasing(self.input_range)
+
     def build(self) -> nn.Module:
         """Fresh or, with ``state_dict``, the given weights."""
-        low, high = self.input_range if len(self.input_range) == 2 else (0.0, 0.0)
-        if not low < high:
-            raise ThimbleError(f"model.input_range={list(self.input_range)}: give [low, high]")
+        low, high = self.takes
         network = self._made()
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
@@ -81,8 +84,7 @@ class TorchModel(Model):
     def as_chain(self, network: nn.Module) -> nn.Sequential:
         """The user's own layers, behind the pool in which pixels arrive."""
         assert isinstance(network, Ranged)
-        low, high = self.input_range
-        return chain(self.factory, network.network, (low, high))
+        return chain(self.factory, network.network, self.takes)
 
     def probe(self) -> None:
         """What cannot be quantized later is said before anything is trained."""

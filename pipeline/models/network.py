@@ -87,6 +87,11 @@ class Model(ABC):
         """The network with fresh weights, from PyTorch's global generator."""
 
     @property
+    def takes(self) -> tuple[float, float]:
+        """The real values that whoever uses it gives it for 0 and 255 of an image."""
+        return 0.0, 255.0
+
+    @property
     def trained(self) -> bool:
         """Whether ``build`` gives the user's own weights, which nothing here may rescale."""
         return False

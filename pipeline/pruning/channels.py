@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -101,7 +101,8 @@ class ChannelPruning(Distorting, Pruning):
                 "prune=magnitude makes smaller; use train=float quantize=int8_qat"
             )
         module = loaded(model.build(), weights)
-        network = simplified(exported(type(model).__name__, module, model.example()))
+        floats = exported(type(model).__name__, module, model.example())
+        network = simplified(replace(floats, limits=model.takes))
         if not couplings(network).groups:
             raise ThimbleError(
                 "prune: the network has no channels that can go: none lies between two layers "

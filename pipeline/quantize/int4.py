@@ -32,7 +32,7 @@ class Int4(Quantizer):
             network = from_arrays(model, weights)
         else:
             network = self._calibrated(model, weights, data or {})
-        return to_graph(name, network, model.input_shape)
+        return to_graph(name, network, model.input_shape, model.takes)
 
     def _calibrated(self, model: Model, weights: Arrays, data: Arrays) -> QuantizedNetwork:
         with torch.random.fork_rng(devices=[]):

@@ -18,7 +18,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import rebuilt, simplified
-from pipeline.importers.lower import ABOVE, lower, weight_steps
+from pipeline.importers.lower import ABOVE, PIXEL, lower, weight_steps
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
@@ -27,9 +27,6 @@ from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
 from pipeline.quantize.labels import labels
 
 Observer = Literal["mse", "percentile", "minmax"]
-
-PIXEL = Affine(1.0, -128)
-"""The network's input is raw values 0…255: stored as the value less 128."""
 
 BATCH_ELEMENTS = 1 << 20
 """Input elements calibrated at a time."""
@@ -69,7 +66,8 @@ class Int8(Quantizer):
 
     def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:
         network = loaded(model.build(), weights)
-        return self.from_float(exported(name, network, model.example()), data)
+        floats = exported(name, network, model.example())
+        return self.from_float(replace(floats, limits=model.takes), data)
 
     def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
         return lower(*self.calibration(network, data))

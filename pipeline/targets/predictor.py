@@ -44,7 +44,7 @@ class Predictor:
     predictors run side by side.
 
     Attributes:
-        input, output: the tensors: shape, integer type, scale and zero point.
+        input, output: the tensors: shape, integer type, and what their integers mean.
     """
 
     def __init__(self, sources: dict[str, str], graph: Graph, threads: int = 1) -> None:

@@ -114,6 +114,9 @@ def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
         assert [type(op) for op in graph.operators] == kinds
     raw = np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3)).astype(np.uint8)
     given = fed(raw, limits, case.get("kind", TensorProto.FLOAT), case.get("shape", PLANES))
+    takes = graph.tensors[graph.input]
+    image = given if case.get("shape") == LAST else last(given)
+    np.testing.assert_allclose(takes.real(stored(raw, takes)), image, atol=1e-6)
     run = session(path)
     expected = last(np.concatenate([run.run(None, {"x": each[None]})[0] for each in given]))
     found = real(graph, graph.output, answers(graph, raw))

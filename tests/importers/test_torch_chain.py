@@ -67,6 +67,7 @@ def test_user_networks_go_to_the_uno(name: str, tmp_path: Path) -> None:
     found = model(name)
     network = found.build().eval()
     graph = Int4().graph("net", found, state_arrays(network), data())
+    assert graph.tensors[graph.input].units == (1 / 255, 0)  # as ``found`` takes it: 0…1
     plan = Herringbone("slots").plan(graph, uno())
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=False), 5)
     images = data()["train_images"]

@@ -266,7 +266,7 @@ def test_the_users_network_with_its_weights(folder: Path) -> None:
         ({"kwargs": {"depth": 3}}, "unexpected keyword argument 'depth'"),
         ({"state_dict": "none.pt"}, "none.pt does not exist"),
         ({"state_dict": "own_net.py"}, "save model.state_dict(), not the model"),
-        ({"input_range": (1.0, 0.0)}, "give [low, high]"),
+        ({"input_range": (1.0, 0.0)}, "give [low,high]"),
     ],
     ids=str,
 )

@@ -15,12 +15,13 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.float_passes import simplified
+from pipeline.importers.lower import PIXEL
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
 from pipeline.models.network import Model, state_arrays
 from pipeline.quantize.base import Quantizer
 from pipeline.quantize.int4 import Int4
-from pipeline.quantize.int8 import PIXEL, Int8, Observer, absorbed
+from pipeline.quantize.int8 import Int8, Observer, absorbed
 from pipeline.quantize.int8_ranges import (
     Histogram,
     by_error,
