@@ -93,6 +93,13 @@ def array(path: Path, key: str, name: str) -> np.ndarray[Any, Any]:
         return result
 
 
+def regular(path: Path, what: str) -> Path:
+    """``path``, where it is a file or nothing: reading from a pipe may never end."""
+    if path.exists() and not path.is_file():
+        raise ThimbleError(f"{what} is no file, but a folder, a pipe or a device: leave it out")
+    return path
+
+
 def npy(path: Path) -> np.ndarray[Any, Any]:
     """The array in an ``.npy``, mapped: nothing of it is read yet.
 
@@ -100,8 +107,11 @@ def npy(path: Path) -> np.ndarray[Any, Any]:
         ThimbleError: it holds no plain array, or fewer elements than it claims.
     """
     with _reading(path):
-        result: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return result
+        result = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(result, np.ndarray):
+            return result
+        result.close()
+        raise ThimbleError(f"{path} is a zip, as np.savez makes them: save each array by np.save")
 
 
 def _header(stream: IO[bytes], there: int, what: str) -> Header:
@@ -141,6 +151,7 @@ def check(needed: int, what: str, names: str) -> None:
 @contextmanager
 def _reading(path: Path, key: str = "") -> Iterator[None]:
     what = f"{key}={path}" if key else str(path)
+    regular(path, what)
     try:
         yield
     except FileNotFoundError:

@@ -149,6 +149,7 @@ def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8
 @contextmanager
 def _opened(file: Path) -> Iterator[Image.Image]:
     """A picture whose header was read."""
+    given.regular(file, str(file))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # MOST_PIXELS decides

@@ -33,6 +33,7 @@ from pipeline.datasets.sounds import (
     parts_of,
 )
 from pipeline.errors import ThimbleError
+from pipeline.given import regular
 
 NOISE = "_background_noise_"
 MOST_FILES_PER_WORD = 2**27 - 1
@@ -130,10 +131,8 @@ class SpeechCommands(Dataset):
             )
         place = Path(self.path).expanduser()
         if place.is_dir():
-            for path in sorted(place.glob("*.txt")):
-                yield path.name, path.read_bytes()
-            for path in sorted(place.glob("*/*.wav")):
-                yield f"{path.parent.name}/{path.name}", path.read_bytes()
+            for path in [*sorted(place.glob("*.txt")), *sorted(place.glob("*/*.wav"))]:
+                yield str(path.relative_to(place)), regular(path, str(path)).read_bytes()
             return
         try:
             with tarfile.open(place) as archive:

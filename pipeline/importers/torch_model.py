@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -24,15 +25,17 @@ from pipeline.models.network import Model, loaded
 
 
 class Ranged(nn.Module):
-    """``network`` behind raw values: 0…255 become ``low``…``high``."""
+    """``network`` behind raw values: 0…255 become ``low``…``high``, and (n, c, 1, l) is (n, c, l)
+    for a network of ``signals``."""
 
-    def __init__(self, network: nn.Module, low: float, high: float) -> None:
+    def __init__(self, network: nn.Module, low: float, high: float, signals: bool = False) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.signals = network, signals
         self.low, self.step = low, (high - low) / 255
 
     def forward(self, raw: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.network(raw * self.step + self.low)
+        real = raw * self.step + self.low
+        result: torch.Tensor = self.network(real.squeeze(2) if self.signals else real)
         return result
 
 
@@ -64,22 +67,28 @@ class TorchModel(Model):
 
     def build(self) -> nn.Module:
         """Fresh or, with ``state_dict``, the given weights."""
-        low, high = self.takes
-        network = self._made()
+        network = self._made().float()
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
-        return Ranged(network.eval(), low, high)
+        image = Ranged(network.eval(), *self.takes)
+        signal = Ranged(network, *self.takes, signals=True)
+        row = self.input_shape[0] == 1
+        return signal if row and not self._runs(image) and self._runs(signal) else image
+
+    def _runs(self, network: nn.Module) -> bool:
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                network(self.example())
+        except Exception:  # the user's forward may raise anything
+            return False
+        return True
 
     widened: ClassVar[str] = "give it {}"
 
     @property
     def outputs(self) -> int:
         """As many as it gives for an input of zeros."""
-        try:
-            with torch.no_grad():
-                return int(self.build().eval()(self.example())[0].numel())
-        except RuntimeError as error:
-            raise self._does_not_take(error) from None
+        return int(self._tried(self.build().eval())[0].numel())
 
     def as_chain(self, network: nn.Module) -> nn.Sequential:
         """The user's own layers, behind the pool in which pixels arrive."""
@@ -90,17 +99,19 @@ class TorchModel(Model):
         """What cannot be quantized later is said before anything is trained."""
         with torch.random.fork_rng(devices=[]):
             network = self.build().eval()
-        try:
-            with torch.no_grad():
-                network(self.example())
-        except RuntimeError as error:
-            raise self._does_not_take(error) from None
+        self._tried(network)
         exported(self.factory, network, self.example())
 
-    def _does_not_take(self, error: RuntimeError) -> ThimbleError:
-        shape = ",".join(map(str, self.input_shape))
-        what = f"{self.factory} with model.input_shape=[{shape}], height, width and channels"
-        return ThimbleError(_said(what, error))
+    def _tried(self, network: nn.Module) -> torch.Tensor:
+        """What it gives for an input of zeros."""
+        try:
+            with torch.no_grad():
+                result: torch.Tensor = network(self.example())
+        except Exception as error:  # the user's forward may raise anything
+            shape = ",".join(map(str, self.input_shape))
+            what = f"{self.factory} with model.input_shape=[{shape}], height, width and channels"
+            raise ThimbleError(_said(what, error)) from None
+        return result
 
     def _made(self) -> nn.Module:
         module_name, _, name = self.factory.partition(":")
@@ -144,7 +155,7 @@ def state_of(path: Path) -> Arrays:
     Raises:
         ThimbleError: no such file, or something else than tensors by name.
     """
-    if path.suffix == ".npz":
+    if given.regular(path, f"model.state_dict={path}").suffix == ".npz":
         return given.read(path, "model.state_dict")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
@@ -162,4 +173,18 @@ def state_of(path: Path) -> Arrays:
         isinstance(value, torch.Tensor) for value in found.values()
     ):
         raise ThimbleError(f"model.state_dict={path} does not hold tensors by name")
-    return {str(name): np.asarray(value.detach().numpy()) for name, value in found.items()}
+    sizes = (value.numel() * max(4, value.element_size()) for value in found.values())
+    given.check(sum(sizes), f"model.state_dict={path}", f"{len(found)} tensors")
+    return {str(name): _numpy(value, f"{name} in {path}") for name, value in found.items()}
+
+
+def _numpy(value: torch.Tensor, what: str) -> npt.NDArray[Any]:
+    """The values of a dense or sparse tensor; all floats become float32, which holds bfloat16."""
+    try:
+        dense = value.detach().to_dense()
+        if dense.is_complex():
+            raise TypeError
+        return np.asarray((dense.float() if dense.is_floating_point() else dense).numpy())
+    except (RuntimeError, TypeError):  # so are those that are quantized, or have no data
+        raise ThimbleError(f"model.state_dict: {what} is {value.dtype} on {value.device}: save "
+                           "float32, of the network before it was quantized") from None  # fmt: skip

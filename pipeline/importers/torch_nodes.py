@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from torch.fx import Node as FxNode
@@ -12,20 +13,23 @@ from pipeline.importers.unsupported import instead, unsupported
 
 ITEM = "<built-in function getitem>"
 """One of several results."""
+HERE = Path(__file__).parent
+AROUND = "torch_model.Ranged"
+"""The module that the user's is in, of which the user knows nothing."""
 
 
 def where(node: FxNode) -> str:
     """The module's path in the network, its class if it is PyTorch's, the line of the source."""
     path, module = _module_path(node), module_name(node)
+    if AROUND in str(_stack(node, 0)[1]):
+        path = path.partition(".")[2]
     trace = str(node.meta.get("stack_trace") or "")
     lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
-    own = [(file, line) for file, line in lines if "site-packages/torch/" not in file]
-    file, line = own[-1] if own else ("", "")
-    place = f"{file.rpartition('/')[2]}:{line}" if file else ""
-    if not path:
-        return place or str(node.name)
+    own = [(file, line) for file, line in lines
+           if "site-packages/torch/" not in file and Path(file).parent != HERE]  # fmt: skip
+    place = f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
     about = ", ".join(part for part in (module and f"nn.{module}", place) if part)
-    return f"{path} ({about})" if about else path
+    return f"{path} ({about})" if path and about else path or about or str(node.name)
 
 
 def label(node: FxNode) -> str:
@@ -64,7 +68,7 @@ def _module_path(node: FxNode) -> str:
     return str(_stack(node)[0])
 
 
-def _stack(node: FxNode) -> tuple[Any, Any]:
-    """Path and class of the innermost module."""
+def _stack(node: FxNode, index: int = -1) -> tuple[Any, Any]:
+    """Path and class of the innermost module, or of another one."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return stack[-1][:2] if stack else ("", "")
+    return stack[index][:2] if stack else ("", "")

@@ -10,6 +10,7 @@ from pipeline import home, sealing
 from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
+from pipeline.given import regular
 from pipeline.packages import boards
 from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
@@ -86,6 +87,8 @@ def _exists(key: str, path: str) -> None:
         raise ThimbleError(f"{key}={path}: there is no such file, looked for in {place.parent}")
     if key in FILES and place.is_dir():
         raise ThimbleError(f"{key}={path} is a folder: give the file in it")
+    if not place.is_dir():
+        regular(place, f"{key}={path}")
 
 
 def _data(data: Mapping[str, Any]) -> None:

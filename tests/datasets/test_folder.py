@@ -1,3 +1,4 @@
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -170,10 +171,22 @@ def test_damaged_and_odd_images_are_one_line(tmp_path: Path) -> None:
     np.save(odd, np.zeros((4, 5, 3), np.uint8))
     with pytest.raises(ThimbleError, match=r"odd\.npy is 4x5x3, not 4x6x3"):
         FolderDataset(path=str(tmp_path)).arrays()
+    with odd.open("wb") as file:
+        np.savez(file, image=np.zeros((4, 6, 3), np.uint8))
+    with pytest.raises(ThimbleError, match=r"odd\.npy is a zip, as np.savez makes them: save each"):
+        FolderDataset(path=str(tmp_path)).arrays()
+    np.save(odd, np.zeros((4, 5, 3), np.uint8))
     odd.write_bytes(odd.read_bytes()[:-9])
     with pytest.raises(ThimbleError, match=r"odd\.npy is damaged, or holds no plain arrays"):
         FolderDataset(path=str(tmp_path)).arrays()
     odd.unlink()
+    for name in ("pipe.npy", "pipe.png"):
+        os.mkfifo(pipe := tmp_path / "bee" / name)
+        with pytest.raises(
+            ThimbleError, match=rf"{name} is no file, but a folder, a pipe or a dev"
+        ):
+            FolderDataset(path=str(tmp_path)).arrays()
+        pipe.unlink()
     cut = tmp_path / "bee" / "000.png"
     cut.write_bytes(cut.read_bytes()[:40])
     with pytest.raises(ThimbleError, match=r"bee/000\.png cannot be read"):

@@ -1,5 +1,6 @@
 """An archive like the official one, in small: ten words, others, noises, two lists."""
 
+import os
 import tarfile
 from pathlib import Path
 
@@ -95,6 +96,8 @@ def test_what_is_missing_is_said(archive: Path, tmp_path: Path) -> None:
     assert "has no sounds of left" in said(archive)
     (archive / "left" / "0_nohash_0.wav").write_bytes(wav(np.ones(99), rate=8_000))
     assert "left/0_nohash_0.wav has 8,000 samples a second" in said(archive)
+    os.mkfifo(archive / "left" / "00_nohash_0.wav")
+    assert "00_nohash_0.wav is no file, but a folder, a pipe" in said(archive)
 
 
 def test_silence_needs_noise(archive: Path) -> None:

@@ -201,6 +201,14 @@ class Sums(Net):
     def forward(self, x):
         return super().forward(torch.cumsum(x, 2))
 
+def signals():
+    return torch.nn.Sequential(
+        torch.nn.Conv1d(3, 4, 3, padding=1), torch.nn.BatchNorm1d(4), torch.nn.ReLU(),
+        torch.nn.MaxPool1d(2), torch.nn.Flatten(), torch.nn.Linear(20, 3))
+
+def unsupported():
+    return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LPPool2d(2, 2))
+
 def broken():
     raise RuntimeError("no weights\\nhere")
 
@@ -253,6 +261,47 @@ def test_the_users_network_with_its_weights(folder: Path) -> None:
     graph = Int8(images=8).graph("own", model(kwargs={"width": 5}), state_arrays(made))
     assert graph.tensors[graph.output].shape == (3,)
     assert graph.tensors[graph.input].shape == (6, 5, 2)
+
+
+def test_signals_as_they_are(folder: Path) -> None:
+    """A network of (n, c, l), at batch 1 and more."""
+    own = model(factory="own_net:signals", input_shape=(1, 10, 3))
+    own.probe()
+    network, raw = own.build(), torch.randint(0, 256, (20, 3, 1, 10)).float()
+    with torch.no_grad():
+        expected = network(raw).numpy()
+        assert np.allclose(expected, network.network(raw.squeeze(2) / 255), atol=1e-5)
+    images = raw.permute(0, 2, 3, 1).numpy().astype(np.uint8)
+    graph = Int8().graph("own", own, state_arrays(network), {"train_images": images})
+    found = real(graph, graph.output, graph.outputs(images.astype(np.int64) - 128))
+    assert np.abs(found - expected).max() < 0.1 * expected.std()
+    with pytest.raises(ThimbleError, match=r"input_shape=\[2,10,3\], height, width and channels: "):
+        model(factory="own_net:signals", input_shape=(2, 10, 3)).probe()
+
+
+def test_weights_of_other_kinds(folder: Path) -> None:
+    """bfloat16 and sparse tensors are numbers, too; what has none is one line."""
+    own = model()
+    plain = {name.removeprefix("network."): value.bfloat16().float()
+             for name, value in own.build().state_dict().items()}  # fmt: skip
+    made = {name: value.to_sparse() if value.ndim == 2 else value.bfloat16()
+            for name, value in plain.items()}  # fmt: skip
+    path = str(folder / "w.pt")
+    torch.save(made, path)
+    found = model(state_dict=path).build().state_dict()
+    assert all(torch.equal(found[f"network.{name}"], value) for name, value in plain.items())
+    for bad in (plain["b.bias"].to("meta"), plain["b.bias"].to(torch.complex64)):
+        torch.save(made | {"b.bias": bad}, path)
+        with pytest.raises(ThimbleError, match=r"b.bias in .*w.pt is torch\..*: save float32"):
+            model(state_dict=path).build()
+
+
+def test_places_are_the_users(folder: Path) -> None:
+    """Not the module that is put around the network here, and not its file."""
+    for factory, said in (("Sums", "own_net.py:16"), ("unsupported", "1 (nn.LPPool2d)")):
+        with pytest.raises(ThimbleError) as caught:
+            model(factory=f"own_net:{factory}").probe()
+        assert str(caught.value).startswith(f"{said}: the operator ")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
     (tmp_path / "net.tflite").write_bytes(b"")
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -97,6 +99,8 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
+        (("model=onnx", "model.path=pipe"), "model.path=pipe is no file, but a folder, a"),
+        (("data=npz", "data.path=pipe"), "data.path=pipe is no file, but a folder, a"),
         (("strategy.preserve_input=true",), "have it, strategy=naive and strategy=ordinary do"),
         (("strategy.rows=4",), "strategy=herringbone does not have it, strategy=patch does"),
     ],
