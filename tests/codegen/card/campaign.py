@@ -5,6 +5,8 @@ is repaired where the answer is right; one that cannot be, such as weights that 
 any more, has to end with its own status. Then the power is cut in the middle of a command, and the
 next start has to answer right. Exits with 1 after an answer that is wrong, a start that is not
 right, a status that is not that of the fault, or where less than 99 % of what can be repaired is.
+Each command of a frame fails once to three times, too, and more goes wrong while an input is fed
+(``tests.codegen.card.tries``).
 
 What each batch ended in is appended to FILE, beside its seed and the hash of the firmware: a
 campaign that is started again goes on after the batches of this firmware that are there.
@@ -16,7 +18,6 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,25 +26,21 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.graph.tensor import IntArray
 from pipeline.sealing import Security
-from pipeline.targets.protocol import Reply, Status
+from pipeline.targets.protocol import Status
+from tests.codegen.card.cases import WRONG, Case, Counts, ended, failed, judged
 from tests.codegen.card.faulty import MOST_BLOCKS, Fault, Faulty, Kind, faulty
 from tests.codegen.card.sealing import BLOCK, given
+from tests.codegen.card.test_large_results import large
+from tests.codegen.card.tries import fed, tried
 
 FAULTS, CUTS, BATCH, SEED = 3_500, 175, 250, 25
 """Of each level: 10,000 faults, and 500 cuts, of all."""
 CUTS_BATCH = 25
-LEVELS: tuple[Security, ...] = ("none", "integrity", "encrypted")
-LEAST_REPAIRED = 0.99
-"""Of what can be."""
-
+EVERY, FED = 2_000, 2_000
+"""Of each level: tries, which are fewer, and faults while an input is fed."""
+LEVELS: tuple[Security, ...] = ("none", "integrity", "encrypted", "unchecked")
 Batch = dict[str, int | str]
-Counts = Counter[str]
-"""How often a fault, ": " and what it ended in came."""
-
-REPAIRED, WRONG = "repaired", "wrong answer"
-LOST, OTHER = "not repaired", "another status than its own"
 POWER = "the power cut"
 DRAWN = (
     "a bit of what is read",
@@ -65,15 +62,6 @@ DRAWN = (
 )
 KEYED = 2
 """The last of them take a key: without one there is no difference."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """``expected``: the statuses that it may end with."""
-
-    name: str
-    fault: Fault
-    expected: frozenset[Status]
 
 
 def kinds(made: Faulty) -> tuple[str, ...]:
@@ -129,16 +117,6 @@ def injected(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
     return found
 
 
-def ended(made: Faulty, case: Case, frame: IntArray, reply: Reply) -> str:
-    """What a fault ended in: repaired, a status that it may end with, or what it should not."""
-    if reply.status == Status.OK:
-        return REPAIRED if made.program.right(reply, frame) else WRONG
-    said = reply.status.name.lower()
-    if reply.status in case.expected:
-        return said
-    return f"{LOST if Status.OK in case.expected else OTHER}, {said}"
-
-
 def cut(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
     """What became of the next start, with the card and the count of starts as they were left, where
     the power was cut in any command from the start to the end of two inferences."""
@@ -183,31 +161,31 @@ class Record:
 
 
 def whole(security: Security, faults: int, cuts: int, path: Path | None, folder: Path) -> Counts:
-    """All batches of one level."""
-    made, run, found = faulty(folder / "made", security), folder / "run", Counts()
+    """All batches of one level; those of ``unchecked`` are tries alone, also of a network whose
+    result is taken."""
+    if security != "unchecked":
+        made = faulty(folder / "made", security)
+        return batches(made, security, (faults, cuts, EVERY, FED), path, folder / "run")
+    found = Counts()
+    for what, taken in ((security, None), ("unchecked, taken", large())):
+        made = faulty(folder / what, security, taken=taken)
+        found += batches(made, what, (0, 0, EVERY, 0), path, folder / "run")
+    return found
+
+
+def batches(
+    made: Faulty, security: str, totals: tuple[int, ...], path: Path | None, run: Path
+) -> Counts:
+    found = Counts()
     firmware = (made.program.build / "firmware.elf").read_bytes()
     record = Record(path, hashlib.sha256(firmware).hexdigest()[:16])
-    for what, batch, total in ((injected, BATCH, faults), (cut, CUTS_BATCH, cuts)):
+    whats, sizes = (injected, cut, tried, fed), (BATCH, CUTS_BATCH, EVERY, BATCH)
+    for what, batch, total in zip(whats, sizes, totals, strict=True):
         for number, low in enumerate(range(0, total, batch)):
             count, seed = min(batch, total - low), SEED + 1000 * number
             key: Batch = {"what": what.__name__, "security": security, "count": count, "seed": seed}
             found += record.counts(key, partial(what, made, count, seed, run))
     return found
-
-
-def judged(found: Counts) -> tuple[int, int, int]:
-    """(faults that can be repaired, those that are, ends that should not be)."""
-
-    def count(*ends: str) -> int:
-        return sum(n for name, n in found.items() if name.split(": ")[-1].startswith(ends))
-
-    repaired = sum(n for name, n in found.items() if name.endswith(REPAIRED))
-    return repaired + count(LOST), repaired, count(WRONG, OTHER)
-
-
-def failed(found: Counts) -> bool:
-    can, repaired, wrong = judged(found)
-    return wrong > 0 or repaired < LEAST_REPAIRED * can
 
 
 def shown(title: str, found: Counts) -> None:

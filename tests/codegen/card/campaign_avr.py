@@ -15,21 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.targets.protocol import Status
-from tests.codegen.card.campaign import (
-    BATCH,
-    CUTS_BATCH,
-    LOST,
-    OTHER,
-    POWER,
-    REPAIRED,
-    SEED,
-    WRONG,
-    Batch,
-    Counts,
-    Record,
-    failed,
-    shown,
-)
+from tests.codegen.card.campaign import BATCH, CUTS_BATCH, POWER, SEED, Batch, Record, shown
+from tests.codegen.card.cases import LOST, OTHER, REPAIRED, WRONG, Counts, failed
 from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, blocks, faulty_uno
 from tests.codegen.card.sealing import given
 

@@ -11,19 +11,8 @@ import pytest
 
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign
-from tests.codegen.card.campaign import (
-    LOST,
-    POWER,
-    REPAIRED,
-    WRONG,
-    Case,
-    Counts,
-    Record,
-    drawn,
-    ended,
-    judged,
-    kinds,
-)
+from tests.codegen.card.campaign import POWER, Record, drawn, kinds
+from tests.codegen.card.cases import LOST, REPAIRED, WRONG, Case, Counts, ended, judged
 from tests.codegen.card.faulty import Fault, Faulty, Kind, faulty
 from tests.codegen.card.sealing import given
 from tests.targets.cortex_m import needs_arm

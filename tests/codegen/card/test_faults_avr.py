@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign_avr
-from tests.codegen.card.campaign import POWER, judged
+from tests.codegen.card.campaign import POWER
+from tests.codegen.card.cases import judged
 from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, faulty_uno
 from tests.codegen.card.sealing import given
 from tests.targets.conftest import needs_avr
