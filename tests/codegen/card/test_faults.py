@@ -9,16 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.graph.graph import Graph
 from pipeline.targets.protocol import Status
-from tests.codegen.card import campaign
+from tests.codegen.card import campaign, tries
 from tests.codegen.card.campaign import POWER, Record, drawn, kinds
 from tests.codegen.card.cases import LOST, REPAIRED, WRONG, Case, Counts, ended, judged
-from tests.codegen.card.faulty import Fault, Faulty, Kind, faulty
+from tests.codegen.card.faulty import Fault, Faulty, Kind, Where, faulty
 from tests.codegen.card.sealing import given
+from tests.codegen.card.test_large_results import large
 from tests.targets.cortex_m import needs_arm
 
 pytestmark = needs_arm
 SAMPLE, CUTS = 70, 3
+REFUSED, NN_CARD_FAILED = 3, 5
+"""Of fixture/faults.c, and of model.h."""
 
 
 @pytest.fixture(
@@ -34,6 +38,48 @@ def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Pa
     assert {name.rsplit(": ", 1)[0] for name in found} == set(kinds(made))
     can, repaired, wrong = judged(found)
     assert repaired == can > SAMPLE // 3 and not wrong
+
+
+def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
+    """However often and in whichever way its command fails: the answer is right, or there is none;
+    and an input is in clear on the card only where it may be, or is never looked for in vain."""
+    rng = np.random.default_rng(0)
+    faults = [
+        Fault(Kind.TRY, 3, times, way, where=Where.FEED) for times in (1, 3) for way in tries.Way
+    ]
+    cases = [Case("", fault, tries.ends(made, fault)) for fault in faults]
+    found = tries.judged_frames(made, [([], case) for case in cases], tmp_path, rng)
+    assert found == {f": {REPAIRED}": 3, ": card_failed": 3}
+    frames = tries.images(made, len(cases) + 1, np.random.default_rng(0))
+    written = (tmp_path / "written").read_bytes()
+    assert tries.in_clear(frames, written) == (made.security != "encrypted")
+
+
+@pytest.mark.ci
+def test_each_command_is_tried_three_times_in_each_function(made: Faulty, tmp_path: Path) -> None:
+    found = tries.tried(made, 150, 1, tmp_path)
+    assert len({name.partition(":")[0] for name in found}) == len(
+        Where
+    )  # nn_init twice, no nn_take
+    can, repaired, wrong = judged(found)
+    assert repaired == can > 75 and not wrong
+    can, repaired, wrong = judged(tries.fed(made, 60, 1, tmp_path))
+    assert repaired == can > 15 and not wrong
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("taken", [None, large()])
+def test_without_checks_the_first_failure_ends_with_its_status(
+    tmp_path: Path, taken: Graph | None
+) -> None:
+    """nn_take says it as often as it is asked."""
+    made = faulty(tmp_path / "made", "unchecked", taken=taken)
+    found = tries.tried(made, 100, 1, tmp_path / "run")
+    assert found and all(name.endswith((": card_failed", ": no_card")) for name in found)
+    fault = Fault(Kind.TRY, 1, 1, where=Where.TAKE)
+    made.replies(tries.images(made, 1), [fault], tmp_path / "run")
+    said = {ran.block for ran in made.ran(tmp_path / "run") if ran.direction == REFUSED}
+    assert said == ({NN_CARD_FAILED} if taken else set())
 
 
 def test_after_a_power_cut_the_next_start_is_right(made: Faulty, tmp_path: Path) -> None:
