@@ -38,7 +38,8 @@ UNSAID = 0xFFFFFFFF
 
 STATES = tuple(f"energy_{state}_uj" for state in ("compute", "io", "both", "idle"))
 SIMULATED = (
-    *("io_us", "sealing_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
+    *("io_us", "sealing_us", "makespan_us", "overhead_pct"),
+    *("throughput_fps", "throughput_loss_pct"),
     *("card_read_bytes", "card_write_bytes", "maps_stay_bytes", "weights_stay_bytes"),
     *("wear", "wear_worst", "wear_years_first_failure", "wear_years_half"),
     *("wear_years_first_failure_worst", "wear_years_half_worst"),

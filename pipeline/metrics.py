@@ -58,10 +58,8 @@ METRICS = (
     "energy_idle_uj",
     "io_us",
     "sealing_us",
+    "makespan_us",
     "overhead_pct",
-    "retimed_us",
-    "virtual_us",
-    "retimed_error_pct",
     "throughput_fps",
     "throughput_loss_pct",
     "card_read_bytes",
@@ -101,6 +99,8 @@ least (whole blocks) and ``_worst`` (whole erase units, ``pipeline.timing.wear``
 which then has no years to last. ``write_amplification_…`` divides them by what was to be written.
 Of a plan with a card ``energy_uj`` is the core's and the card's, and the sum of four states: the
 core computes, the card moves, both or neither do; without one it is all ``energy_compute_uj``.
+``makespan_us`` is the plan's time of all its frames, ``latency_us`` beside it the run's: the calls
+of kernels as the simulated core counted them, what the card charges, and no polling.
 ``…_stay_bytes`` are the SRAM from which on no feature map, or no weight, has to be swapped.
 """
 

@@ -9,12 +9,16 @@
  * a branch went, for one that follows, and for data; rom and ram: of memory outside of the chip. A cache has
  * lines of several reads, each of them there or not, in sets of which each gives up the line unused for
  * longest. Without lines every read is a miss. After these, in the same line, the same ten for each function
- * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending. All that comes twice:
- * of nn_invoke, and of the whole inference, which the call of the function at `init` opens; what functions at
- * `feed` and `listen` do, until they return, belongs to it, too.
+ * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending, and 1 where its calls
+ * are counted. All that comes twice: of nn_invoke, and of the whole inference, which the call of the function at
+ * `init` opens; what functions at `feed` and `listen` do, until they return, belongs to it, too.
+ *
+ * Each call that is counted is a line of calls=FILE: the number of the function that is called, then the ten with
+ * what that calls in turn, but not what runs between two more hints (0xBF90, 0xBFA0), by which a simulated card's
+ * interrupt begins and ends. A line with nothing ends an inference.
  *
  * Options, numbers: init feed listen flash_start flash_bytes rom_start ram_start outside_bytes read_log2 line_log2
- * instruction_lines instruction_ways data_lines data_ways unified; out=FILE, functions=FILE.
+ * instruction_lines instruction_ways data_lines data_ways unified; out=FILE, functions=FILE, calls=FILE.
  * pipeline/targets/qemu_cycles.py compiles it and makes cycles of the counts. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +30,8 @@
 
 #define BEGIN_HINT 0xBF70
 #define END_HINT 0xBF80
+#define HALT_HINT 0xBF90
+#define RESUME_HINT 0xBFA0
 #define MOST_LINES 1024
 #define MOST_FUNCTIONS 4096
 
@@ -51,7 +57,7 @@ typedef struct {
 } block_t;
 
 typedef struct {
-    uint32_t start, end;
+    uint32_t start, end, calls;
     counts_t counts, before; /* of the inference, and of that before nn_invoke */
 } function_t;
 
@@ -59,11 +65,11 @@ typedef struct {
 typedef struct {
     const block_t *block;
     uint32_t instructions, cycles, paired;
-    bool begins;
+    uint16_t hint;
 } mark_t;
 
 static struct {
-    FILE *out;
+    FILE *out, *calls;
     uint32_t flash_start, flash_bytes, rom_start, ram_start, outside_bytes;
     uint32_t read_log2, line_log2, unified, init, feed, listen;
 } options = {.read_log2 = 3, .line_log2 = 5};
@@ -73,6 +79,8 @@ static uint32_t back; /* where the call that is being counted returns to; 0: the
 static bool invoking;
 static function_t functions[MOST_FUNCTIONS + 1]; /* the one behind the last: none of them */
 static uint32_t function_count, running;
+static counts_t entered, halted; /* when the call that runs began, less what halted it; when it was halted */
+static uint32_t callee; /* of that call */
 static cache_t instruction_cache, data_cache;
 static uint32_t expected; /* where execution goes on without a branch */
 
@@ -150,12 +158,26 @@ static void called(uint32_t start) {
     }
 }
 
-static void print(const counts_t *of, const char *before) {
-    fprintf(options.out,
+static void print(FILE *file, const counts_t *of, const char *before) {
+    fprintf(file,
             "%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
             " %" PRIu64 " %" PRIu64,
             before, of->instructions, of->cycles, of->paired, of->taken, of->unaligned, of->jump_misses,
             of->next_misses, of->data_misses, of->rom_misses, of->ram_misses);
+}
+
+/* Calls begin and end where what calls is left and entered. */
+static void enter(uint32_t function) {
+    if (functions[running].calls) {
+        callee = function;
+        entered = counts;
+    } else if (functions[function].calls) {
+        const counts_t own = apart(&counts, &entered);
+        fprintf(options.calls, "%" PRIu32 " ", callee);
+        print(options.calls, &own, "");
+        fputc('\n', options.calls);
+    }
+    running = function;
 }
 
 static void executed(unsigned cpu, void *data) {
@@ -164,7 +186,7 @@ static void executed(unsigned cpu, void *data) {
     called(block->start);
     if (block->function != running) {
         leave(&counts);
-        running = block->function;
+        enter(block->function);
     }
     counts.instructions += block->instructions;
     counts.cycles += block->cycles;
@@ -211,7 +233,16 @@ static void marked(unsigned cpu, void *data) {
     now.instructions -= mark->block->instructions - mark->instructions;
     now.cycles -= mark->block->cycles - mark->cycles;
     now.paired -= mark->block->paired - mark->paired;
-    if (mark->begins) {
+    if (mark->hint == HALT_HINT) {
+        halted = now;
+        return;
+    }
+    if (mark->hint == RESUME_HINT) { /* as if the call had begun later by what was between them */
+        halted = apart(&halted, &entered);
+        entered = apart(&now, &halted);
+        return;
+    }
+    if (mark->hint == BEGIN_HINT) {
         if (!options.init) {
             opened();
         }
@@ -225,17 +256,20 @@ static void marked(unsigned cpu, void *data) {
     leave(&now);
     invoking = false;
     const counts_t invoked = apart(&now, &begun);
-    print(&invoked, "");
+    print(options.out, &invoked, "");
     for (uint32_t n = 0; n < function_count; n++) {
         const counts_t own = apart(&functions[n].counts, &functions[n].before);
-        print(&own, " ");
+        print(options.out, &own, " ");
     }
     add(&fed, &now, &begun);
-    print(&fed, " ");
+    print(options.out, &fed, " ");
     for (uint32_t n = 0; n < function_count; n++) {
-        print(&functions[n].counts, " ");
+        print(options.out, &functions[n].counts, " ");
     }
     fputc('\n', options.out);
+    if (options.calls) {
+        fputc('\n', options.calls);
+    }
 }
 
 /* Blocks and marks live as long as QEMU: it may run them at any time. */
@@ -264,11 +298,11 @@ static uint32_t function_at(uint32_t address) {
 static bool read_functions(const char *path) {
     FILE *file = fopen(path, "r");
     while (file && function_count < MOST_FUNCTIONS &&
-           fscanf(file, "%" SCNx32 " %" SCNx32, &functions[function_count].start,
-                  &functions[function_count].end) == 2) {
+           fscanf(file, "%" SCNx32 " %" SCNx32 " %" SCNu32, &functions[function_count].start,
+                  &functions[function_count].end, &functions[function_count].calls) == 3) {
         function_count++;
     }
-    running = function_count;
+    running = callee = function_count;
     return file && fclose(file) == 0;
 }
 
@@ -293,10 +327,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
             qemu_plugin_register_vcpu_mem_cb(instruction, accessed, QEMU_PLUGIN_CB_NO_REGS,
                                              QEMU_PLUGIN_MEM_RW, NULL);
         }
-        if (halves[0] == BEGIN_HINT || halves[0] == END_HINT) {
+        if (halves[0] == BEGIN_HINT || halves[0] == END_HINT || halves[0] == HALT_HINT ||
+            halves[0] == RESUME_HINT) {
             mark_t *mark = made(sizeof *mark);
-            *mark = (mark_t){block, block->instructions, block->cycles, block->paired,
-                             halves[0] == BEGIN_HINT};
+            *mark = (mark_t){block, block->instructions, block->cycles, block->paired, halves[0]};
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, QEMU_PLUGIN_CB_NO_REGS, mark);
         }
     }
@@ -307,6 +341,9 @@ static void ended(qemu_plugin_id_t id, void *data) {
     (void)id;
     (void)data;
     fclose(options.out);
+    if (options.calls) {
+        fclose(options.calls);
+    }
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count,
@@ -336,6 +373,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         const char *equals = strchr(words[n], '=');
         if (strncmp(words[n], "out=", 4) == 0) {
             options.out = fopen(words[n] + 4, "w");
+        }
+        if (strncmp(words[n], "calls=", 6) == 0) {
+            options.calls = fopen(words[n] + 6, "w");
         }
         if (strncmp(words[n], "functions=", 10) == 0 && !read_functions(words[n] + 10)) {
             return -1;

@@ -134,9 +134,12 @@ def _accuracy(found: Mapping[str, Any]) -> Iterator[Figure]:
 
 def _time(found: Mapping[str, Any], ran: bool) -> Iterator[Figure]:
     if "makespan_us" in found:
+        planned = time(found["makespan_us"] / found["frames"])
+        counted = time(found["latency_us"]) if "latency_us" in found else ""
         beside = f"{found['overhead_pct']:.1f} % over a memory without end"
         yield Figure(
-            "latency_us", "Time", time(found["makespan_us"] / found["frames"]), beside,
+            "latency_us", "Time", counted or planned,
+            f"the plan says {planned}, {beside}" if counted else beside,
             "Core and card simulated side by side; both are modelled, nothing was measured.",
         )  # fmt: skip
     elif found.get("latency_us"):

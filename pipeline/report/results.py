@@ -34,8 +34,8 @@ GROUPS = {
         *("cycles_window", "cycles_new", "cycles_new_10ms", "realtime_factor_new"),
     ),
     CARD: (
-        *("io_us", "sealing_us", "overhead_pct", "throughput_fps", "throughput_loss_pct"),
-        *("retimed_us", "virtual_us", "retimed_error_pct"),
+        *("io_us", "sealing_us", "makespan_us", "overhead_pct"),
+        *("throughput_fps", "throughput_loss_pct"),
         *("card_read_bytes", "card_write_bytes", "maps_stay_bytes", "weights_stay_bytes"),
         *("write_amplification_block", "write_amplification_erase", "wear", "wear_worst"),
         *("wear_years_first_failure", "wear_years_first_failure_worst"),

@@ -28,6 +28,7 @@ COLUMNS = (
     ("sram_bytes", "SRAM B"),
     ("flash_bytes", "flash B"),
     ("latency_us", "latency ms"),
+    ("makespan_us", "plan ms"),
     ("accuracy_int", "accuracy %"),
 )
 
@@ -193,7 +194,7 @@ def meant(job: Mapping[str, Any]) -> Mapping[str, Any]:
 def cell(key: str, value: Any) -> str:
     if value is None:
         return "–"
-    if key == "latency_us":
+    if key in ("latency_us", "makespan_us"):
         return f"{value / 1000:.1f}"
     if key == "accuracy_int":
         return f"{100 * value:.2f}"

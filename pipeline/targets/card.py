@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipeline.codegen.card.image import NAME
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.sealed_image import KEY_BYTES, MANIFEST, seal
-from pipeline.targets.layers import INVOKE, REST, of_functions
+from pipeline.targets.layers import INVOKE, owners, prefix_of
 
 CHIP_KEY = "chip.key"
 """A simulated chip's own (firmware/security)."""
@@ -55,14 +55,12 @@ def cycles(hardware: Hardware) -> tuple[int, ...]:
 def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
     """For the compiler: ticks of a simulated core's timer that a card's command and each of its
     blocks take. The core counts an instruction a nanosecond, so that a cycle of the board's clock
-    is one: an instruction a cycle. And the lines of its data cache. Functions that are called
-    once stay functions: what each layer executes is counted by them.
+    is one: an instruction a cycle. And the lines of its data cache.
     """
     if not hardware.card.bytes:
         return ()
     rates, ticks = Rates.of(hardware), hardware.clock_hz / 1e6 / tick_ns
-    found = ["-fno-inline-functions-called-once"]
-    found.append(f"-DSTORAGE_LINE_BYTES={hardware.card.line_bytes}")
+    found = [f"-DSTORAGE_LINE_BYTES={hardware.card.line_bytes}"]
     for word, each in (("READ", rates.read), ("WRITE", rates.write)):
         block_us = hardware.card.block_bytes * each.byte_us + each.block_us
         found.append(f"-DCARD_{word}_COMMAND_TICKS={round(each.command_us * ticks)}u")
@@ -73,30 +71,45 @@ def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
 WAITING = ("_await", "_card_end")
 """Ends of the names of what waits for the card."""
 
+STEPS = "steps"
+"""The end of the name of what runs a tape."""
 
-def instructions(
-    functions: Mapping[str, int], whole: int, names: Sequence[str]
-) -> dict[str, Any] | None:
-    """What the instructions of one inference were for: ``layers`` (layer, instructions) with
-    functions of their own, ``invoke`` nn_invoke with those that it has swallowed, ``waiting``, and
-    ``card`` all else: transfers are begun and ended. None where nothing waits for a card.
+SEALING = ("aead_", "chacha20", "poly1305", "crc32")
+"""Begins of the names of what seals and opens (firmware/security)."""
 
-    Args:
-        functions: the instructions of each, without what it called; ``whole``: of all.
-    """
-    named = [(name.partition(".")[0], count) for name, count in functions.items()]
-    waiting = sum(count for name, count in named if name.endswith(WAITING))
-    found = of_functions(functions, whole, names)
-    if not waiting:
+
+def callers(functions: Iterable[str]) -> tuple[str, ...]:
+    """What calls kernels where something waits for a card: nn_invoke, and what runs its tape."""
+    plain = {name: name.partition(".")[0] for name in functions}
+    if not any(name.endswith(WAITING) for name in plain.values()):
+        return ()
+    call = tuple(f"{prefix_of(plain)}{each}" for each in (INVOKE, STEPS))
+    return tuple(name for name, each in plain.items() if each in call)
+
+
+def counted(modelled: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
+    """What the inference whose cycles are modelled took: ``kernels``, for each layer the cycles of
+    every call of its kernels in order, low, median and high; ``sealing``, those of what seals and
+    opens. None where no calls were counted."""
+    calls = (modelled or {}).get("calls")
+    if not modelled or calls is None:
         return None
-    layers = [(name, count) for name, count in found if name != REST]
-    invoke = sum(count for name, count in functions.items() if name.endswith(f"_{INVOKE}"))
-    rest = whole - sum(count for _, count in layers) - waiting - invoke
-    return {"layers": layers, "invoke": invoke, "waiting": waiting, "card": rest}
+    took = modelled["invoke_functions"]
+    kernels, owner = dict[str, list[list[int]]](), owners(took, names)
+    for function, (_, *band) in calls:
+        if function in owner:
+            kernels.setdefault(owner[function], []).append(band)
+    sealing = sum(each[2] for name, each in took.items() if name.startswith(SEALING))
+    return {"kernels": kernels, "sealing": sealing}
 
 
 def own_cycles(functions: Mapping[str, int], whole: int, names: Sequence[str]) -> int | None:
     """Of an inference of ``whole`` cycles on a core that makes the transfers itself: those that it
-    takes for them; None where nothing waits for a card. Arguments as of ``instructions``."""
-    found = instructions(functions, whole, names)
-    return None if found is None else int(found["waiting"] + found["card"])
+    takes for them; None where nothing waits for a card.
+
+    Args:
+        functions: the cycles of each, without what it called.
+    """
+    call = callers(functions)
+    computes = {*call, *owners(functions, names)}
+    return whole - sum(functions[name] for name in computes) if call else None

@@ -67,7 +67,7 @@ def measure(
         "modelled_cycles": _modelled(runs),
         "arena_touched_bytes": runs.arena_touched_bytes,
         "layer_cycles": _by_layer(runs, layers),
-        "card_instructions": _instructions(runs, layers),
+        "beside_card": card.counted(runs.modelled_cycles, layers),
         "card_cycles": _card_cycles(runs, layers),
         "host": {"images": len(images)},
         "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
@@ -128,16 +128,8 @@ def _median(cycles: npt.NDArray[np.int64]) -> int:
 
 def _modelled(runs: Runs) -> dict[str, Any] | None:
     """Without the counts of single functions, which those of the layers say."""
-    found, known = runs.modelled_cycles, ("functions", "function_instructions")
+    found, known = runs.modelled_cycles, ("functions", "invoke_functions", "calls")
     return found and {name: value for name, value in found.items() if name not in known}
-
-
-def _instructions(runs: Runs, layers: Sequence[str]) -> dict[str, Any] | None:
-    """What those of a program with a card were for, in the inference whose cycles are modelled."""
-    modelled = runs.modelled_cycles or {}
-    if "function_instructions" not in modelled:
-        return None
-    return card.instructions(modelled["function_instructions"], modelled["instructions"], layers)
 
 
 def _card_cycles(runs: Runs, layers: Sequence[str]) -> int | None:

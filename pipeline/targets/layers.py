@@ -71,6 +71,19 @@ def prefix_of(functions: Iterable[str]) -> str:
     return min(found, key=len, default="")
 
 
+def owners(functions: Iterable[str], names: Sequence[str]) -> dict[str, str]:
+    """The layer of each function that is one layer's; arguments as of ``of_functions``."""
+    prefix, found = prefix_of(functions), dict[str, str]()
+    layers = {f"{RUN}{identifier(name)}": name for name in names}  # of 4-bit kernels
+    layers |= {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
+    for function in functions if prefix else ():
+        calls = (f"{function}_", f"{RUN}{function.partition(RUN)[2]}_")
+        able = [each for each in layers if any(call.startswith(f"{each}_") for call in calls)]
+        if able:
+            found[function] = layers[max(able, key=len)]
+    return found
+
+
 def of_functions(
     functions: Mapping[str, int], whole: int, names: Sequence[str]
 ) -> list[tuple[str, int]]:
@@ -83,15 +96,9 @@ def of_functions(
             is, and maybe more behind.
         names: of the layers, in order.
     """
-    prefix = prefix_of(functions)
-    layers = {f"{RUN}{identifier(name)}": name for name in names}  # of 4-bit kernels
-    layers |= {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
     found = dict.fromkeys(names, 0)
-    for function, cycles in functions.items():
-        calls = (f"{function}_", f"{RUN}{function.partition(RUN)[2]}_")
-        owners = [each for each in layers if any(call.startswith(f"{each}_") for call in calls)]
-        if prefix and owners:
-            found[layers[max(owners, key=len)]] += cycles
+    for function, layer in owners(functions, names).items():
+        found[layer] += functions[function]
     rest = whole - sum(found.values())
     if rest == whole:
         return []

@@ -137,9 +137,11 @@ def _modelled(core: Core, who: Identity, loaded: bytes, images: Images) -> dict[
         return None
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         plugin, out = qemu_cycles.compile_plugin(Path(name), core.hardware), Path(name) / "counts"
-        more = qemu_cycles.options(plugin, out, core.hardware, core.code)
+        callers = card.callers(core.code)
+        more = qemu_cycles.options(plugin, out, core.hardware, core.code, callers)
         _infer(core, who, loaded, images, more)
-        return qemu_cycles.cycles(out.read_text(), core.hardware, core.code)
+        calls = qemu_cycles.calls_beside(out).read_text() if callers else ""
+        return qemu_cycles.cycles(out.read_text(), core.hardware, core.code, calls)
 
 
 def _infer(

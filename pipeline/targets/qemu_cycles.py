@@ -11,12 +11,13 @@ manual leaves a number open, the model takes a middle one, and a low and a high 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming, Hardware
@@ -33,6 +34,7 @@ IMAGES = 10
 """That cycles are modelled for: each access calls the plugin, and images hardly differ."""
 
 BAND = ("low", "median", "high")
+Counts = npt.NDArray[np.int64]
 COUNTS = (
     "instructions", "own", "paired", "taken", "unaligned",
     "jump_misses", "next_misses", "data_misses", "rom_misses", "ram_misses",
@@ -123,15 +125,26 @@ def ordered(functions: Functions) -> list[str]:
     return [names[place] for place in sorted(names)]
 
 
+def calls_beside(out: Path) -> Path:
+    """Where calls are counted, beside ``out``."""
+    return out.with_suffix(".calls")
+
+
 def options(
-    plugin: Path, out: Path, hardware: Hardware, functions: Functions | None = None
+    plugin: Path,
+    out: Path,
+    hardware: Hardware,
+    functions: Functions | None = None,
+    callers: Collection[str] = (),
 ) -> Sequence[str]:
-    """QEMU's, to count into the file ``out``, of each of ``functions``, too."""
+    """QEMU's, to count into the file ``out``, of each of ``functions``, too, and of each call that
+    ``callers`` make."""
     flash, machine = hardware.flash_timing, machines.machine(hardware)
     known, table = functions or {}, out.with_suffix(".functions")
     origin = machine.flash_start - machine.flash_start % AVR_DATA_ADDRESS  # elf.read leaves it out
-    places = [known[name] for name in ordered(known)]
-    table.write_text("".join(f"{origin + at:x} {origin + at + size:x}\n" for at, size in places))
+    places = [(*known[name], name in callers) for name in ordered(known)]
+    lines = (f"{origin + at:x} {origin + at + size:x} {call:d}\n" for at, size, call in places)
+    table.write_text("".join(lines))
     named, prefix = {name: at for name, (at, _) in known.items()}, prefix_of(known)
     calls = {word: named[f"{prefix}{word}"] for word in CALLS if f"{prefix}{word}" in named}
     values = {
@@ -151,22 +164,29 @@ def options(
         "data_ways": flash.data_ways,
         "unified": int(flash.unified),
     }
+    if callers:
+        values["calls"] = calls_beside(out)
     return [
         "-plugin",
         ",".join([str(plugin), *(f"{key}={value}" for key, value in values.items())]),
     ]
 
 
-def cycles(text: str, hardware: Hardware, functions: Functions | None = None) -> dict[str, Any]:
+def cycles(
+    text: str, hardware: Hardware, functions: Functions | None = None, calls: str = ""
+) -> dict[str, Any]:
     """Of nn_invoke in the median inference: ``median``, and the band ``low`` to ``high``; the exact
     number of ``instructions``; ``compute_cycles`` and ``compute_instructions``, the same with
     nn_init and nn_feed; where this core with this flash was compared with measurements,
     ``error_pct`` and ``evidence``; ``functions``, the cycles of each that took any, without what it
-    called, which are ``compute_cycles`` together; and ``function_instructions`` of nn_invoke.
+    called, which are ``compute_cycles`` together; ``invoke_functions``, of nn_invoke the
+    instructions of each and its cycles, as ``BAND``; ``calls``, the same of each call in order,
+    with what it called.
 
     Args:
         text: what the plugin wrote, a line for each inference.
         functions: those that it was told of.
+        calls: what it wrote of them.
     """
     names, width = ordered(functions or {}), len(COUNTS)
     rows = [[int(word) for word in line.split()] for line in text.splitlines()]
@@ -182,18 +202,34 @@ def cycles(text: str, hardware: Hardware, functions: Functions | None = None) ->
     taken = _cycles(whole, core, hardware, middle)
     found["compute_cycles"] = _middle(taken)
     found["compute_instructions"] = _middle(whole["instructions"])
-    chosen = every[int(np.argsort(taken, kind="stable")[(len(taken) - 1) // 2]), :, 1:]
+    median = int(np.argsort(taken, kind="stable")[(len(taken) - 1) // 2])
+    chosen = every[median, :, 1:]
     each = _cycles(dict(zip(COUNTS, chosen[1].T, strict=True)), core, hardware, middle)
     if took := {name: round(float(n)) for name, n in zip(names, each, strict=True) if n}:
         found["functions"] = took
-        executed = chosen[0, :, COUNTS.index("instructions")].tolist()
-        found["function_instructions"] = dict(zip(names, executed, strict=True))
+        found["invoke_functions"] = dict(_each(names, chosen[0], core, hardware))
+    if calls:
+        lines = [line.split() for line in calls.split("\n\n")[median].splitlines()]
+        called = np.array(lines, np.int64).reshape(-1, 1 + width)
+        named = [[*names, ""][number] for number in called[:, 0]]
+        found["calls"] = _each(named, called[:, 1:], core, hardware)
     for known in VALIDATED:
         if (known.cpu, known.flash, "flash") == (
             hardware.cpu, hardware.flash_timing, hardware.weights_in
         ):  # fmt: skip
             found |= {"error_pct": known.error_pct, "evidence": known.source}
     return found
+
+
+def _each(
+    names: Sequence[str], counts: Counts, core: Core, hardware: Hardware
+) -> list[tuple[str, list[int]]]:
+    """The instructions and the cycles of ``BAND`` for each of ``names``, whose are rows of
+    ``counts``."""
+    word = dict(zip(COUNTS, counts.T, strict=True))
+    bands = (_cycles(word, core, hardware, at) for at in range(len(BAND)))
+    table = np.rint(np.stack([word["instructions"], *bands], axis=1)).astype(np.int64)
+    return list(zip(names, table.tolist(), strict=True))
 
 
 def _cycles(counts: Mapping[str, Any], core: Core, hardware: Hardware, at: int) -> Any:

@@ -68,21 +68,20 @@ STEP, SIGNAL, WAIT = 0, 1, 2
 
 
 def simulate(
-    plan: Plan, graph: Graph, hardware: Hardware, measured: Mapping[str, float] | None = None,
-    seals: bool = True,
+    plan: Plan, graph: Graph, hardware: Hardware, calls: Mapping[str, Times] | None = None,
+    sealing: float = 1.0,
 ) -> Timeline:  # fmt: skip
     """
     Args:
-        measured: microseconds of whole operators, as they were measured; the others take
-            ``hardware.cycles_per_mac``. None: those that the plan notes of its kernels.
-        seals: what the core seals and opens takes time.
+        calls: microseconds of each operator's calls of kernels, as they were counted. None: those
+            that the plan notes; of operators that it does not ``hardware.cycles_per_mac``.
+        sealing: how many times as long as modelled the core seals and opens.
 
     Raises:
         PlanError: when every track that is not at its end waits, or the plan is another graph's.
     """
     matches.check(plan, graph)
-    known = noted_us(plan, graph) if measured is None else measured
-    costs = Costs(plan, graph, Rates.of(hardware), known)
+    costs = Costs(plan, graph, Rates.of(hardware), noted_us(plan, graph))
     tracks = unrolled(plan, costs.visit)
     costs.close()
     counters = {task.counter: n for n, task in enumerate(costs.tasks)}
@@ -94,6 +93,10 @@ def simulate(
         lengths = np.cumsum([0, *(len(task.us) for task in tasks)])
         amounts = np.concatenate([np.zeros(0), *(task.us for task in tasks)])
         amount = amounts[lengths[each.leaf] + each.run]
+        for op, us in (calls or {}).items():
+            computes = np.array([(t.kind, t.op) == ("compute", op) for t in tasks], dtype=bool)
+            here = computes[each.leaf]
+            amount[here] = _as_counted(amount[here], us)
         kind = np.array([kinds.get(task.kind, STEP) for task in tasks], dtype=np.int64)[each.leaf]
         name = np.array([counters[task.counter] for task in tasks], dtype=np.int64)[each.leaf]
         busy = (kind != STEP) | (amount > 0)
@@ -112,7 +115,7 @@ def simulate(
     took = np.concatenate([np.zeros(0), *(np.array(each, dtype=float) for each in durations)])
     number = [np.full(len(each), n, dtype=np.int64) for n, each in enumerate(starts)]
     leaf, run = np.concatenate(leaves), np.concatenate(runs)
-    sealing_us = _sealing_us(costs.tasks, leaf, run) * seals
+    sealing_us = _sealing_us(costs.tasks, leaf, run) * sealing
     begin, end, makespan = _halted(begin, begin + took, makespan, sealing_us)
     longer = (end - begin - took)[sealing_us == 0]
     return Timeline(
@@ -127,6 +130,14 @@ def simulate(
         float(sealing_us.sum()),
         float(longer.sum()) if sealing_us.any() else 0.0,
     )
+
+
+def _as_counted(planned: Times, calls: Times) -> Times:
+    """Durations of steps: of their calls; shared out as planned where a step is no call, or
+    several."""
+    if len(calls) == len(planned):
+        return calls
+    return planned * (calls.sum() / planned.sum() if planned.any() else 0.0)
 
 
 def _sealing_us(tasks: Sequence[TimedStep], leaf: IntArray, run: IntArray) -> Times:

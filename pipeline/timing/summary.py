@@ -99,8 +99,6 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     if computing_us:
         found["overhead_pct"] = 100 * (makespan_us / computing_us - 1)
         found["throughput_loss_pct"] = 100 * (1 - computing_us / makespan_us)
-    if frames == 1:
-        found["latency_us"] = makespan_us
     if spent.total_uj:
         alone_uj = hardware.power.active_uj(computing_us)
         found["energy_overhead_pct"] = 100 * (spent.total_uj / alone_uj - 1) if alone_uj else None

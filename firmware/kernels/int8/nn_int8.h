@@ -35,7 +35,7 @@
 #else
 #define NN_NOCLONE
 #endif
-#if defined(__AVR__) || defined(NN_TAPE)
+#if defined(__AVR__) || defined(NN_APART)
 #define NN_KERNEL NN_NOCLONE NN_NOINLINE /* each has a stack of its own, while it runs */
 #else
 #define NN_KERNEL NN_NOCLONE

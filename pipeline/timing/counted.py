@@ -1,0 +1,44 @@
+"""The time of a run with a card: a plan's two tracks with the cycles that each call of a kernel
+took on the simulated core, and what its card charges for transfers. Polling is no part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.rates import Rates
+from pipeline.plan.vocabulary import Plan
+from pipeline.timing.simulate import simulate
+
+LATENCY = ("latency_low_us", "latency_us", "latency_high_us")
+
+
+def beside_card(
+    plan: Plan, graph: Graph, hardware: Hardware, device: Mapping[str, Any]
+) -> dict[str, Any]:
+    """``LATENCY`` of one inference, the reading of its result included, and the ``cycles`` that the
+    core computes and seals in it; nothing where no card is used or nothing was counted.
+
+    Args:
+        device: the content of device.json.
+    """
+    if "beside_card" not in device:
+        return {}
+    counted, us = device["beside_card"], 1e6 / hardware.clock_hz
+    bands = {op.name: np.zeros((0, len(LATENCY))) for op in graph.operators}
+    bands |= {name: np.array(calls, float) for name, calls in counted["kernels"].items()}
+    sealing_us = simulate(plan, graph, hardware).sealing_us
+    sealing = counted["sealing"] * us / sealing_us if sealing_us else 1.0
+    result_us = Rates.of(hardware).move_us(graph.tensors[graph.output].bytes, writes=False)
+    found: dict[str, Any] = {}
+    for at, name in enumerate(LATENCY):
+        calls = {op: band[:, at] * us for op, band in bands.items()}
+        took_us = simulate(plan, graph, hardware, calls, sealing).makespan_us
+        found[name] = took_us / plan.frames + result_us
+    middle = LATENCY.index("latency_us")
+    computing = sum(float(band[:, middle].sum()) for band in bands.values())
+    return found | {"cycles": round(computing + counted["sealing"])}
