@@ -16,7 +16,7 @@ from pipeline.report import page
 from pipeline.report.images import answers
 from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
-from pipeline.timing.counted import beside_card
+from pipeline.timing.counted import latency
 from stages._frames import of_windows, test_frames
 from stages._main import run
 
@@ -48,7 +48,7 @@ def main() -> None:
     if windows.windows > 1:
         says = says[:0]
         found["kept_bytes"] = kept_bytes(graph, windows.windows)
-    found |= beside_card(plan, graph, hardware, reports["device"])
+    found |= latency(plan, graph, hardware, reports["device"])
     found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])

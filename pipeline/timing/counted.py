@@ -17,11 +17,11 @@ from pipeline.timing.simulate import simulate
 LATENCY = ("latency_low_us", "latency_us", "latency_high_us")
 
 
-def beside_card(
+def latency(
     plan: Plan, graph: Graph, hardware: Hardware, device: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """``LATENCY`` of one inference, the reading of its result included, and the ``cycles`` that the
-    core computes and seals in it; nothing where no card is used or nothing was counted.
+    """``LATENCY`` of one inference, the reading of its result included; nothing where no card is
+    used or nothing was counted.
 
     Args:
         device: the content of device.json.
@@ -34,11 +34,9 @@ def beside_card(
     sealing_us = simulate(plan, graph, hardware).sealing_us
     sealing = counted["sealing"] * us / sealing_us if sealing_us else 1.0
     result_us = Rates.of(hardware).move_us(graph.tensors[graph.output].bytes, writes=False)
-    found: dict[str, Any] = {}
+    found = dict[str, Any]()
     for at, name in enumerate(LATENCY):
         calls = {op: band[:, at] * us for op, band in bands.items()}
         took_us = simulate(plan, graph, hardware, calls, sealing).makespan_us
         found[name] = took_us / plan.frames + result_us
-    middle = LATENCY.index("latency_us")
-    computing = sum(float(band[:, middle].sum()) for band in bands.values())
-    return found | {"cycles": round(computing + counted["sealing"])}
+    return found
