@@ -4,36 +4,38 @@
 #define NN_ORDERED_H
 
 #include "nn_dsp.h"
+#include "nn_int8.h"
 
 #define NN_INLINE static inline __attribute__((always_inline))
 
-/* Two rows of inputs with two of weights: x0 w0, x1 w0, x0 w1, x1 w1. */
-NN_INLINE void nn_dot_2x2(const int8_t *x0, const int8_t *x1, const int8_t *w0, const int8_t *w1, int32_t count,
-                          uint32_t less, int32_t *sum) {
+/* Two rows of inputs with two of weights: x0 w0, x1 w0, x0 w1, x1 w1. A function of its own: it needs all registers, so
+ * that inside of a kernel each product would take up to half as long again, depending on what is around. */
+static NN_NOCLONE NN_NOINLINE __attribute__((unused)) void nn_dot_2x2(
+    const int8_t *x0, const int8_t *x1, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less, int32_t *sum) {
+    const int32_t other = (int32_t)(x1 - x0), next = (int32_t)(w1 - w0);
+    const int8_t *const end = x0 + (count & ~3);
     int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
-    for (; count >= 4; count -= 4) {
-        const uint32_t left = nn_load_word(x0), right = nn_load_word(x1);
-        const uint32_t even_0 = nn_add_even_s8(less, left), odd_0 = nn_add_odd_s8(less, left);
-        const uint32_t even_1 = nn_add_even_s8(less, right), odd_1 = nn_add_odd_s8(less, right);
-        uint32_t word = nn_load_word(w0), even = nn_even_s8(word), odd = nn_odd_s8(word);
-        a = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, a));
-        b = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, b));
-        word = nn_load_word(w1);
-        even = nn_even_s8(word);
-        odd = nn_odd_s8(word);
+    while (x0 < end) {
+        const uint32_t left = nn_load_word(x0), right = nn_load_word(x0 + other);
+        const uint32_t odd_0 = nn_add_odd_s8(less, left), odd_1 = nn_add_odd_s8(less, right);
+        const uint32_t even_0 = nn_add_even_s8(less, left), even_1 = nn_add_even_s8(less, right);
+        uint32_t word = nn_load_word(w0 + next), even = nn_even_s8(word), odd = nn_odd_s8(word);
         c = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, c));
         d = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, d));
+        word = nn_load_word(w0);
+        even = nn_even_s8(word);
+        odd = nn_odd_s8(word);
+        a = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, a));
+        b = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, b));
         x0 += 4;
-        x1 += 4;
         w0 += 4;
-        w1 += 4;
     }
-    for (; count > 0; count--) {
-        const int32_t left = *x0++ + nn_low(less), right = *x1++ + nn_low(less);
+    for (count = count > 0 ? count & 3 : 0; count > 0; count--, x0++, w0++) {
+        const int32_t left = *x0 + nn_low(less), right = x0[other] + nn_low(less);
         a += left * *w0;
-        b += right * *w0++;
-        c += left * *w1;
-        d += right * *w1++;
+        b += right * *w0;
+        c += left * w0[next];
+        d += right * w0[next];
     }
     sum[0] = a;
     sum[1] = b;
