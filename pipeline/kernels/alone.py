@@ -3,6 +3,8 @@ memory: what plans with a card are timed with."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -10,6 +12,9 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import cortex_m, thumb
 from pipeline.kernels.choose import choose
 from pipeline.kernels.form import Form, Part
+from pipeline.kernels.modelled import cycles_by_operator
+from pipeline.plan.rates import note_us
+from pipeline.plan.vocabulary import Plan
 
 
 def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
@@ -27,6 +32,15 @@ def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
             continue
         found[op.name] = round(kernel.cycles(form) / hardware.clock_hz * 1e6, 3)
     return found
+
+
+def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
+    """``plan`` with a note of how long each operator takes in its steps, where there are times of
+    them by themselves: as many tiles as it has, an odd channel of a pair, and flash's waits."""
+    alone = alone_us(graph, hardware)
+    taken = cycles_by_operator(plan, graph, hardware) if alone else {}
+    us = {name: cycles / hardware.clock_hz * 1e6 for name, cycles in taken.items() if name in alone}
+    return replace(plan, notes=(*plan.notes, *note_us(us, graph)))
 
 
 def _declares(hardware: Hardware) -> bool:

@@ -11,7 +11,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
-from pipeline.kernels.int8 import PRODUCT_CYCLES, LookedUpAdd, Portable, word
+from pipeline.kernels.int8 import COSTS, OWN_COSTS, PRODUCT_CYCLES, LookedUpAdd, Portable, word
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
@@ -28,10 +28,11 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     if not cortex_m.has_dsp(hardware):
         return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
     portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
+    costs = OWN_COSTS.get(hardware.cpu, COSTS)
     return (
         *cortex_m.kernels(hardware.cpu),
         *cortex_m.ordered(hardware.cpu),
-        Portable(word(form.op), portable),
+        Portable(word(form.op), portable, costs),
         _of_nibbles(form, 4 * portable),
     )
 

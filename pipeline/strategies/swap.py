@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels.alone import alone_us
-from pipeline.plan.rates import Rates, note_us
+from pipeline.kernels import alone
+from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import laid_at, room
 from pipeline.search.swap import best, swapnn
@@ -52,12 +52,12 @@ class Swap(Strategy):
             aim = best.Aim(card_share(hardware) if self.objective == "energy" else 0.0)
             return searched(self.name, graph, hardware, frames, aim)
         pools = swapnn.pools(left(graph, hardware), self.buffer_bytes, self.pools)
-        us = alone_us(graph, hardware)
-        found = swapnn.schedule(graph, timed(chain(graph), us, rates), pools, frames, rates)
+        chained = timed(chain(graph), alone.alone_us(graph, hardware), rates)
+        found = swapnn.schedule(graph, chained, pools, frames, rates)
         laid = laid_at(
             [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
         )
-        return laid.plan(self.name, (*found.notes, *note_us(us, graph)))
+        return alone.timed(laid.plan(self.name, found.notes), graph, hardware)
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
@@ -110,16 +110,15 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
         Rates.of(hardware),
         hardware.card.line_bytes,
     )
-    us = alone_us(graph, hardware)
-    taking = timed(layers(graph), us, rates)
+    taking = timed(layers(graph), alone.alone_us(graph, hardware), rates)
     found = best.search(graph, taking, available, frames, rates, line_bytes, aim)
     laid = laid_at(
         [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
     )
     besides = hardware.sram_bytes - available
     stays = {key: int(n) + besides for key, n in found.notes if key in best.STAYS}
-    notes = {**dict(found.notes), **stays}.items()
-    return laid.plan(name, (*notes, *note_us(us, graph)))
+    notes = tuple({**dict(found.notes), **stays}.items())
+    return alone.timed(laid.plan(name, notes), graph, hardware)
 
 
 def card_share(hardware: Hardware) -> float:

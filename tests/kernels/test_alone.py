@@ -35,13 +35,15 @@ def roomy(**values: object) -> Hardware:
 
 
 def test_every_operator_takes_the_cycles_of_the_kernel_that_plans_name() -> None:
-    """Cut into rows and tiles they take a little more."""
+    """Cut into rows and tiles they take a little more, which the plan notes."""
     graph, hardware = network(), roomy()
     plan = Swap().plan(graph, hardware)
     found = alone_us(graph, hardware)
     assert set(found) == {op.name for op in graph.operators}
     for name, cycles in cycles_by_operator(plan, graph, hardware).items():
-        assert found[name] * hardware.clock_hz / 1e6 == pytest.approx(cycles, rel=0.02), name
+        assert found[name] * hardware.clock_hz / 1e6 == pytest.approx(cycles, rel=0.1), name
+        noted = noted_us(plan, graph)[name] * hardware.clock_hz / 1e6
+        assert noted == pytest.approx(cycles, rel=1e-4)
 
 
 def test_a_depthwise_product_takes_longer_than_one_of_a_convolution() -> None:
@@ -69,9 +71,9 @@ def test_plans_and_their_times_have_the_same_work() -> None:
     planned = timed(layers(graph), us, rates)
     assert rates.compute_us(sum(layer.work for layer in planned)) == pytest.approx(sum(us.values()))
     found = summarized(simulate(plan, graph, hardware), graph, hardware)
-    assert found["compute_us"] == pytest.approx(sum(us.values()))
+    assert found["compute_us"] == pytest.approx(sum(noted_us(plan, graph).values()))
     assert found["makespan_us"] >= float(dict(plan.notes)["bound_us"])
-    flat = summarized(simulate(plan, graph, hardware, {}), graph, hardware)
+    flat = summarized(simulate(replace(plan, notes=()), graph, hardware), graph, hardware)
     assert flat["compute_us"] == pytest.approx(
         rates.compute_us(sum(layer.work for layer in layers(graph)))
     )
@@ -81,7 +83,7 @@ def test_a_plan_keeps_the_times_that_it_was_made_for() -> None:
     """In the setting of the paper it has none."""
     graph, hardware = network(), roomy()
     plan = Swap().plan(graph, hardware)
-    assert noted_us(plan, graph) == alone_us(graph, hardware)
+    assert set(noted_us(plan, graph)) == set(alone_us(graph, hardware))
     paper = replace(hardware, card=replace(hardware.card, timing="paper"))
     assert KERNELS_US not in dict(Swap().plan(graph, paper).notes)
     assert KERNELS_US in dict(

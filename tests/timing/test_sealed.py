@@ -29,7 +29,7 @@ def test_sealing_takes_both_tracks_time(seed: int, security: Security) -> None:
     cut, cost = Pieces.of(plan), COSTS["cortex-m7", security]
     sizes = [n for name, _, run in transferred(plan) for n in cut.sizes(name, run)]
     cycles = sum(sizes) * cost.byte + len(sizes) * cost.piece
-    found, plain = (simulate(plan, graph, hardware, seals=seals) for seals in (True, False))
+    found, plain = (simulate(plan, graph, hardware, sealing=sealing) for sealing in (1, 0))
     assert found.sealing_us == pytest.approx(cycles / hardware.clock_hz * 1e6)
     assert found.makespan_us == pytest.approx(plain.makespan_us + found.sealing_us)
     assert (found.stop >= found.start).all() and found.stop.max() <= found.makespan_us * 1.000001

@@ -76,10 +76,10 @@ def test_without_dma_one_thing_at_a_time() -> None:
         assert (timeline.start[order][1:] >= timeline.stop[order][:-1]).all()
 
 
-def test_a_measured_kernel_replaces_the_rate() -> None:
+def test_counted_calls_replace_the_rate() -> None:
     graph = rows()
     (op,) = graph.operators
-    timeline = simulate(swapped(graph, 2), graph, slow(), {op.name: 5.0 * ROWS})
+    timeline = simulate(swapped(graph, 2), graph, slow(), {op.name: np.full(ROWS, 5.0)})
     assert timeline.makespan_us == 2 + 5 * ROWS + 2
 
 

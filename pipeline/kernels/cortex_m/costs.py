@@ -125,13 +125,14 @@ COSTS = {
         "pixel": (0.0, 13.6, 0.0),
     },
     "ordered_conv2d": {
-        "product": (1.4, 0.994, 1.26),
-        "row of a window, two pixels and channels": (22.0, 15.6, 19.8),
-        "output": (30.0, 21.3, 27.0),
+        "word, two pixels and channels": (22.7, 16.1, 20.4),
+        "byte left over": (29.3, 20.8, 26.4),
+        "row of a window, two pixels and channels": (98.9, 70.2, 89.0),
+        "two pixels and channels": (34.8, 24.7, 31.3),
+        "output": (8.23, 5.84, 7.4),
     },
     "ordered_dense": {
-        "product": (1.7, 1.21, 1.53),
-        "output": (40.0, 28.4, 36.0),
+        "word, two channels": (15.4, 10.9, 13.8),
     },
     "pool": {
         "word of a tap, average": (3.71, 2.11, 3.53),

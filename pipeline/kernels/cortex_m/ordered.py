@@ -7,9 +7,9 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.fast import Fast, convolution, pairs
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, made, positions, products
+from pipeline.kernels.work import Counts, made, positions
 
 
 class Ordered(Fast):
@@ -47,11 +47,21 @@ class OrderedConvolution(Ordered):
         )
 
     def counts(self, form: Form) -> Counts:
-        rows, columns, channels = form.out.extents
-        blocks = rows * -(-columns // 2) * -(-channels // 2)
+        """Two pixels and two channels take as long where there is but one of either; what lies in
+        the padding takes nothing, and a window that is partly there has no second beside it."""
+        op, (height, width, depth) = convolution(form), form.source.shape
+        (rows, columns, channels), (tall, wide) = form.out.extents, positions(form)
+        down = taps(height, form.target.shape[0], tall, op.stride[0], op.padding[0])
+        across = taps(width, form.target.shape[1], wide, op.stride[1], op.padding[2])
+        whole = across.count(wide)
+        windows = [wide] * pairs(whole) + [taken for taken in across if taken < wide]
+        share = rows / len(down) * columns / len(across) * pairs(channels)
+        at_once = share * sum(down)
         return {
-            "product": products(form),
-            "row of a window, two pixels and channels": blocks * positions(form)[0],
+            "word, two pixels and channels": at_once * sum(n * depth // 4 for n in windows),
+            "byte left over": at_once * sum(n * depth % 4 for n in windows),
+            "row of a window, two pixels and channels": at_once * len(windows),
+            "two pixels and channels": share * len(down) * len(windows),
             "output": made(form),
         }
 
@@ -65,4 +75,10 @@ class OrderedDense(Ordered):
         return isinstance(form.op, Dense) and form.in_one_piece(name) and form.covers(name)
 
     def counts(self, form: Form) -> Counts:
-        return {"product": made(form) * prod(form.source.shape), "output": made(form)}
+        return {"word, two channels": pairs(made(form)) * prod(form.source.shape) / 4}
+
+
+def taps(size: int, outputs: int, kernel: int, stride: int, before: int) -> list[int]:
+    """How many of a window's ``kernel`` taps are inside of an axis, for each output."""
+    lows = [n * stride - before for n in range(outputs)]
+    return [max(0, min(size, low + kernel) - max(0, low)) for low in lows]

@@ -24,6 +24,10 @@ COSTS: dict[str, Counts] = {
 """Cycles of what each C does, on a Cortex-M4 without flash waits: fitted to what simulated layers
 take (tests/kernels/cycles.json)."""
 
+OWN_COSTS = {"cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}}}
+"""By ``hardware.cpu``, where a kind takes less in proportion: fitted to MobileNetV1's calls with a
+card (docs/swap.md)."""
+
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
 

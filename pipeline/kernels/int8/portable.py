@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from pipeline.graph.operators.lookup import Lookup
@@ -12,7 +13,7 @@ from pipeline.kernels.gap import Gap, channel_gap, pixel_gap
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted
 from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.work import priced
+from pipeline.kernels.work import Counts, priced
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,12 @@ class Portable(Kernel):
     Attributes:
         word: the kind.
         product_cycles: of a multiply–accumulate in a convolution.
+        costs: of each kind of C, in proportion to that.
     """
 
     word: str
     product_cycles: float
+    costs: Mapping[str, Counts] = field(default_factory=lambda: COSTS, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -73,4 +76,4 @@ class Portable(Kernel):
 
     def cycles(self, form: Form) -> float:
         family, counts = counted(form)
-        return self.product_cycles / PRODUCT_CYCLES * priced(counts, COSTS[family])
+        return self.product_cycles / PRODUCT_CYCLES * priced(counts, self.costs[family])
