@@ -80,6 +80,8 @@ def test_a_modelled_time_says_so() -> None:
     assert "within 5 %" in titles(METRICS | band | {"latency_error_pct": 5.0})["Latency"].how
     swap = {"makespan_us": 4e6, "frames": 2, "overhead_pct": 3.5}
     assert titles({}, **swap)["Time"].value == "2 s"
+    ran = titles({"latency_us": 2.1e6}, **swap)["Time"]
+    assert ran.value == "2.1 s" and ran.beside.startswith("the plan says 2 s, 3.5 % over")
     assert "weights while they are in SRAM" in titles({}, **swap)["Peak memory"].how
     planned = titles({}, modelled_us=38_346.1)["Latency"]
     assert planned.value == "38.3 ms" and planned.beside == "modelled, before there is code"
