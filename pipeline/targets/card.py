@@ -12,7 +12,7 @@ from pipeline.codegen.card.image import NAME
 from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.sealed_image import KEY_BYTES, MANIFEST, seal
-from pipeline.targets.layers import INVOKE, owners, prefix_of
+from pipeline.targets.layers import INVOKE, SHARED, owners, prefix_of
 
 CHIP_KEY = "chip.key"
 """A simulated chip's own (firmware/security)."""
@@ -111,5 +111,6 @@ def own_cycles(functions: Mapping[str, int], whole: int, names: Sequence[str]) -
         functions: the cycles of each, without what it called.
     """
     call = callers(functions)
-    computes = {*call, *owners(functions, names)}
+    computes, shared = {*call, *owners(functions, names)}, f"{prefix_of(functions)}{SHARED}"
+    computes |= {name for name in functions if name.startswith(shared)}
     return whole - sum(functions[name] for name in computes) if call else None

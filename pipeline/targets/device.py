@@ -13,7 +13,7 @@ from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import card, flash, host, native, qemu, simavr
-from pipeline.targets.layers import of_functions
+from pipeline.targets.layers import REST, of_functions
 from pipeline.targets.runs import Images, Runs, uncounted
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
@@ -154,7 +154,11 @@ def _functions(runs: Runs) -> tuple[dict[str, int], int] | None:
 def _by_layer(runs: Runs, layers: Sequence[str]) -> list[tuple[str, int]] | None:
     """Cycles of each layer in the inference whose compute cycles are the median, which they add up
     to, in the order they are computed; None where no target looks at layers."""
-    if counted := _functions(runs):
+    counted, beside = _functions(runs), card.counted(runs.modelled_cycles, layers)
+    if counted and beside:  # whose kernels share what no layer owns
+        found = [(name, sum(n for _, n, _ in calls)) for name, calls in beside["kernels"].items()]
+        return [*found, (REST, counted[1] - sum(n for _, n in found))]
+    if counted:
         return of_functions(*counted, layers) or None
     if not len(runs.compute_cycles) or not runs.layers or not len(runs.layer_cycles):
         return None
