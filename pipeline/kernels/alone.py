@@ -4,6 +4,7 @@ memory: what plans with a card are timed with."""
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -36,10 +37,15 @@ def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
 
 def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
     """``plan`` with a note of how long each operator takes in its steps, where there are times of
-    them by themselves: as many tiles as it has, an odd channel of a pair, and flash's waits."""
+    them by themselves: as many tiles as it has, an odd channel of a pair, and flash's waits; never
+    less than by itself, which bounds assume."""
     alone = alone_us(graph, hardware)
-    taken = cycles_by_operator(plan, graph, hardware) if alone else {}
-    us = {name: cycles / hardware.clock_hz * 1e6 for name, cycles in taken.items() if name in alone}
+    every = cycles_by_operator(plan, graph, hardware) if alone else {}
+    taken = {name: cycles for name, cycles in every.items() if cycles < inf}
+    us = {
+        name: max(least, taken.get(name, 0.0) / hardware.clock_hz * 1e6)
+        for name, least in alone.items()
+    }
     return replace(plan, notes=(*plan.notes, *note_us(us, graph)))
 
 
