@@ -18,15 +18,19 @@ from pipeline.plan.rates import note_us
 from pipeline.plan.vocabulary import Plan
 
 
-def alone_us(graph: Graph, hardware: Hardware) -> dict[str, float]:
+def alone_us(graph: Graph, hardware: Hardware, windows: bool = True) -> dict[str, float]:
     """Microseconds of each operator's whole output, by the cycles that its kernel declares, which
     were fitted to simulated layers; scratch it has none. In the setting of the paper, and of a core
-    whose kernels declare none, there is no entry: ``hardware.cycles_per_mac`` says it."""
+    whose kernels declare none, there is no entry: ``hardware.cycles_per_mac`` says it.
+
+    Args:
+        windows: of memory have the weights; else flash has.
+    """
     if hardware.card.timing == "paper" or not _declares(hardware):
         return {}
     found = dict[str, float]()
     for op in graph.operators:
-        form = _form(op, graph)
+        form = _form(op, graph) if windows else Form.whole(op, graph)
         try:
             kernel = choose(form, hardware, scratch=False)
         except ThimbleError:  # nobody computes it

@@ -110,7 +110,9 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
         Rates.of(hardware),
         hardware.card.line_bytes,
     )
-    taking = timed(layers(graph), alone.alone_us(graph, hardware), rates)
+    us = alone.alone_us(graph, hardware)
+    in_flash = alone.alone_us(graph, hardware, windows=False) if aim.flash_bytes else {}
+    taking = timed(layers(graph), us, rates, in_flash)
     found = best.search(graph, taking, available, frames, rates, line_bytes, aim)
     laid = laid_at(
         [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Window
@@ -68,6 +69,7 @@ class TiledLayer:
         row_bytes: of the weights of one output channel.
         work: multiply–accumulates of one frame; without any, the values it compares or adds; or as
             many as the core makes in the time of its kernel (``timed``).
+        slower: how many times as long that takes with weights in flash, which no window has.
     """
 
     name: str
@@ -79,6 +81,7 @@ class TiledLayer:
     fixed: tuple[str, ...]
     row_bytes: int
     work: float
+    slower: float = 1.0
 
     @property
     def source(self) -> str:
@@ -150,13 +153,19 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
 
 
 def timed(
-    layers: Sequence[TiledLayer], us: Mapping[str, float], rates: Rates
-) -> tuple[TiledLayer, ...]:
-    """The same layers; of those that are named in ``us`` the work takes so many microseconds."""
+    layers: Sequence[TiledLayer], us: Mapping[str, float], rates: Rates,
+    in_flash: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[TiledLayer, ...]:  # fmt: skip
+    """The same layers; of those that are named in ``us`` the work takes so many microseconds, and
+    with weights in flash as many as ``in_flash`` says."""
     return tuple(
-        replace(layer, work=us[layer.name] / rates.work_us) if layer.name in us else layer
+        replace(
+            layer, work=us[layer.name] / rates.work_us,
+            slower=max(1.0, in_flash.get(layer.name, 0.0) / us[layer.name]),
+        )
+        if us.get(layer.name) else layer
         for layer in layers
-    )
+    )  # fmt: skip
 
 
 def chain(graph: Graph) -> tuple[TiledLayer, ...]:

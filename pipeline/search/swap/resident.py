@@ -20,25 +20,31 @@ NEVER = 1 << 62
 def staying(layers: Sequence[TiledLayer], weights: Collection[str]) -> tuple[TiledLayer, ...]:
     """The same layers, with these weights on the chip."""
     return tuple(
-        replace(layer, weight="", row_bytes=0, fixed=(layer.weight, *layer.fixed))
+        replace(
+            layer, weight="", row_bytes=0, fixed=(layer.weight, *layer.fixed),
+            work=layer.work * layer.slower,
+        )
         if layer.weight in weights and layer.weight
         else layer
         for layer in layers
-    )
+    )  # fmt: skip
 
 
 def choices(
     segments: Sequence[Segment], rates: Rates, flash_bytes: int
 ) -> Iterator[frozenset[str]]:
     """Sets of weights that ``flash_bytes`` hold: first those that the card reads most often, then
-    those that the core waits for longest; a tensor stays whole or not at all."""
+    those that the core waits for longest; a tensor stays whole or not at all, and not where
+    computing from flash takes longer than reading it from the card."""
     times, waits, sizes = dict[str, float](), dict[str, float](), dict[str, int]()
     for segment in segments:
         for n, layer in enumerate(segment.layers):
             if layer.weight:
                 again = n == segment.streamed and not segment.all_held
-                sizes[layer.weight] = layer.weight_bytes
                 times[layer.weight] = len(segment.rings.turns) if again else 1
+                read_us = times[layer.weight] * rates.move_us(layer.weight_bytes, writes=False)
+                if rates.compute_us(layer.work * (layer.slower - 1)) < read_us:
+                    sizes[layer.weight] = layer.weight_bytes
                 waits[layer.weight] = segment.io_us(rates) - segment.cpu_us(rates)
     orders = [
         sorted(sizes, key=lambda name: (-times[name], -sizes[name])),

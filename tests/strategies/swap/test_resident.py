@@ -10,15 +10,17 @@ import pytest
 from pipeline.codegen.checks import arena_bytes
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware, Power
+from pipeline.kernels.alone import alone_us
 from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.swap import best
-from pipeline.search.swap.layers import layers
+from pipeline.search.swap.layers import layers, timed
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.resident import (
     CODE_BYTES,
+    choices,
     maps_stay_bytes,
     staying,
     weights_stay_bytes,
@@ -32,6 +34,7 @@ from pipeline.timing.summary import summarized, swaps
 from pipeline.timing.trade import trade
 from tests.strategies.swap.nets import Chain, board, random_chain
 from tests.strategies.swap.test_swapnn import outputs
+from tests.targets.cortex_m import board_named
 
 RATES = Rates(0.01, Transfers(0.1, 3.0), Transfers(0.1, 5.0))
 
@@ -118,6 +121,21 @@ def test_from_so_much_on_nothing_is_swapped(flash_bytes: int) -> None:
     assert stay >= sum(layer.weight_bytes for layer in parts) - flash_bytes
     weightless = Search(staying(parts, {layer.weight for layer in parts}), 0, RATES)
     assert stay <= weights_stay_bytes(weightless, 0) + sum(layer.weight_bytes for layer in parts)
+
+
+def test_weights_stay_in_flash_where_kernels_are_not_too_slow_for_it() -> None:
+    """Those for weights in windows are faster on an M7: a convolution's are read all the same."""
+    graph, hardware = network(), board_named("stm32f746g_sd")
+    us, in_flash = (alone_us(graph, hardware, windows=each) for each in (True, False))
+    parts = timed(layers(graph), us, Rates.of(hardware), in_flash)
+    assert parts[0].slower > 3 and parts[2].slower == 1
+    cut = Search(parts, 9_000, RATES).best(0, len(parts) - 1, Share(1.0, 0.0, 1.0, True))
+    cheap, dear = (replace(RATES, work_us=us) for us in (1e-9, 1e3))
+    weights = {part.weight for part in parts if part.weight}
+    assert next(choices(cut, cheap, 1 << 20)) == weights
+    assert all(parts[0].weight not in held for held in choices(cut, dear, 1 << 20))
+    (slow,) = staying(parts[:1], weights)
+    assert slow.work == parts[0].work * parts[0].slower and not slow.weight
 
 
 def test_the_bound_counts_what_flash_may_hold() -> None:
