@@ -10,6 +10,12 @@ class ThimbleError(Exception):
     """A user's mistake or a missing tool: the message says what, where, and what to try."""
 
 
+def said(error: Exception) -> str:
+    """The kind and the first line of what others' code raised."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
 class PlanError(ThimbleError):
     """A plan that must not be run, and why: in one line, whatever the names in it are."""
 

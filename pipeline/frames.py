@@ -28,8 +28,7 @@ def check(graph: Graph, data: Arrays) -> None:
     if len(images) and not fits(images.shape[1:], takes.shape):
         raise other_images(images, takes)
     if len(images) and takes.raw and (values := len(set(integers(takes)))) < FEWEST_VALUES:
-        low, high = (takes.scale[0] * (each - takes.zero_point)
-                     for each in (takes.dtype.minimum, takes.dtype.maximum))  # fmt: skip
+        low, high = takes.real(np.array([takes.dtype.minimum, takes.dtype.maximum]))
         raise ThimbleError(
             f"model.input_range={list(takes.raw)} makes {values} different values of 0…255: the "
             f"input's scale and zero point mean {low:.3g}…{high:.3g}; set model.input_range to "
@@ -71,5 +70,4 @@ def stored(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[Any]:
         raise ThimbleError(f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 bits")
     if not fits(images.shape[1:], tensor.shape):
         raise other_images(images, tensor)
-    kind = np.dtype(str(tensor.dtype))
-    return integers(tensor).astype(kind)[images.reshape(len(images), *tensor.shape)]
+    return integers(tensor).astype(tensor.dtype.stored)[images.reshape(len(images), *tensor.shape)]

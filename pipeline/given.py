@@ -96,7 +96,8 @@ def array(path: Path, key: str, name: str) -> np.ndarray[Any, Any]:
 def regular(path: Path, what: str) -> Path:
     """``path``, where it is a file or nothing: reading from a pipe may never end."""
     if path.exists() and not path.is_file():
-        raise ThimbleError(f"{what} is no file, but a folder, a pipe or a device: leave it out")
+        kind = "folder" if path.is_dir() else "pipe or a device"
+        raise ThimbleError(f"{what} is a {kind}: give a file")
     return path
 
 

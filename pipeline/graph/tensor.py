@@ -62,9 +62,8 @@ class Tensor:
     Attributes:
         raw: of an input: the real values that 0 and 255 of the data mean; None: the data's value
             is the stored one, 128 less where that is signed. No code depends on it.
-        outside: of an input: scale and zero point for whoever uses the network, where operators
-            have others because they include a scaling of it. The zero point may be a fraction, or
-            out of the integers' range. No code depends on it, but for what headers say.
+        outside: of an input: scale and zero point (perhaps a fraction) for who uses the network;
+            None: as above. Others where operators include a scaling. Only headers depend on it.
     """
 
     name: str
@@ -86,9 +85,8 @@ class Tensor:
         scale, zero = (np.float32(each) for each in self.units)
         with np.errstate(over="ignore"):
             steps = np.nan_to_num(np.asarray(real, np.float32) / scale + zero, nan=low)
-        nearest = np.trunc(steps + np.copysign(np.float32(0.5), steps))
-        stored: npt.NDArray[Any] = np.clip(nearest, low, high).astype(self.dtype.stored)
-        return stored
+        nearest: npt.NDArray[Any] = np.trunc(steps + np.copysign(np.float32(0.5), steps))
+        return nearest.clip(low, high).astype(self.dtype.stored)
 
     def real(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """What integers stand for."""
@@ -97,10 +95,8 @@ class Tensor:
 
     def spread(self, limits: tuple[float, float]) -> Tensor:
         """The tensor whose least and greatest integer mean ``limits`` outside."""
-        low, steps = self.dtype.minimum, self.dtype.maximum - self.dtype.minimum
-        scale = (limits[1] - limits[0]) / steps
-        zero = low - limits[0] * steps / (limits[1] - limits[0])
-        return replace(self, outside=(scale, zero))
+        size, steps = limits[1] - limits[0], self.dtype.maximum - self.dtype.minimum
+        return replace(self, outside=(size / steps, self.dtype.minimum - limits[0] * steps / size))
 
     @property
     def size(self) -> int:

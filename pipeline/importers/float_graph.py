@@ -80,8 +80,7 @@ class FloatGraph:
     Attributes:
         shapes: of every activation.
         given: quantizations that the source itself brings (QDQ models); empty for float networks.
-        limits: the real values that the user's network takes for 0 and 255 of the input here; None
-            where the input's own quantization says that.
+        limits: the real values that a user gives for 0 and 255 of the input; None: see ``given``.
     """
 
     name: str

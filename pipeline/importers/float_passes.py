@@ -94,6 +94,16 @@ def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
     return replace(graph, shapes=shapes, nodes=tuple(made), given=given)
 
 
+def without(graph: FloatGraph, gone: Node) -> list[Node]:
+    """The nodes but for ``gone``; who read its output reads its input."""
+    names = {gone.output: gone.inputs[0]}
+    return [
+        replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
+        for node in graph.nodes
+        if node is not gone
+    ]
+
+
 def private(graph: Draft, tensor: str, reader: Node) -> bool:
     """Whether only ``reader`` sees ``tensor``: nobody else, and no rounding of the source's."""
     same = graph.given.get(tensor) == graph.given.get(reader.output)

@@ -94,17 +94,11 @@ def supported() -> list[str]:
     return sorted(OPERATORS)
 
 
-def imported(name: str, file: OnnxFile, input_range: tuple[float, float]) -> FloatGraph:
-    """The simplified float graph, with the file's quantizations if it has any.
-
-    Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
-    """
-    return entered(name, file, input_range)[0]
-
-
 def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[FloatGraph, bool]:
-    """The graph, and whether its input has real units: of integers, and of pixels that the network
-    scales before it quantizes them, there are none."""
+    """The simplified graph, with the file's quantizations if it has any, and whether its input has
+    real units: of integers, and of pixels that the network scales before it quantizes them, there
+    are none. Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
+    """
     units = file.kind == "float32"
     graph = _simplified(name, file, limits)
     if units and graph.given and graph.input not in quantizations(graph):

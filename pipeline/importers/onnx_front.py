@@ -15,7 +15,7 @@ from pipeline.frames import FEWEST_VALUES
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph, Node
 from pipeline.importers.float_nodes import Floats
-from pipeline.importers.float_passes import rebuilt
+from pipeline.importers.float_passes import rebuilt, without
 from pipeline.importers.lower import PIXEL, lookup_table
 
 
@@ -65,10 +65,6 @@ def without_idle(graph: FloatGraph) -> FloatGraph:
         return graph
     if lookup_table(first.body, PIXEL, target) != tuple(range(-128, 128)):
         return graph
-    rest = [
-        replace(node, inputs=tuple(graph.input if n == first.output else n for n in node.inputs))
-        for node in graph.nodes
-        if node is not first
-    ]
-    units = graph.limits or (0.0, 255.0)
-    return rebuilt(replace(graph, given={**graph.given, graph.input: target}, limits=units), rest)
+    given = {**graph.given, graph.input: target}
+    fresh = replace(graph, given=given, limits=graph.limits or (0.0, 255.0))
+    return rebuilt(fresh, without(graph, first))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from pipeline.errors import ThimbleError
+from pipeline.errors import ThimbleError, said
 from pipeline.models.network import PixelPool
 
 TAKEN = (nn.Conv2d, nn.Linear, nn.ReLU, nn.MaxPool2d, nn.Flatten)
@@ -77,10 +77,8 @@ def _layers(name: str, network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     try:
         graph = fx.Tracer().trace(network)
     except Exception as error:  # the user's forward may do anything
-        first = (str(error).strip().splitlines() or [""])[0]
         raise ThimbleError(
-            f"{name}: quantize=int4 cannot trace it ({type(error).__name__}: {first[:200]}): "
-            f"{HINT}; or use quantize=int8"
+            f"{name}: quantize=int4 cannot trace it ({said(error)}): {HINT}; or use quantize=int8"
         ) from None
     before: fx.Node | None = None
     for node in graph.nodes:

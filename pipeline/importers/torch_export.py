@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.fx import Node as FxNode
 
-from pipeline.errors import ThimbleError
+from pipeline.errors import ThimbleError, said
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
@@ -73,11 +73,9 @@ def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.
         except ThimbleError:
             raise
         except Exception as error:  # whatever the user's forward, or PyTorch's tracer, raises
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            reason = lines[0] if lines else type(error).__name__
             raise ThimbleError(
                 f"{name}: torch.export cannot trace it with an input of {list(example.shape)}: "
-                f"{type(error).__name__}: {reason[:200]}"
+                + said(error)
             ) from None
 
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from pipeline import given, home
 from pipeline.artifacts import Arrays
-from pipeline.errors import ThimbleError
+from pipeline.errors import ThimbleError, said
 from pipeline.importers.base import increasing
 from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
@@ -25,8 +24,8 @@ from pipeline.models.network import Model, loaded
 
 
 class Ranged(nn.Module):
-    """``network`` behind raw values: 0…255 become ``low``…``high``, and (n, c, 1, l) is (n, c, l)
-    for a network of ``signals``."""
+    """``network`` behind raw values: 0…255 become ``low``…``high``. One of ``signals`` is given
+    (n, c, l) for (n, c, 1, l)."""
 
     def __init__(self, network: nn.Module, low: float, high: float, signals: bool = False) -> None:
         super().__init__()
@@ -71,17 +70,14 @@ class TorchModel(Model):
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
         image = Ranged(network.eval(), *self.takes)
-        signal = Ranged(network, *self.takes, signals=True)
-        row = self.input_shape[0] == 1
-        return signal if row and not self._runs(image) and self._runs(signal) else image
+        signal = Ranged(network, *self.takes, signals=self.input_shape[0] == 1)
+        return signal if signal.signals and not self._runs(image) and self._runs(signal) else image
 
     def _runs(self, network: nn.Module) -> bool:
         try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                network(self.example())
-        except Exception:  # the user's forward may raise anything
+            return self._tried(network) is not None
+        except ThimbleError:
             return False
-        return True
 
     widened: ClassVar[str] = "give it {}"
 
@@ -110,7 +106,7 @@ class TorchModel(Model):
         except Exception as error:  # the user's forward may raise anything
             shape = ",".join(map(str, self.input_shape))
             what = f"{self.factory} with model.input_shape=[{shape}], height, width and channels"
-            raise ThimbleError(_said(what, error)) from None
+            raise ThimbleError(f"{what}: {said(error)}") from None
         return result
 
     def _made(self) -> nn.Module:
@@ -132,21 +128,16 @@ class TorchModel(Model):
         except AttributeError:
             raise ThimbleError(f"model.factory: {module_name} has no {name!r}") from None
         except Exception as error:  # the user's module may raise anything
-            raise ThimbleError(_said(f"model.factory: importing {module_name}", error)) from None
+            raise ThimbleError(f"model.factory: importing {module_name}: {said(error)}") from None
         try:
             network = make(**{str(key): value for key, value in self.kwargs.items()})
         except Exception as error:  # so may its class
-            raise ThimbleError(_said(f"model.factory: making {self.factory}", error)) from None
+            raise ThimbleError(f"model.factory: making {self.factory}: {said(error)}") from None
         if not isinstance(network, nn.Module):
             raise ThimbleError(
                 f"model.factory={self.factory} gives a {type(network).__name__}, not an nn.Module"
             )
         return network
-
-
-def _said(what: str, error: Exception) -> str:
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{what}: {type(error).__name__}: {first}"
 
 
 def state_of(path: Path) -> Arrays:
@@ -178,7 +169,7 @@ def state_of(path: Path) -> Arrays:
     return {str(name): _numpy(value, f"{name} in {path}") for name, value in found.items()}
 
 
-def _numpy(value: torch.Tensor, what: str) -> npt.NDArray[Any]:
+def _numpy(value: torch.Tensor, what: str) -> np.ndarray[Any, Any]:
     """The values of a dense or sparse tensor; all floats become float32, which holds bfloat16."""
     try:
         dense = value.detach().to_dense()

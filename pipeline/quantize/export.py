@@ -58,25 +58,18 @@ class _Builder:
 
 
 @torch.no_grad()
-def to_graph(
-    name: str,
-    network: QuantizedNetwork,
-    input_shape: Shape,
-    takes: tuple[float, float] = (0.0, 255.0),
-) -> Graph:
+def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
     """The integer graph whose logits are ``network``'s, integer for integer.
 
     Args:
         name: of the graph.
         network: thresholds set; shapes as large as its weights.
         input_shape: of the u8 image, (h, w, c).
-        takes: the real values that it is given for 0 and 255 of the image.
 
     Raises:
         ThimbleError: shapes that do not go together, or sums that int16 cannot hold.
     """
-    image = Tensor(IMAGE, input_shape, PIXEL, (1 / 256,)).spread(takes)
-    builder = _Builder({IMAGE: image}, IMAGE)
+    builder = _Builder({IMAGE: Tensor(IMAGE, input_shape, PIXEL, (1 / 256,))}, IMAGE)
     size = network.pool.size
     shift = 2 * (size.bit_length() - 1) + PIXEL.bits - ACTIVATION.dtype.bits
     builder.append(

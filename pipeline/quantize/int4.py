@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -32,7 +32,9 @@ class Int4(Quantizer):
             network = from_arrays(model, weights)
         else:
             network = self._calibrated(model, weights, data or {})
-        return to_graph(name, network, model.input_shape, model.takes)
+        graph = to_graph(name, network, model.input_shape)
+        image = graph.tensors[graph.input].spread(model.takes)
+        return replace(graph, tensors={**graph.tensors, graph.input: image})
 
     def _calibrated(self, model: Model, weights: Arrays, data: Arrays) -> QuantizedNetwork:
         with torch.random.fork_rng(devices=[]):

@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.float_passes import rebuilt, simplified
+from pipeline.importers.float_passes import rebuilt, simplified, without
 from pipeline.importers.lower import ABOVE, PIXEL, lower, weight_steps
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
@@ -157,12 +157,7 @@ def absorbed(graph: FloatGraph) -> tuple[FloatGraph, Affine]:
     zero_point = round(-128 - offset / factor)
     if not -128 <= zero_point <= 127:
         return graph, PIXEL
-    rest = [
-        replace(node, inputs=tuple(graph.input if n == first.output else n for n in node.inputs))
-        for node in graph.nodes
-        if node is not first
-    ]
-    return rebuilt(graph, rest), Affine(factor, zero_point)
+    return rebuilt(graph, without(graph, first)), Affine(factor, zero_point)
 
 
 def resolvable(graph: FloatGraph, affines: dict[str, Affine]) -> dict[str, Affine]:

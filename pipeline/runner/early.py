@@ -85,9 +85,7 @@ def _exists(key: str, path: str) -> None:
     place = home.typed() / Path(path).expanduser()
     if not place.exists():
         raise ThimbleError(f"{key}={path}: there is no such file, looked for in {place.parent}")
-    if key in FILES and place.is_dir():
-        raise ThimbleError(f"{key}={path} is a folder: give the file in it")
-    if not place.is_dir():
+    if key in FILES or not place.is_dir():
         regular(place, f"{key}={path}")
 
 

@@ -24,7 +24,6 @@ CODE = (".text", ".ARM.exidx")
 WEIGHTS = ".weights"
 ARENA = ".arena"
 STATICS = (".data", ARENA, ".bss")
-DESK = ".desk"
 LEAST_BYTES = 32
 REGION_LEVELS = 5
 """Regions that the firmware has for its RAM and, one each, for memories outside of the chip: each

@@ -32,10 +32,6 @@ class States:
     def core_us(self) -> float:
         return self.compute_us + self.both_us
 
-    @property
-    def card_us(self) -> float:
-        return self.io_us + self.both_us
-
 
 def states(timeline: Timeline, dma: bool = True) -> States:
     """``dma``: without it the core is busy, too, whenever the card is."""

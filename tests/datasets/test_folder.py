@@ -182,9 +182,7 @@ def test_damaged_and_odd_images_are_one_line(tmp_path: Path) -> None:
     odd.unlink()
     for name in ("pipe.npy", "pipe.png"):
         os.mkfifo(pipe := tmp_path / "bee" / name)
-        with pytest.raises(
-            ThimbleError, match=rf"{name} is no file, but a folder, a pipe or a dev"
-        ):
+        with pytest.raises(ThimbleError, match=rf"{name} is a pipe or a device: give a file"):
             FolderDataset(path=str(tmp_path)).arrays()
         pipe.unlink()
     cut = tmp_path / "bee" / "000.png"

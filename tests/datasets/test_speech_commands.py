@@ -97,7 +97,7 @@ def test_what_is_missing_is_said(archive: Path, tmp_path: Path) -> None:
     (archive / "left" / "0_nohash_0.wav").write_bytes(wav(np.ones(99), rate=8_000))
     assert "left/0_nohash_0.wav has 8,000 samples a second" in said(archive)
     os.mkfifo(archive / "left" / "00_nohash_0.wav")
-    assert "00_nohash_0.wav is no file, but a folder, a pipe" in said(archive)
+    assert "00_nohash_0.wav is a pipe or a device: give a file" in said(archive)
 
 
 def test_silence_needs_noise(archive: Path) -> None:

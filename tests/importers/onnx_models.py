@@ -11,6 +11,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.onnx import entered
 from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import OnnxFile, read
 
@@ -23,6 +25,10 @@ def parsed(made: onnx.ModelProto | bytes) -> OnnxFile:
     """What is in a model that has no files beside it."""
     content = made if isinstance(made, bytes) else made.SerializeToString()
     return read(content, Beside(Path("nowhere"), 0))
+
+
+def imported(name: str, file: OnnxFile, limits: tuple[float, float]) -> FloatGraph:
+    return entered(name, file, limits)[0]
 
 
 def weights(*shape: int, scale: float = 0.5) -> Array:

@@ -12,9 +12,19 @@ import torch
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.lower import lower
-from pipeline.importers.onnx import OPERATORS, Onnx, imported
+from pipeline.importers.onnx import OPERATORS, Onnx
 from pipeline.importers.onnx_file import NEWEST_OPSET
-from tests.importers.onnx_models import IMAGE, N, model, models, number, one, parsed, weights
+from tests.importers.onnx_models import (
+    IMAGE,
+    N,
+    imported,
+    model,
+    models,
+    number,
+    one,
+    parsed,
+    weights,
+)
 from tests.importers.support import observed, ours, stored, worst_step
 
 MODELS = models()

@@ -11,11 +11,11 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.lower import lower
-from pipeline.importers.onnx import completed, imported
+from pipeline.importers.onnx import completed
 from pipeline.importers.onnx_external import files
 from pipeline.quantize.int8 import Int8
 from tests.importers.onnx_fuzz import damaged, hostile
-from tests.importers.onnx_models import parsed
+from tests.importers.onnx_models import imported, parsed
 
 SECONDS, GROWTH_KB = 20, 600_000
 

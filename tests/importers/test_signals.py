@@ -20,9 +20,8 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_nodes import Rearranged
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import lower
-from pipeline.importers.onnx import imported
 from pipeline.importers.torch_export import exported
-from tests.importers.onnx_models import ints, model, parsed, weights
+from tests.importers.onnx_models import imported, ints, model, parsed, weights
 from tests.importers.support import observed, shaken, stored, worst_step
 from tests.importers.torch_modules import Of
 

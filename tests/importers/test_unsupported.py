@@ -13,11 +13,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from pipeline.errors import ThimbleError
-from pipeline.importers.onnx import imported
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import DOCS, INSTEAD
-from tests.importers.onnx_models import N, model, parsed, weights
+from tests.importers.onnx_models import N, imported, model, parsed, weights
 from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
 from tests.tiers import quick

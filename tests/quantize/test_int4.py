@@ -25,6 +25,7 @@ def test_parameters_become_a_graph_of_their_size() -> None:
     small = shaken(Mnist2kb(channels=(2, 3, 4)).build(), 0, SHAPE)
     graph = Int4().graph("mine", Mnist2kb(), to_arrays(small))
     assert graph.name == "mine"
+    assert graph.tensors[graph.input].units == (1, 0)  # pixels of 0…255, as the model takes them
     assert [graph.tensors[name].shape[-1] for name in ("conv1", "conv2", "conv3")] == [2, 3, 4]
     pixels = images(20, SHAPE, 1)
     logits = graph.outputs(pixels.permute(0, 2, 3, 1).numpy().astype(np.int64))

@@ -21,14 +21,13 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.lower import lower
-from pipeline.importers.onnx import imported
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, state_arrays
 from pipeline.quantize import int8_qat
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
-from tests.importers.onnx_models import N, model, parsed
+from tests.importers.onnx_models import N, imported, model, parsed
 
 COARSE = {"observer": "percentile", "percentile": 52.0}
 """Ranges so narrow that large activations are clipped."""

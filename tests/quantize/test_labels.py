@@ -13,7 +13,6 @@ from torch import nn
 from pipeline.artifacts import read_npz, write_npz
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
-from pipeline.importers.onnx import imported
 from pipeline.models.lenet5 import LeNet5
 from pipeline.models.network import state_arrays
 from pipeline.models.resnet8 import ResNet8
@@ -23,7 +22,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.quantize.labels import labels
 from pipeline.training.random_weights import RANDOM, enliven
 from stages import quantize
-from tests.importers.onnx_models import parsed, small_network
+from tests.importers.onnx_models import imported, parsed, small_network
 
 MODEL = ResNet8(input_shape=(16, 16, 3))
 IMAGES = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3)).astype(np.uint8)

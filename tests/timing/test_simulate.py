@@ -59,7 +59,7 @@ def test_states_are_apart_and_add_up() -> None:
     graph = rows()
     found = states(simulate(swapped(graph, 1), graph, slow()))
     assert (found.compute_us, found.both_us, found.idle_us) == (2 * ROWS, 0, 0)
-    assert found.io_us == 2 * ROWS + 2 and found.card_us == found.io_us
+    assert found.io_us == 2 * ROWS + 2 and found.both_us == 0
     assert found.read_us == found.write_us == 2 * ROWS
     hidden = states(simulate(swapped(graph, 2), graph, slow()))
     assert hidden.both_us > 0 and hidden.core_us == 2 * ROWS

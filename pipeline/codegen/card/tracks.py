@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Buffer, Loop, Move, Plan, Signal, Step, Track, Wait
 
-BYTE_BITS = 8
-
 
 def split(plan: Plan) -> tuple[Track, Track | None]:
     """The track that computes, and the one that only moves to and from a card, if there is one.
