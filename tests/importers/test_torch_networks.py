@@ -152,7 +152,7 @@ def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (nn.ConvTranspose2d(3, 4, 2), "the operator conv_transpose2d is not supported"),
+        (nn.ConvTranspose2d(3, 4, 2), "nn.ConvTranspose2d is not supported; enlarge"),
         (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
         (nn.Upsample(scale_factor=2, mode="bilinear"), "not supported"),
         (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
