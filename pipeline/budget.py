@@ -12,7 +12,7 @@ from pipeline.errors import ThimbleError
 UNITS = {"pmu_bytes": "B", "weight_bytes": "B", "macs": "MACs", "latency_us": "us"}
 """The limits and what they are counted in; 0 is none."""
 
-LATENCY = ("makespan_us", "modelled_us", "estimated_latency_us")
+LATENCY = ("makespan_us", "modelled_us")
 """Of schedule.json; the first that is there is what pruning had in mind (``planned_us``)."""
 
 PLANNING = ("strategy", "hardware", "passes")

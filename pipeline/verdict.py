@@ -69,7 +69,6 @@ def check(
         "macs": costs.macs,
         "macs_executed": costs.macs_executed,
         "moved_bytes": costs.moved_bytes,
-        "estimated_latency_us": costs.estimated_latency_us,
         "peak_at": costs.peak.label,
         "memories": memories,
         "resource": verdict.resource,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pipeline import artifacts, board, budget, config, verdict
 from pipeline.graph.graph import Graph
+from pipeline.kernels import modelled, skips, zero_shares
 from pipeline.plan import pieces, proof, serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration
 from pipeline.plan.cost import cost
@@ -13,10 +14,11 @@ from pipeline.plan.profile import profile
 from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.timing.summary import swaps
 from stages._calibration import calibration_frames
 from stages._lacking import lacking
 from stages._main import run
-from stages._modelled import formed, modelled
+from stages._modelled import formed
 from stages._others import others
 
 
@@ -34,8 +36,12 @@ def main() -> None:
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
-    if "modelled_us" in (times := modelled(plan, graph, hardware)):
-        report["modelled_us"] = times["modelled_us"]
+    if not swaps(plan):
+        zeros = {}
+        if skips(plan, graph, hardware):
+            data = artifacts.read_npz(Path("data/dataset.npz"))
+            zeros = zero_shares(graph, calibration_frames(graph, data))
+        report |= modelled(plan, graph, hardware, zeros)
     report["forms"] = formed(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)
     if report["status"] == "ok" and budget.limits(cfg["prune"]):

@@ -12,10 +12,17 @@ from pipeline.kernels.choose import (
 )
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel, natural_unit
-from pipeline.kernels.modelled import cycles_by_operator, modelled_cycles
+from pipeline.kernels.modelled import (
+    cycles_by_operator,
+    modelled,
+    modelled_cycles,
+    skips,
+    zero_shares,
+)
 from pipeline.kernels.waits import cycles_of_step
 
 __all__ = [
     "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_by_operator", "cycles_of_step",
-    "modelled_cycles", "named", "natural_unit", "offers", "quicker", "scratch_bytes", "takes_place",
+    "modelled", "modelled_cycles", "named", "natural_unit", "offers", "quicker", "scratch_bytes",
+    "skips", "takes_place", "zero_shares",
 ]  # fmt: skip

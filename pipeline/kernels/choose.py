@@ -9,41 +9,51 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m, thumb
+from pipeline.kernels.avr.window import AvrWindow
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
 from pipeline.kernels.int8 import COSTS, OWN_COSTS, PRODUCT_CYCLES, LookedUpAdd, Portable, word
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
+RATES = {**cortex_m.RATES, **dict.fromkeys(thumb.CPUS, thumb.RATE), "avr": 5.0}
+"""By core: cycles of portable C for one of a Cortex-M4."""
+
+
+def declares(hardware: Hardware) -> bool:
+    """Whether kernels' cycles are of this core."""
+    return (hardware.cpu or hardware.core) in RATES
+
 
 def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     """Those that might compute ``form``."""
-    cycles = hardware.cycles_per_mac
+    core, cycles = hardware.cpu or hardware.core, hardware.cycles_per_mac
+    if declares(hardware):
+        cycles = PRODUCT_CYCLES * RATES[core]
+    portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
-        return *own, _of_nibbles(form, cycles), Portable(word(form.op), 4 * cycles)
+        return *own, _of_nibbles(form, cycles, hardware.weight_memory), portable
     if thumb.has_thumb(hardware):
-        portable = PRODUCT_CYCLES * thumb.RATE
-        return *thumb.KERNELS, Portable(word(form.op), portable), _of_nibbles(form, 4 * portable)
+        return *thumb.KERNELS, portable, _of_nibbles(form, 4 * cycles)
     if not cortex_m.has_dsp(hardware):
-        return Portable(word(form.op), cycles), _of_nibbles(form, 4 * cycles)
-    portable = PRODUCT_CYCLES * cortex_m.RATES[hardware.cpu]
-    costs = OWN_COSTS.get(hardware.cpu, COSTS)
+        return portable, _of_nibbles(form, 4 * cycles)
     return (
         *cortex_m.kernels(hardware.cpu),
         *cortex_m.ordered(hardware.cpu),
-        Portable(word(form.op), portable, costs),
-        _of_nibbles(form, 4 * portable),
+        portable,
+        _of_nibbles(form, 4 * cycles),
     )
 
 
-def _of_nibbles(form: Form, work_cycles: float) -> Kernel:
+def _of_nibbles(form: Form, work_cycles: float, weights_in: str = "") -> Kernel:
+    """``weights_in``: of a core with assembly for windows, where those lie."""
     match form.op:
         case Add():
             return Sum(work_cycles)
         case Rearrange():
             return Copy(work_cycles)
-    return Window(work_cycles)
+    return AvrWindow(work_cycles, weights_in) if weights_in else Window(work_cycles)
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

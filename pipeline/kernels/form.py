@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Literal
 
@@ -83,6 +83,8 @@ class Form:
         overlaps: activations whose cells the output may share.
         aside: there it may keep some of a row aside, and make that from its end.
         in_place: it begins where they begin.
+        zeros, torn_pixels: by tensor, the share of elements that are 0, and of pixels that do not
+            lie in one piece, where that is known.
     """
 
     op: Operator
@@ -92,6 +94,8 @@ class Form:
     overlaps: frozenset[str] = frozenset()
     aside: bool = False
     in_place: bool = False
+    zeros: Mapping[str, float] = field(default_factory=dict)
+    torn_pixels: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def whole(cls, op: Operator, graph: Graph, overlaps: Collection[str] = ()) -> Form:
@@ -120,6 +124,9 @@ class Form:
         }
         op = graph.operator(step.op)
         return cls(op, graph, parts, step.partial, frozenset(overlaps))
+
+    def with_shares(self, zeros: Mapping[str, float], torn: Mapping[str, float]) -> Form:
+        return replace(self, zeros=zeros, torn_pixels=torn)
 
     @property
     def source(self) -> Tensor:

@@ -16,10 +16,12 @@ class Kernel(ABC):
         code_bytes: that a call reads of the program's memory, about; 0: not known.
         asked: it buys speed with flash and scratch, which others may need more: no step has it that
             does not ask for it by name.
+        skips: an activation of 0 takes less than others (``Form.zeros``).
     """
 
     code_bytes: int = 0
     asked: bool = False
+    skips: bool = False
 
     @property
     @abstractmethod
@@ -65,7 +67,7 @@ class Kernel(ABC):
         there."""
         return weight_bytes(form)
 
-    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> float:
         """How often it reads all of them from there; ``cached_bytes``: of what it read last."""
         return 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeline.hardware import Hardware
-from pipeline.kernels import cortex_m
+from pipeline.kernels import cortex_m, thumb
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 
@@ -23,27 +23,39 @@ SMALL_CACHE = 8192
 LEAST_CACHE = 1024
 """Of one that holds a round of an innermost loop, and not what is around that."""
 
+NO_LOOP = 64
+"""Of one that holds not even that."""
+
+FETCH, BYTE = 0.4, 0.7
+"""Of a wait state: that a cycle waits for instructions which no cache holds, and that a byte of a
+table takes on a Cortex-M0+ (simulated F302R8 and G0B1)."""
+
 
 class Waits(NamedTuple):
     """What a byte of flash takes that no cache holds, of tables, of code and of a loop's code;
-    ``cached_bytes``: of tables that the cache holds."""
+    ``cached_bytes``: of tables that the cache holds; ``fetch``: for a cycle of a core whose cache
+    holds no loop at all."""
 
     table: float = 0.0
     code: float = 0.0
     loop: float = 0.0
     cached_bytes: int = 0
+    fetch: float = 0.0
 
     @classmethod
     def of(cls, hardware: Hardware) -> Waits:
         flash = hardware.flash_timing
-        if not cortex_m.has_dsp(hardware) or not flash.read_bytes:
+        in_flash = hardware.weights_in == "flash"
+        if thumb.has_thumb(hardware):  # reads weights byte by byte, and no cache holds any
+            return cls(BYTE * flash.wait_states * in_flash)
+        if hardware.cpu not in cortex_m.RATES or not flash.read_bytes:
             return cls()
         code_bytes = flash.line_bytes * flash.instruction_lines
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         each = flash.wait_states / flash.read_bytes
-        in_flash = hardware.weights_in == "flash"
         code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
-        return cls(each * in_flash, code, loop, cached_bytes)
+        fetch = FETCH * flash.wait_states * (code_bytes <= NO_LOOP)
+        return cls(each * in_flash, code, loop, cached_bytes, fetch)
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
@@ -53,7 +65,8 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
-    taken = kernel.cycles(form) + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
+    own = kernel.cycles(form) * (1 + waits.fetch)
+    taken = own + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
     parts = form.parts.values()
     rows = sum(part.extents[0] for part in parts if part.spread in ("rows", "blocks"))
     pixels = isinstance(kernel, cortex_m.Fast) and any(part.spread == "table" for part in parts)

@@ -1,4 +1,4 @@
-"""What a plan costs, from the plan alone: peak memory, work, traffic, and first estimates."""
+"""What a plan costs, from the plan alone: peak memory, work and traffic."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ class Cost:
     macs: int
     macs_executed: int
     moved_bytes: dict[str, float]
-    estimated_latency_us: float
-    estimated_energy_uj: float
     timeline: tuple[Moment, ...]
 
     @property
@@ -211,7 +209,6 @@ def cost(plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = No
         for memory in plan.memories
         if memory.kind == "ram"
     )
-    latency_us = report.macs_executed * hardware.cycles_per_mac / hardware.clock_hz * 1e6
     return Cost(
         pmu_bytes=max((moment.live_bytes for moment in moments), default=0.0),
         arena_bytes=arena,
@@ -219,7 +216,5 @@ def cost(plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = No
         macs=graph.macs,
         macs_executed=report.macs_executed,
         moved_bytes=moved_bytes(plan),
-        estimated_latency_us=latency_us,
-        estimated_energy_uj=hardware.power.active_uj(latency_us),
         timeline=moments,
     )

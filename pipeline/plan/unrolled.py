@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.plan.vocabulary import Loop, Plan, PlanError, Signal, Step, Wait, value
@@ -72,3 +72,12 @@ def walk(plan: Plan, choose: Choice = lambda ready: ready[0]) -> Iterator[Event]
         if isinstance(head[0], Signal):
             counters[head[0].counter] += 1
         yield Event(track, *head)
+
+
+def repeated(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
+    """Every step but loops, once, and how often loops run it."""
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from repeated(step.body, times * step.count)
+        else:
+            yield step, times

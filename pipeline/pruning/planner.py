@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from pipeline import board, passes
@@ -13,7 +12,7 @@ from pipeline.config import instantiate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.importers.float_graph import FloatGraph
-from pipeline.kernels import modelled_cycles
+from pipeline.kernels import modelled
 from pipeline.plan.cost import Moment, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
@@ -81,14 +80,10 @@ class Planner:
 
 
 def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:
-    """How long a run takes: with a card as simulated; else by the kernels' models; where there are
-    none, as long as its multiply–accumulates take at ``hardware.cycles_per_mac``."""
+    """How long a run takes: with a card as simulated; else all work of the core, as modelled."""
     if swaps(plan):
         return simulate(plan, graph, hardware).makespan_us
-    cycles = modelled_cycles(plan, graph, hardware)
-    if cycles == inf:
-        cycles = graph.macs * hardware.cycles_per_mac
-    return cycles / hardware.clock_hz * 1e6
+    return float(modelled(plan, graph, hardware)["modelled_us"])
 
 
 def _held(plan: Plan, level: Sequence[Moment]) -> dict[str, float]:

@@ -32,6 +32,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
             for job in jobs
             if job.get("model") == model
             and job.get("modelled_us")
+            and job.get("modelled_by") != "cycles_per_mac"
             and job.get("status") != "infeasible"
         ]
         _panel(axes, mine, [each for each in spec.get("published", ()) if each["model"] == model])
@@ -66,7 +67,7 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
     axes.tick_params("x", labelsize=7)
     axes.set_ylim(0, 1.35 * max(job["modelled_us"] / 1e3 for job in jobs))
     axes.set_xlabel("peak memory of the activations, bytes")
-    axes.set_ylabel("modelled latency, ms")
+    axes.set_ylabel("modelled time of the core, ms")
 
 
 def _series(jobs: Sequence[Job]) -> dict[str, list[tuple[float, float]]]:

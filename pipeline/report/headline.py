@@ -160,12 +160,12 @@ def _time(found: Mapping[str, Any], ran: bool) -> Iterator[Figure]:
         )  # fmt: skip
     elif found.get("modelled_us") and not ran:
         yield Figure(
-            "modelled_us", "Latency", time(found["modelled_us"]), "modelled, before there is code",
-            "What the plan's kernels say that they take, and their weights wait for; a run counts "
-            "the instructions of the code.",
+            "modelled_us", "Computing", time(found["modelled_us"]), "modelled, without the code",
+            "All work of the core, feeding included: what the plan's kernels say that they take, "
+            "and their weights wait for.",
         )  # fmt: skip
     elif found.get("instructions"):
         yield Figure(
             "instructions", "Instructions", number(found["instructions"]), "an inference",
-            "Counted by the simulator in nn_invoke, in the median inference.",
+            "Counted by the simulator in nn_init, nn_feed and nn_invoke, in the median inference.",
         )  # fmt: skip

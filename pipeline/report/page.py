@@ -81,7 +81,7 @@ def write(
             schedule=schedule,
             metrics=ran,
             verdict=headline.verdict(schedule, ran),
-            figures=headline.figures(timed(schedule, hardware), ran, memories.constants(plan)),
+            figures=headline.figures(schedule, ran, memories.constants(plan)),
             bars=memories.bars(ran, hardware) or memories.planned(plan, hardware),
             drawn=drawn,
             map_data=embedded(drawn),
@@ -116,9 +116,3 @@ def write(
     )
     write_text(path, page)
     return drawn
-
-
-def timed(schedule: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """Without a modelled time where the kernels' models are none of the core: on an AVR."""
-    known = hardware.core == "cortex_m"
-    return {key: each for key, each in schedule.items() if known or key != "modelled_us"}

@@ -22,11 +22,11 @@ BESIDES = (
     "package",
     "auto",
     "modelled_us",
+    "modelled_by",
     "forms",
 )
 """What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning,
-what ``strategy=auto`` chose, how long a plan takes by the models of its kernels, and how it runs
-each layer."""
+what ``strategy=auto`` chose, how long a plan takes, by which model, and how it runs each layer."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 BOUND = ("lower_bound_bytes", "lower_bound_at", "unit")

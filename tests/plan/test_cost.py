@@ -47,13 +47,11 @@ def test_partial_loop_holds_two_channels_and_its_sums() -> None:
     assert result.peak.label == "h"
 
 
-def test_work_traffic_and_estimates() -> None:
+def test_work_and_traffic() -> None:
     plan, graph = double_buffer(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     assert result.macs == result.macs_executed == 64
     assert result.moved_bytes == {"card -> sram": 64.0}
-    assert result.estimated_latency_us == pytest.approx(64 * 10 / 16)
-    assert result.estimated_energy_uj == pytest.approx(40 * 5 * 10 / 1000)
 
 
 @pytest.mark.parametrize("name", FIXTURES)

@@ -123,7 +123,7 @@ def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
     found = pruned(made(name, pmu_bytes=150, epochs=3, images=64), DATA)
     assert not any(row.phase == "tune" for row in found.epochs)
     needs = PLAN(stored.from_arrays(found.weights))
-    report = {**needs.amounts, "estimated_latency_us": 1.0, "peak_at": needs.at, "status": "ok"}
+    report = {**needs.amounts, "modelled_us": 1.0, "peak_at": needs.at, "status": "ok"}
     said = budget.unmet({"pmu_bytes": 150}, report, found.steps)
     assert said["status"] == "infeasible" and said["resource"] == "prune.pmu_bytes"
     assert said["needed_bytes"] == needs.amounts["pmu_bytes"] > said["available_bytes"] == 150
@@ -138,7 +138,7 @@ def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     float_needs = pruned(made("pex", pmu_bytes=3000, epochs=0)).steps
     steps = steps_of_csv(steps_to_csv(float_needs))
     assert steps == [{key: pytest.approx(one[key]) for key in budget.UNITS} for one in float_needs]
-    report = {**steps[-1], "pmu_bytes": 3001, "estimated_latency_us": 1.0, "peak_at": "fc"}
+    report = {**steps[-1], "pmu_bytes": 3001, "modelled_us": 1.0, "peak_at": "fc"}
     said = budget.unmet({"pmu_bytes": 3000}, report, steps)
     assert said["where"] == "kept to it until it was quantized; the peak is at fc"
     assert said["advice"] == "try prune.pmu_bytes=3001, another seed, strategy or model"

@@ -83,8 +83,8 @@ def test_a_modelled_time_says_so() -> None:
     ran = titles({"latency_us": 2.1e6}, **swap)["Time"]
     assert ran.value == "2.1 s" and ran.beside.startswith("the plan says 2 s, 3.5 % over")
     assert "weights while they are in SRAM" in titles({}, **swap)["Peak memory"].how
-    planned = titles({}, modelled_us=38_346.1)["Latency"]
-    assert planned.value == "38.3 ms" and planned.beside == "modelled, before there is code"
+    planned = titles({}, modelled_us=38_346.1)["Computing"]
+    assert planned.value == "38.3 ms" and planned.beside == "modelled, without the code"
     assert titles(METRICS, modelled_us=38_346.1)["Latency"].value == "29.8 ms"
     only = titles({"status": "ok", "instructions": 1234})
     assert only["Instructions"].value == "1,234"

@@ -102,13 +102,6 @@ def test_a_bar_that_is_too_long_says_where_the_memory_ends(tmp_path: Path) -> No
     assert 'class="end"' not in write(tmp_path / "plan.html", *made("slots"))
 
 
-def test_a_plan_has_a_modelled_time_where_its_core_has_models() -> None:
-    for core, there in (("cortex_m", True), ("avr", False)):
-        board = replace(BOARD, core=core)
-        found = page.timed({"modelled_us": 5e3, "macs": 1}, board)
-        assert found == {"macs": 1} | ({"modelled_us": 5e3} if there else {})
-
-
 def test_a_swapped_plan_has_core_and_card_on_one_axis(tmp_path: Path) -> None:
     text = write(tmp_path / "plan.html", *made("swap"))
     for said in ("Setting <code>paper</code>", "card alone: the core waits", "first failure"):

@@ -32,8 +32,8 @@ class Convolution(AvrRows):
     )
     most_pixels = 6
     costs: ClassVar[Counts] = {
-        "product": 7.2, "weight": 4.0, "output": 92.0, "channel of some pixels": 60.0,
-        "element": 22.0, "call": 400.0,
+        "product": 6.9, "weight": 4.0, "output": 92.0, "channel of some pixels": 60.0,
+        "element": 22.0, "run": 150.0, "call": 400.0,
     }  # fmt: skip
 
     def can(self, form: Form) -> bool:
@@ -56,6 +56,7 @@ class Convolution(AvrRows):
             "output": outputs,
             "channel of some pixels": rows * parts * channels,
             "element": rows * columns * window,
+            "run": rows * columns * positions(form)[0],
             "call": rows * parts,
         }
 

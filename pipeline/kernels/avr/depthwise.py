@@ -31,7 +31,7 @@ class Depthwise(AvrRows):
     )
     most_pixels = 5
     costs: ClassVar[Counts] = {
-        "product": 6.2, "pixel": 5.0, "row": 40.0, "output": 92.0, "channel of some pixels": 90.0,
+        "product": 6.2, "pixel": 5.0, "row": 12.0, "output": 80.0, "channel of some pixels": 70.0,
         "call": 600.0,
     }  # fmt: skip
 

@@ -13,6 +13,9 @@ from pipeline.kernels.work import Counts
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
 """Of the input in the code of the innermost loop, by how many channels are computed together."""
 
+ENDS_APART = 48
+"""Bytes of lines that are read for what ends a channel, beside those that it takes."""
+
 
 class DenseLayer(Fast):
     word = "dense"
@@ -48,6 +51,10 @@ class DenseLayer(Fast):
             "call": 1,
             **endings(op, form.graph, made),
         }
+
+    def table_bytes(self, form: Form) -> float:
+        """What ends a channel is read once, from arrays that share no line of a cache."""
+        return super().table_bytes(form) + ENDS_APART * form.target.size
 
     def unit(self, form: Form) -> tuple[int, ...]:
         """All: the input is widened before anything is written."""

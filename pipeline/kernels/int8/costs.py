@@ -24,9 +24,19 @@ COSTS: dict[str, Counts] = {
 """Cycles of what each C does, on a Cortex-M4 without flash waits: fitted to what simulated layers
 take (tests/kernels/cycles.json)."""
 
-OWN_COSTS = {"cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}}}
-"""By ``hardware.cpu``, where a kind takes less in proportion: fitted to MobileNetV1's calls with a
-card (docs/swap.md)."""
+LIGHT = {
+    kind: {what: 0.6 * cycles for what, cycles in COSTS[kind].items()}
+    for kind in ("copy", "lookup", "pool")
+}
+"""Of cores that multiply slowly, what multiplies nothing."""
+
+OWN_COSTS = {
+    "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}},
+    "cortex-m0plus": COSTS | LIGHT,
+    "avr": COSTS | LIGHT,
+}
+"""By core, where a kind takes less in proportion: of an M7 fitted to MobileNetV1's calls with a card
+(docs/swap.md)."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 

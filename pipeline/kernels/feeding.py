@@ -1,0 +1,94 @@
+"""What a plan takes besides its kernels: nn_init, a call of nn_feed for each byte of the input, and
+moves within a memory."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan.unrolled import repeated
+from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Step
+
+
+class Costs(NamedTuple):
+    """Cycles.
+
+    Attributes:
+        held: of a byte that is copied to its place in a row.
+        placed: of one that is put where its element lies, or of 4 bits.
+        pooled: of one that is added to its window's sum in a row of them, and ends some.
+        added: of one that is added to sums while the program runs; ``ended``: of such a sum.
+        taken: of one that the program waits for; ``piece``: of going on behind a piece.
+        moved: of an element that a move within a memory permutes.
+    """
+
+    held: float
+    placed: float
+    pooled: float
+    added: float
+    ended: float
+    taken: float
+    piece: float
+    moved: float
+
+
+AVR = Costs(84.0, 200.0, 94.0, 190.0, 56.0, 165.0, 200.0, 18.0)
+CORTEX_M4 = Costs(60.0, 110.0, 60.0, 110.0, 20.0, 100.0, 500.0, 12.0)
+RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
+"""Other cores' cycles for one of a Cortex-M4."""
+
+DIVIDED = 1.46
+"""Where a pooled byte's column is a division and a remainder, more."""
+
+
+def costs(hardware: Hardware) -> Costs:
+    """Of what was simulated: layers of the networks of tests/kernels/test_all_work.py."""
+    if hardware.core == "avr":
+        return AVR
+    rate = RATES.get(hardware.cpu, 1.0)
+    return Costs(*(rate * each for each in CORTEX_M4))
+
+
+def feeds(step: Step, plan: Plan) -> bool:
+    """Whether ``step`` reads what arrives: then nn_feed does it."""
+    pieces = (
+        step.ins if isinstance(step, Compute) else (step.src,) if isinstance(step, Move) else ()
+    )
+    return any(plan.memory[plan.buffer[each.buffer].memory].kind == "stream" for each in pieces)
+
+
+def feeding_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
+    """Of the whole input; kernels that run meanwhile are left out."""
+    each, bytes_ = costs(hardware), graph.tensors[graph.input].size
+    parts = [list(repeated([step])) for track in plan.tracks for step in track.steps]
+    reads = [n for n, part in enumerate(parts) if any(feeds(step, plan) for step, _ in part)]
+    if not reads:
+        held = next(plan.buffer[name] for name in plan.resident)
+        in_a_row = held.bits >= 8 and held.run(held.box) is not None
+        return bytes_ * (each.held if in_a_row else each.placed)
+    arriving = [one for part in parts[: reads[-1] + 1] for one in part]
+    taken = [(step, times) for step, times in arriving if feeds(step, plan)]
+    meanwhile = any(isinstance(step, Compute) and not feeds(step, plan) for step, _ in arriving)
+    sums = any(isinstance(step, Compute) and step.partial for step, _ in taken)
+    if sums and not meanwhile:
+        return bytes_ * each.pooled * (DIVIDED if graph.tensors[graph.input].shape[-1] > 1 else 1)
+    targets = [step.dst if isinstance(step, Move) else step.out for step, _ in taken
+               if isinstance(step, Move | Compute)]  # fmt: skip
+    narrow = any(plan.buffer[target.buffer].bits < 8 for target in targets)
+    wide = each.taken if meanwhile else each.held
+    ended = sum(times * prod(step.out.size) for step, times in arriving if isinstance(step, Finish))
+    byte = each.added if sums else each.placed if narrow else wide
+    pieces = sum(times for _, times in taken)
+    return bytes_ * byte + pieces * each.piece + ended * each.ended
+
+
+def moving_cycles(plan: Plan, hardware: Hardware) -> float:
+    """Of moves within a memory, which are permutations."""
+    moved = 0
+    for step, times in repeated(step for track in plan.tracks for step in track.steps):
+        if isinstance(step, Move):
+            source, target = (plan.buffer[each.buffer].memory for each in (step.src, step.dst))
+            moved += times * prod(step.src.size) * (source == target)
+    return moved * costs(hardware).moved
