@@ -23,7 +23,7 @@ SMALL_CACHE = 8192
 LEAST_CACHE = 1024
 """Of one that holds a round of an innermost loop, and not what is around that."""
 
-NO_LOOP = 64
+NO_LOOP = 16
 """Of one that holds not even that."""
 
 FETCH, BYTE = 0.4, 0.7
