@@ -26,7 +26,7 @@ LEAST_CACHE = 1024
 NO_LOOP = 16
 """Of one that holds not even that."""
 
-FETCH, BYTE = 0.4, 0.7
+FETCH, BYTE = 0.42, 0.7
 """Of a wait state: that a cycle waits for instructions which no cache holds, and that a byte of a
 table takes on a Cortex-M0+ (simulated F302R8 and G0B1)."""
 

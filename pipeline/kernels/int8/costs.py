@@ -35,8 +35,8 @@ OWN_COSTS = {
     "cortex-m0plus": COSTS | LIGHT,
     "avr": COSTS | LIGHT,
 }
-"""By core, where a kind takes less in proportion: of an M7 fitted to MobileNetV1's calls with a card
-(docs/swap.md)."""
+"""By core, where a kind takes less in proportion: of an M7 fitted to MobileNetV1's calls with a
+card (docs/swap.md)."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
