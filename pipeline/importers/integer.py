@@ -63,7 +63,7 @@ class _Chain:
                 "name of its own, other than image and pooled, and a kind"
             )
         image = tuple(self._integers("input", 3, 1, 1 << 16))
-        self.tensors["image"] = Tensor("image", image, PIXEL, (1 / 256,))
+        self.tensors["image"] = Tensor("image", image, PIXEL, (1 / 256,)).spread((0.0, 255.0))
         self._pool()
         makers: dict[str, Callable[[str, bool], tuple[Operator, DType]]] = {
             "conv": self._conv,

@@ -77,6 +77,7 @@ def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
         assert found.tolist() == by_hand(image).tolist()
     for name, values in graph.constants.items():
         assert np.array_equal(values, arrays()[name]), "nothing is rounded"
+    assert graph.tensors[graph.input].units == (1, 0)  # pixels, as integers come out
 
 
 def test_it_goes_to_the_uno(tmp_path: Path) -> None:
