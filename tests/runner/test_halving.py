@@ -146,9 +146,13 @@ def wide(words: Sequence[str]) -> int:
 
 
 def told(
-    folder: Path, arguments: list[str], model: Any = None, **changes: Any
+    folder: Path,
+    arguments: list[str],
+    model: Any = None,
+    made: type[Told] = Told,
+    **changes: Any,
 ) -> tuple[Told, dict[str, Any]]:
-    search = Told(**{**OPTIONS, "networks": 30, "rungs": RUNGS, **changes})
+    search = made(**{**OPTIONS, "networks": 30, "rungs": RUNGS, **changes})
     folder.mkdir()
     write_json(folder / sweep.ABOUT, {})
     shape = {"input_shape": [28, 28, 1]}
