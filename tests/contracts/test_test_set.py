@@ -86,7 +86,8 @@ def test_of_a_recipe(name: str) -> None:
 LIMITS = {"magnitude": {}, "width": {"width": 0.6}, "pex": {"pmu_bytes": 4500, "gate_epochs": 2}}
 
 
-@pytest.mark.parametrize("name", quick(["width"], LIMITS))
+@pytest.mark.ci
+@pytest.mark.parametrize("name", LIMITS)
 def test_of_fine_tuning_after_pruning(name: str) -> None:
     node = composed(f"prune={name}", "prune.pmu_bytes=1")["prune"]
     changes = {**LIMITS[name], "pmu_bytes": 0, "epochs": 4, "batch": 16, "rate": 0.1}
@@ -94,7 +95,8 @@ def test_of_fine_tuning_after_pruning(name: str) -> None:
     decides_nothing(lambda data: method.prune(MODEL, weights(), data, Run(1)).weights, SMALL)
 
 
-@pytest.mark.parametrize("name", quick(["int8_qat"], ["int8_qat", "int8_accumulators"]))
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["int8_qat", "int8_accumulators"])
 def test_of_quantization_that_trains(name: str) -> None:
     changes = {"images": 16, "rate": 0.02, "batch": 32, "threads": 1}
     method = config.instantiate({**composed(f"quantize={name}")["quantize"], **changes})

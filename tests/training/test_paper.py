@@ -88,14 +88,6 @@ def test_the_seed_decides_and_not_the_threads(plain: Arrays) -> None:
 
 
 @pytest.mark.ci
-def test_the_test_set_has_no_influence(plain: Arrays) -> None:
-    other = DATA | {"test_images": 255 - DATA["test_images"]}
-    found = dict(SHORT.train(MODEL, other, Run(1)).weights)
-    assert found.pop(ACCURACY_FLOAT) != plain[ACCURACY_FLOAT]
-    assert equal(found, {key: plain[key] for key in found})
-
-
-@pytest.mark.ci
 def test_validation_images_choose_and_are_not_trained_on() -> None:
     """With a single trial there is nothing to choose."""
     single = replace(SHORT, trials=[1, 1, 1], float_epochs=2, quantized_epochs=1, frozen_epochs=1)
