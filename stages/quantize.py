@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline import config, passes
 from pipeline.artifacts import Arrays, read_npz, write_json, write_npz
+from pipeline.datasets.dataset import seen
 from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
@@ -23,7 +24,7 @@ def main() -> None:
     model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
     weights: Arrays = {}
     if isinstance(model, Imported):
-        method, before, made = imported(cfg, model, data)
+        method, before, made = imported(cfg, model, seen(data))
     else:
         weights, before = read_npz(Path("pruned.npz")), model
         method = config.instantiate(cfg["quantize"])
@@ -31,9 +32,9 @@ def main() -> None:
             from pipeline.pruning import stored  # imports PyTorch, which takes a second
 
             before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
-            made = method.from_float(before, data)
+            made = method.from_float(before, seen(data))
         else:
-            made = method.graph(cfg["model"]["name"], model, weights, data)
+            made = method.graph(cfg["model"]["name"], model, weights, seen(data))
     sizes = []
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})

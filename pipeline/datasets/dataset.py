@@ -46,6 +46,11 @@ def parts_of(train: Split, validation: Split, test: Split) -> Arrays:
     }
 
 
+def seen(data: Arrays) -> Arrays:
+    """What may decide something: all but the test set."""
+    return {name: values for name, values in data.items() if not name.startswith("test_")}
+
+
 @dataclass(frozen=True)
 class Dataset(ABC):
     """``validation`` images are held out of the training set, 0 for a tenth of it; the test set is

@@ -141,7 +141,7 @@ class Model(ABC):
                 f"the data set has images of {times(shape)}, the network takes "
                 f"{times(self.input_shape)}: {advice(shape, self.input_shape) or set_it}"
             )
-        highest = int(max(data[f"{part}_labels"].max() for part in ("train", "validation", "test")))
+        highest = int(max(data[name].max() for name in data if name.endswith("_labels")))
         if highest >= (outputs := self.outputs):
             raise ThimbleError(
                 f"the data set has label {highest}, the network {outputs} outputs: "

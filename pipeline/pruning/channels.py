@@ -16,6 +16,7 @@ import numpy as np
 
 from pipeline.artifacts import Arrays
 from pipeline.budget import limits, times_over
+from pipeline.datasets.dataset import seen
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
@@ -29,6 +30,7 @@ from pipeline.pruning.planner import Needs, Planner
 from pipeline.pruning.work import Work
 from pipeline.training.augment import Distorting
 from pipeline.training.environment import Run, repeatable
+from pipeline.training.examples import Examples
 from pipeline.training.random_weights import RANDOM
 from pipeline.training.recipe import ACCURACY_FLOAT
 
@@ -110,14 +112,14 @@ class ChannelPruning(Distorting, Pruning):
             )
         if self.limits:
             self.planner.check(network, self.limits)
-        with repeatable(run), Work.opened(self, model, data, run, network) as work:
+        with repeatable(run), Work.opened(self, model, seen(data), run, network) as work:
             small = self.choose(network, work)
             if not self.limits or self.over(work.ask(small)) <= 1:
                 small = work.tuned(small)
-            reached = work.accuracy(small)
-        arrays = stored.to_arrays(small)
-        if reached is not None:
-            arrays[ACCURACY_FLOAT] = np.array(reached)
+            arrays = stored.to_arrays(small)
+            if self.epochs and len(data.get("test_labels", ())):
+                reached = work.accuracy(small, Examples.of(data, "test"))
+                arrays[ACCURACY_FLOAT] = np.array(reached)
         if RANDOM.keys() <= weights.keys() and not work.epochs:
             arrays |= RANDOM
         return Pruned(arrays, rows(network, small), work.steps, work.epochs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.artifacts import Arrays
+from pipeline.datasets.dataset import seen
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
@@ -47,7 +48,7 @@ class Magnitude(ChannelPruning):
                 "prune.ratio alone; leave the limit out"
             )
         chain = Chain(self.ratio, self.epochs, self.rate, self.batch, self.images, self.distortion)
-        return chain.prune(model, weights, data, run)
+        return chain.prune(model, weights, seen(data), run)
 
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
         if not self.limits:

@@ -48,7 +48,6 @@ class Work:
         network: before it is pruned.
         phases: of training, None where there are to be no epochs.
         frames: the first training images, (n, c, h, w).
-        test: images that nothing is chosen by; None where there are to be no epochs.
         steps: what the network needed, at first and after each step.
         asked: what the planner has said, by the shapes of all tensors: plans depend on no more.
     """
@@ -57,7 +56,6 @@ class Work:
     network: FloatGraph
     phases: Session | None
     frames: Tensor
-    test: Examples | None = None
     steps: list[Mapping[str, float]] = field(default_factory=list)
     asked: dict[Shapes, Needs] = field(default_factory=dict)
 
@@ -87,8 +85,7 @@ class Work:
             nn.Identity(), train, held if len(held.labels) else train,
             method.distortion, run, key, method.batch, method.epochs,
         ) as phases:  # fmt: skip
-            test = Examples.of(data, "test")
-            yield cls(method, network, phases, train.pixels[:SETTLING_IMAGES], test)
+            yield cls(method, network, phases, train.pixels[:SETTLING_IMAGES])
 
     @property
     def epochs(self) -> list[Row]:
@@ -100,12 +97,9 @@ class Work:
             self.asked[shapes] = self.method.planner(network)
         return self.asked[shapes]
 
-    def accuracy(self, network: FloatGraph) -> float | None:
-        """On the test images; None where nothing was trained."""
-        if self.test is None or not len(self.test.labels):
-            return None
+    def accuracy(self, network: FloatGraph, test: Examples) -> float:
         tuned = Tuned(couplings(network), self.frames).eval()
-        return accuracy(tuned, self.test.pixels, self.test.labels)
+        return accuracy(tuned, test.pixels, test.labels)
 
     def cut(self, found: Couplings, kept: Mask) -> FloatGraph:
         """Without the other units; where there is training, ready for that."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -13,11 +12,11 @@ from pipeline.models.network import Model, state_arrays
 from pipeline.training.augment import Distorting
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
-from pipeline.training.examples import Examples, accuracy
+from pipeline.training.examples import Examples
 from pipeline.training.layout import fast_layout
 from pipeline.training.loop import Phase
 from pipeline.training.random_weights import enliven
-from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
+from pipeline.training.recipe import Recipe, Trained, judged
 from pipeline.training.session import session
 
 FIRST_IMAGES = 256
@@ -57,10 +56,9 @@ class FloatOnly(Distorting, Recipe):
     decay: float = 5e-4
     images: int = 0
 
-    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
-        model.check(data)
+    def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         train = Examples.of(data, "train", self.images or None)
-        validation, test = (Examples.of(data, part) for part in ("validation", "test"))
+        validation = Examples.of(data, "validation")
         key = fingerprint(self, model, run.seed, run.threads, *data.values())
         phase = SgdPhase("float", 0, self.epochs, self.rate, self.batch, self.momentum, self.decay)
         with repeatable(run):
@@ -80,5 +78,4 @@ class FloatOnly(Distorting, Recipe):
             ) as phases:
                 phases.train(phase, network)
             network.eval()
-            reached = accuracy(network, test.pixels, test.labels)
-        return Trained(state_arrays(network) | {ACCURACY_FLOAT: np.array(reached)}, phases.rows)
+        return Trained(state_arrays(network), phases.rows, judged(network, run))

@@ -6,8 +6,7 @@ frozen ones, and after each phase only the best go on: successive halving (Jamie
 2016). Before these come probes: short trainings, float and quantized, for how much quantization
 costs depends on the initial weights, and a float network's loss does not tell. Trials are judged
 on the validation images and on distorted copies of these: by their loss until the last phase, then
-by their accuracy, which is the score. The integers of the best may be polished in the end. The test
-set decides nothing.
+by their accuracy, which is the score. The integers of the best may be polished in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from pipeline.training.paper_rows import to_network
 from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
 from pipeline.training.paper_teachers import trained
 from pipeline.training.paper_trials import Trials, fresh
-from pipeline.training.recipe import ACCURACY_FLOAT, Recipe, Trained
+from pipeline.training.recipe import Recipe, Trained
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""
@@ -156,8 +155,7 @@ class Paper(Recipe):
             ("frozen", frozen, self.frozen_epochs, self.frozen_rate),
         ]
 
-    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
-        model.check(data)
+    def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         on = device(self.device)
         with repeatable(run, on):
             network = model.chain()
@@ -180,13 +178,15 @@ class Paper(Recipe):
             key = fingerprint(key, "polished", self.polish_sweeps)
             trials.polish(self.polish_sweeps, images, Checkpoint(run.checkpoints, key))
             best = trials.contenders[0]
-            test = Examples.of(data, "test")
-            pooled = _pooled(pool, test.pixels)
-            (found,) = used.logits([best.float_row], paper_kernel.FLOAT, pooled)
-            reached = float((found.argmax(1) == test.labels.numpy()).mean())
-            weights = to_arrays(to_network(model, best.row))
-        figures = {ACCURACY_FLOAT: np.array(reached), SCORE: np.array(best.score)}
-        return Trained(weights | figures, trials.rows)
+            weights = to_arrays(to_network(model, best.row)) | {SCORE: np.array(best.score)}
+
+        def judge(test: Examples) -> float:
+            with repeatable(run, on):
+                pooled = _pooled(pool, test.pixels)
+                (found,) = used.logits([best.float_row], paper_kernel.FLOAT, pooled)
+            return float((found.argmax(1) == test.labels.numpy()).mean())
+
+        return Trained(weights, trials.rows, judge)
 
     def _trials(
         self, model: Model, pool: PixelPool, used: Engine, data: Arrays, run: Run

@@ -47,7 +47,7 @@ class RandomWeights(Recipe):
     images: int = 64
     needs_data: bool = False
 
-    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
+    def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         """``data`` is not looked at. Weights that the user gave stay as they are."""
         with repeatable(run):
             network = model.build()

@@ -34,7 +34,7 @@ class Released(Recipe):
     weights: str = ""
     needs_data: bool = False
 
-    def train(self, model: Model, data: Arrays, run: Run) -> Trained:
+    def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         """``data`` is not looked at."""
         chosen = f"{self.weights}-{run.seed}"
         name = chosen if (FOLDER / f"{chosen}.npz").is_file() else self.weights
