@@ -123,6 +123,18 @@ def test_a_few_kilobytes_with_provenance(name: str) -> None:
     assert told["wall_seconds"] > 60
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_every_look_at_the_test_set_is_counted(name: str) -> None:
+    told = provenance(name)
+    looks = told["looks_at_test"]
+    (last,) = (look for look in looks if look["at"] == "released")
+    assert last["accuracy"] == told["accuracy_int_test" if name in NAMES else "accuracy_float"]
+    for look in looks:
+        assert look["accuracy"] is not None or look["networks"] > 0
+    before = [look["accuracy"] for look in looks if look["at"] == "before quantization"]
+    assert told["accuracy_float"] in (before if name in NAMES else [last["accuracy"]])
+
+
 def test_the_option_names_model_and_data() -> None:
     node = yaml.safe_load(Path("conf/train/released.yaml").read_text())
     assert node["weights"] == "${model.name}-${data.name}"
