@@ -96,9 +96,6 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
             f"strategy {plan.strategy}: {found['makespan_us']:g} us is less than the proven bound "
             f"of {float(bound_us):g} us: please report it with params.yaml"
         )
-    if bound_us and found.get("compute_us"):  # of what its steps compute
-        alone_us = found["frames"] * found["compute_us"]
-        found["bound_overhead_pct"] = 100 * (float(bound_us) / alone_us - 1)
     return found
 
 

@@ -42,7 +42,7 @@ def alone_us(graph: Graph, hardware: Hardware, windows: bool = True) -> dict[str
 def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
     """``plan`` with a note of how long each operator takes in its steps, where there are times of
     them by themselves: as many tiles as it has, an odd channel of a pair, and flash's waits; never
-    less than by itself, which bounds assume."""
+    less than by itself, which bounds assume. ``alone_us``: of all by themselves."""
     alone = alone_us(graph, hardware)
     every = cycles_by_operator(plan, graph, hardware) if alone else {}
     taken = {name: cycles for name, cycles in every.items() if cycles < inf}
@@ -50,7 +50,8 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
         name: max(least, taken.get(name, 0.0) / hardware.clock_hz * 1e6)
         for name, least in alone.items()
     }
-    return replace(plan, notes=(*plan.notes, *note_us(us, graph)))
+    whole = (("alone_us", f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()
+    return replace(plan, notes=(*plan.notes, *note_us(us, graph), *whole))
 
 
 def _declares(hardware: Hardware) -> bool:

@@ -35,6 +35,7 @@ class Timeline:
         frames: how many inferences that is.
         sealing_us: of it, what the core seals and opens in; within the steps that move.
         halted_us: by how much that makes the other steps longer.
+        alone_us: what one inference computes in a memory without end; 0: what these steps do.
     """
 
     tasks: tuple[TimedStep, ...]
@@ -47,6 +48,7 @@ class Timeline:
     frames: int
     sealing_us: float = 0.0
     halted_us: float = 0.0
+    alone_us: float = 0.0
 
 
 @dataclass
@@ -129,6 +131,7 @@ def simulate(
         plan.frames,
         float(sealing_us.sum()),
         float(longer.sum()) if sealing_us.any() else 0.0,
+        float(dict(plan.notes).get("alone_us", 0)),
     )
 
 

@@ -56,7 +56,8 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     ``compute_us`` and ``io_us`` are the core's and the card's time, ``sealing_us`` the core's for
     what security takes, ``makespan_us`` that of all the frames; ``saved_us`` is what moving while
     computing saves of it. ``overhead_pct`` is what the
-    makespan exceeds computing alone by, which is all that a memory without end would take;
+    makespan exceeds computing alone by, each layer whole, which is all that a memory without end
+    would take;
     ``throughput_loss_pct`` is what share of the makespan the core does not compute.
     """
     frames, makespan_us, card = timeline.frames, timeline.makespan_us, hardware.card
@@ -97,7 +98,9 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     }  # fmt: skip
     found |= network(graph, layers)
     if computing_us:
-        found["overhead_pct"] = 100 * (makespan_us / computing_us - 1)
+        found["overhead_pct"] = 100 * (
+            makespan_us / (frames * timeline.alone_us or computing_us) - 1
+        )
         found["throughput_loss_pct"] = 100 * (1 - computing_us / makespan_us)
     if spent.total_uj:
         alone_uj = hardware.power.active_uj(computing_us)

@@ -44,8 +44,7 @@ def main(names: list[str]) -> int:
             begin = time.process_time()
             found, bound = on_card(graph, sram_bytes)
             took_s = time.process_time() - begin
-            above = found["overhead_pct"]
-            least = 100 * (float(bound["bound_us"]) / found["compute_us"] - 1)
+            above, least = found["overhead_pct"], float(bound["bound_overhead_pct"])
             times = (100 + above) / (100 + least)
             near = above <= max(NEAR * least, least + LITTLE)
             missed += not (near if sram_bytes == SRAM else times <= SMALL_NEAR)
