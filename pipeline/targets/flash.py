@@ -19,6 +19,7 @@ from pipeline import ihex
 from pipeline.codegen.card.image import NAME
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
+from pipeline.sealed_image import MANIFEST
 from pipeline.targets import parameters, protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
@@ -31,6 +32,7 @@ FLASHER_PACKAGES = {
     "pyocd": "python3-pyocd",
     "st-flash": "stlink-tools",
 }
+SEALING, SEALED = ("python", "-m", "pipeline.sealed_image"), "card.sealed.img"
 UNSAID = 0xFFFF
 """A report's stack when it is more than that."""
 
@@ -63,10 +65,13 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
     if not hardware.flasher:
         raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
     if (build / NAME).exists():
-        image = shlex.quote(str((build / NAME).resolve()))
+        image, before = shlex.quote(str((build / NAME).resolve())), "the image goes to a card by"
+        if (build / MANIFEST).exists():
+            sealing = shlex.join([*SEALING, str(build.resolve()), "chip.key", SEALED])
+            image, before = SEALED, f"{sealing} seals the image, and that goes to a card by"
         raise ThimbleError(
             f"hardware {hardware.name}: there is no driver for a board's card yet: leave out "
-            f"target=flash; the image goes to a card by dd if={image} of=DEVICE bs=4M conv=fsync"
+            f"target=flash; {before} dd if={image} of=DEVICE bs=4M conv=fsync"
         )
     hexfile = build / "firmware.hex"
     if not hexfile.exists():

@@ -2,13 +2,18 @@
 
 What stages write is read from the run's dvc.yaml, so that a new output is an artifact by itself. A
 folder is not uploaded as it is: ``hydra.run.dir`` may be one that holds the user's own files, too.
+Nor is a card's image that is only secret once it is sealed (docs/security.md).
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+
+from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
     *("params.yaml", "versions.yaml", "environment.json", "dvc.yaml", "dvc.lock", "hashes.json"),
@@ -44,7 +49,16 @@ def kept(folder: Path) -> list[Path]:
     names = [*WRITTEN, *_outputs(folder)]
     left_out = {name for name in names if name.split("/")[0] in LEFT_OUT}
     there = (folder / name for name in dict.fromkeys(names) if name not in left_out)
-    return [path for path in there if path.is_file() or (path.is_dir() and any(path.iterdir()))]
+    return [path for each in there for path in _without_secrets(each)]
+
+
+def _without_secrets(path: Path) -> Iterator[Path]:
+    """``path`` if there is anything; of a folder with an image to be encrypted all but that."""
+    manifest = path / MANIFEST
+    if manifest.is_file() and json.loads(manifest.read_text())["security"] == "encrypted":
+        yield from sorted(each for each in path.iterdir() if each.name != IMAGE)
+    elif path.is_file() or (path.is_dir() and any(path.iterdir())):
+        yield path
 
 
 def _outputs(folder: Path) -> list[str]:

@@ -85,10 +85,9 @@ class Store:
             part = slice(first, first + BATCH)
             self.client.log_batch(run, metrics=metrics[part], params=chosen[part])
         for path in kept(folder):
-            if path.is_dir():
-                self.client.log_artifacts(run, str(path), path.name)
-            else:
-                self.client.log_artifact(run, str(path))
+            place = path if path.is_dir() else path.parent
+            log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
+            log(run, str(path), str(place.relative_to(folder)).removeprefix("."))
         if (
             entry.tags.get("code_dirty") == "true" and not entry.parent
         ):  # a sweep's jobs have copies

@@ -106,6 +106,16 @@ def test_a_network_that_swaps_says_how_its_image_gets_to_a_card(build: Path) -> 
     assert f"dd if={build}/card.img of=DEVICE bs=4M conv=fsync" in said and "\n" not in said
 
 
+def test_only_the_sealed_image_of_a_network_with_a_key_is_named_for_a_card(build: Path) -> None:
+    for name in ("card.img", "card.json"):
+        (build / name).write_bytes(bytes(1024))
+    with pytest.raises(ThimbleError, match="no driver for a board's card yet") as error:
+        flash.checked(build, load_hardware(), "PORT")
+    said = str(error.value)
+    assert "dd if=card.sealed.img of=DEVICE bs=4M conv=fsync" in said and "card.img" not in said
+    assert f"python -m pipeline.sealed_image {build} chip.key card.sealed.img" in said
+
+
 def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
     with pytest.raises(ThimbleError, match="has no flasher"):
         flash.checked(build, load_hardware(flasher=""), "/dev/null")

@@ -122,6 +122,20 @@ def test_a_folder_that_holds_more_is_not_uploaded_whole(tmp_path: Path) -> None:
     assert [path.name for path in kept(tmp_path)] == names
 
 
+@pytest.mark.parametrize(("security", "tracked"), [("encrypted", False), ("integrity", True)])
+def test_an_image_that_is_to_be_encrypted_is_not_tracked(
+    tmp_path: Path, security: str, tracked: bool
+) -> None:
+    (tmp_path / "dvc.yaml").write_text("stages: {generate: {outs: [generated]}}")
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "card.json").write_text(f'{{"security": "{security}"}}')
+    for name in ("card.img", "model.c"):
+        (tmp_path / "generated" / name).write_text(name)
+    generated = ["card.json", "model.c"]
+    names = [f"generated/{name}" for name in generated] if not tracked else ["generated"]
+    assert [str(path.relative_to(tmp_path)) for path in kept(tmp_path)] == ["dvc.yaml", *names]
+
+
 @pytest.mark.parametrize("name", [name for name in WRITTEN if not name.startswith(".")])
 def test_what_run_py_writes_is_named_in_its_code(name: str) -> None:
     """A name in the list that nothing writes any longer would be noticed."""
