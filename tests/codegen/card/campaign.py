@@ -1,6 +1,7 @@
-"""``python -m tests.codegen.card.campaign [FAULTS [CUTS [FILE [LEVEL …]]]]``: a card that lies.
+"""``python -m tests.codegen.card.campaign [FAULTS [CUTS [FILE [CORE [LEVEL …]]]]]``: a card that lies.
 
-A sealed network on a simulated Cortex-M7; each inference has one fault of a recorded seed. A fault
+A sealed network on a simulated Cortex-M7 (CORE ``m7``), or the same C as a native program
+(``native``), which takes a fraction of the time; each inference has one fault of a recorded seed. A fault
 is repaired where the answer is right; one that cannot be, such as weights that are not on the card
 any more, has to end with its own status. Then the power is cut in the middle of a command, and the
 next start has to answer right. Exits with 1 after an answer that is wrong, a start that is not
@@ -160,30 +161,32 @@ class Record:
                 yield json.loads(line)
 
 
-def whole(security: Security, faults: int, cuts: int, path: Path | None, folder: Path) -> Counts:
+def whole(
+    core: str, security: Security, faults: int, cuts: int, path: Path | None, folder: Path
+) -> Counts:
     """All batches of one level; those of ``unchecked`` are tries alone, also of a network whose
     result is taken."""
     if security != "unchecked":
         made = faulty(folder / "made", security)
-        return batches(made, security, (faults, cuts, EVERY, FED), path, folder / "run")
+        return batches(made, core, security, (faults, cuts, EVERY, FED), path, folder / "run")
     found = Counts()
     for what, taken in ((security, None), ("unchecked, taken", large())):
         made = faulty(folder / what, security, taken=taken)
-        found += batches(made, what, (0, 0, EVERY, 0), path, folder / "run")
+        found += batches(made, core, what, (0, 0, EVERY, 0), path, folder / "run")
     return found
 
 
 def batches(
-    made: Faulty, security: str, totals: tuple[int, ...], path: Path | None, run: Path
+    made: Faulty, core: str, security: str, totals: tuple[int, ...], path: Path | None, run: Path
 ) -> Counts:
-    found = Counts()
-    firmware = (made.program.build / "firmware.elf").read_bytes()
-    record = Record(path, hashlib.sha256(firmware).hexdigest()[:16])
+    made, found = made.natively() if core == "native" else made, Counts()
+    record = Record(path, hashlib.sha256(made.firmware).hexdigest()[:16])
     whats, sizes = (injected, cut, tried, fed), (BATCH, CUTS_BATCH, EVERY, BATCH)
     for what, batch, total in zip(whats, sizes, totals, strict=True):
         for number, low in enumerate(range(0, total, batch)):
             count, seed = min(batch, total - low), SEED + 1000 * number
             key: Batch = {"what": what.__name__, "security": security, "count": count, "seed": seed}
+            key |= {"core": core} if core != "m7" else {}
             found += record.counts(key, partial(what, made, count, seed, run))
     return found
 
@@ -200,21 +203,26 @@ def main(
     faults: int = FAULTS,
     cuts: int = CUTS,
     path: Path | None = None,
+    core: str = "m7",
     levels: Sequence[Security] = LEVELS,
 ) -> int:
     wrong = False
     for security in levels:
         with tempfile.TemporaryDirectory(prefix="thimble.") as name:
-            found = whole(security, faults, cuts, path, Path(name))
-        shown(f"security={security}: {faults:,} faults, {cuts:,} cuts of power, seed {SEED}", found)
+            found = whole(core, security, faults, cuts, path, Path(name))
+        shown(f"{core}, security={security}: {faults:,} faults, {cuts:,} cuts of power", found)
         wrong |= failed(found)
     return int(wrong)
 
 
 def asked(
-    faults: str = str(FAULTS), cuts: str = str(CUTS), path: str = "", *levels: Security
+    faults: str = str(FAULTS),
+    cuts: str = str(CUTS),
+    path: str = "",
+    core: str = "m7",
+    *levels: Security,
 ) -> int:
-    return main(int(faults), int(cuts), Path(path) if path else None, levels or LEVELS)
+    return main(int(faults), int(cuts), Path(path) if path else None, core, levels or LEVELS)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Command, Reply, Status
 from tests.codegen.card.sealing import BLOCK, KEY, RESERVE, Program, board
 from tests.codegen.card.test_swapped import elements
+from tests.codegen.support import SANITIZERS
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import built
 
@@ -108,6 +109,8 @@ class Faulty:
             read.
         reads, writes: commands of an inference that goes well.
         fed: commands that write an input.
+        native: the program that runs, if not the simulated one: the same C, in a fraction of the
+            time.
     """
 
     program: Program
@@ -116,6 +119,27 @@ class Faulty:
     reads: int
     writes: int
     fed: int
+    native: Path | None = None
+
+    @property
+    def firmware(self) -> bytes:
+        """The program, or the sources of a native one, which no compiler changes."""
+        if self.native is None:
+            return (self.program.build / "firmware.elf").read_bytes()
+        sources = sorted((self.program.folder / "generated").glob("*.[ch]"))
+        return b"".join(path.read_bytes() for path in sources)
+
+    def natively(self) -> Faulty:
+        """The same sources, with the sanitizers and the card of ``fixture/native``."""
+        generated, native = self.program.folder / "generated", FAULTS.parent / "native"
+        output = self.program.folder / "native"
+        sources = [*generated.glob("*.c"), native / "device.c"]
+        names = sorted(str(path) for path in sources if path.name != "file_device.c")
+        wraps = [flag for flag in self.program.hardware.toolchain.flags if "--wrap=" in flag]
+        command = ["cc", "-std=gnu99", *SANITIZERS, "-Wno-unused", "-DNATIVE_FAULTS", *wraps]
+        command += [f"-I{native}", f"-I{generated}", *names, "-o", str(output)]
+        subprocess.run(command, check=True)
+        return replace(self, native=output)
 
     @property
     def security(self) -> Security:
@@ -156,6 +180,11 @@ class Faulty:
         images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
         stream = b"".join(protocol.encode(Command.INFER, each.tobytes()) for each in images)
         (folder / "requests").write_bytes(stream)
+        if self.native:
+            with (folder / "requests").open("rb") as given_, (folder / "replies").open("wb") as out:
+                program = str(self.native.resolve())
+                subprocess.run([program], cwd=folder, stdin=given_, stdout=out, check=True)
+            return list(map(decoded, protocol.split((folder / "replies").read_bytes())))
         machine = machines.machine(self.program.hardware).name
         elf = (self.program.build / "firmware.elf").resolve()
         command = [qemu.PROGRAM, "-M", machine, "-kernel", str(elf), "-icount", "shift=0",
