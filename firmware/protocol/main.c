@@ -29,6 +29,10 @@ typedef uint16_t frame_count_t;
 
 _Static_assert((uint32_t)NN_OUTPUT_COUNT * sizeof(nn_output_t) <= 0xFFFF, "a reply counts its outputs' bytes in 16 bits");
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+_Static_assert(sizeof(nn_output_t) == 1, "a reply has the least significant byte of an output first");
+#endif
+
 /* Sends one byte of a frame's inside; returns the check continued over it. */
 static uint16_t send(uint16_t crc, uint8_t byte) {
     uint8_t sent = byte;
@@ -59,7 +63,7 @@ static uint16_t send_output(uint16_t crc) {
 }
 #else
 static uint16_t send_output(uint16_t crc) {
-    const uint8_t *byte = (const uint8_t *)nn_output(); /* every core here is little-endian */
+    const uint8_t *byte = (const uint8_t *)nn_output();
     for (uint16_t left = NN_OUTPUT_COUNT * sizeof(nn_output_t); left; left--) {
         crc = send(crc, *byte++);
     }

@@ -152,10 +152,20 @@ def _source(
         keyed=card is not None and program.hardware.card.keyed,
         taken=card is not None and card.taken,
         tape=tape.code(),
+        little_endian=_little_endian(program, card),
         resumes=bool(program.takes),
         statements=statements,
         output_byte=output_byte,
     )
+
+
+def _little_endian(program: Program, card: Card | None) -> bool:
+    """Whether numbers of several bytes, in the order of what is fed, sent or on a card, or as
+    nn_cells.h has them, are read as the core's own."""
+    graph, buffers = program.graph, card.image.weights if card else ()
+    numbers = [graph.tensors[graph.input].dtype.bits, *(buffer.bits for buffer in buffers)]
+    numbers += [graph.tensors[graph.output].dtype.bits] if "nn_cells.h" in program.headers else []
+    return max(numbers) > 8 or parameters.Image.of(program.windows) is not None
 
 
 def _count(program: Program) -> str:

@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the first byte of a word in memory is taken for its lowest"
+#endif
+
 /* The assembly needs all registers: without optimization, and always by clang, a frame pointer takes one. */
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__clang__)
 #define NN_DSP 1

@@ -1,13 +1,13 @@
-"""``python -m tests.codegen.card.campaign [FAULTS [CUTS [FILE [CORE [LEVEL …]]]]]``: a card that lies.
+"""``python -m tests.codegen.card.campaign [FAULTS [CUTS [FILE [CORE [LEVEL …]]]]]``.
 
-A sealed network on a simulated Cortex-M7 (CORE ``m7``), or the same C as a native program
-(``native``), which takes a fraction of the time; each inference has one fault of a recorded seed. A fault
-is repaired where the answer is right; one that cannot be, such as weights that are not on the card
-any more, has to end with its own status. Then the power is cut in the middle of a command, and the
-next start has to answer right. Exits with 1 after an answer that is wrong, a start that is not
-right, a status that is not that of the fault, or where less than 99 % of what can be repaired is.
-Each command of a frame fails once to three times, too, and more goes wrong while an input is fed
-(``tests.codegen.card.tries``).
+A card that lies beside a sealed network, on a simulated Cortex-M7 (CORE ``m7``), or the same C as a
+native program (``native``), in a fraction of the time; each frame has one fault of a recorded seed.
+A fault is repaired where the answer is right; one that cannot be, such as weights that are not on
+the card any more, has to end with its own status. Then the power is cut in the middle of a command,
+and the next start has to answer right. Exits with 1 after an answer that is wrong, a start that is
+not right, a status that is not that of the fault, or where less than 99 % of what can be repaired
+is. Each command of a frame fails once to three times, too, and more goes wrong while an input is
+fed (``tests.codegen.card.tries``).
 
 What each batch ended in is appended to FILE, beside its seed and the hash of the firmware: a
 campaign that is started again goes on after the batches of this firmware that are there.
