@@ -122,8 +122,9 @@ def values(tensor: TensorProto, what: str, beside: Beside) -> Array:
         tensor = beside.taken_in(tensor, what)
     try:
         found = np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ThimbleError(f"{what} is damaged: {str(error).partition(chr(10))[0]}") from None
+    except (ValueError, TypeError, OverflowError):
+        kind = _type_name(tensor.data_type)
+        raise ThimbleError(f"{what} is damaged: no {list(shape)} of {kind} is in it") from None
     if found.shape != shape:
         raise ThimbleError(f"{what} is damaged: {found.size} elements for {list(shape)}")
     return found
