@@ -24,6 +24,7 @@ from pipeline.runner import (
 from pipeline.runner.halving import Architectures
 from pipeline.runner.job import STOPPED
 from pipeline.runner.progress import FOLDER
+from pipeline.runner.quoted import quoted
 from pipeline.runner.screen import fail, json_line
 from pipeline.runner.sweeper import EveryCombination
 
@@ -41,7 +42,7 @@ PLUGINS = {
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
     home.close_to_others()
-    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
+    sys.argv[1:] = sorted(quoted(sys.argv[1:]), key=lambda word: word not in ("-m", "--multirun"))
     as_json = "output=json" in sys.argv[1:]
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
@@ -61,8 +62,9 @@ def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
     try:
         schema.register()
         launchers.register(PLUGINS)
+        allowed.listen(sys.argv[1:])
         sys.argv[1:] = replay.arguments(sys.argv[1:])
-        allowed.guard(sys.argv[1:])
+        allowed.guard()
         main()
     except KeyboardInterrupt:  # a sweep, or before a run has a folder
         fail(STOPPED)
@@ -104,4 +106,5 @@ def _sweep() -> Path | None:
 
 
 def _terminated(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what ends is not disturbed
     raise KeyboardInterrupt

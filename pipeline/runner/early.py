@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from pipeline import home, sealing
 from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
@@ -22,11 +24,11 @@ FILES = ("model.path", "model.state_dict")
 FOUR_BITS = "pipeline.quantize.int4.Int4"
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check(config: DictConfig) -> None:
     """Raises ThimbleError for numbers without a meaning, files that are not there, and options
     that a stage after training would refuse; when there is nowhere to keep results, or
     a compiler or a simulator is missing."""
-    allowed.hardware(config["hardware"])
+    allowed.task(config, allowed.folders(config.hydra.runtime))
     disk.make_home()
     for key in ("sram_bytes", "flash_bytes"):
         if config["hardware"][key] < 1:
@@ -45,7 +47,19 @@ def check(config: Mapping[str, Any]) -> None:
                 _exists(f"{group}.{key}", str(path))
     _data(config["data"])
     _prunes(config)
+    _board(config)
     needs.check(config)
+
+
+def _board(config: DictConfig) -> None:
+    """That a run will write to: plugged in now, or after hours of training?"""
+    target, until = config.target, config.until.name
+    if target.name.name == "flash" and home.STAGES.index(until) >= home.STAGES.index("simulate"):
+        from pipeline import board
+        from pipeline.targets import flash
+
+        node: Any = OmegaConf.to_container(config.hardware, resolve=True, enum_to_str=True)
+        flash.ready(board.hardware(node), target.port, dry_run=target.dry_run)
 
 
 def _packages(config: Mapping[str, Any]) -> None:

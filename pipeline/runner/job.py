@@ -18,7 +18,7 @@ from pipeline import home
 from pipeline.artifacts import read_json, write_json
 from pipeline.budget import asked
 from pipeline.errors import ThimbleError
-from pipeline.runner import disk, own, replay, results, surroundings, titles, workspace
+from pipeline.runner import allowed, disk, own, replay, results, surroundings, titles, workspace
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
 from pipeline.runner.screen import Screen, fail
@@ -37,6 +37,8 @@ class Job:
         self.config = resolved(config)
         if self.record:
             self.config = self.record.config(self.config)
+        else:  # once more: some of it is known now only, or on this machine
+            allowed.task(config, allowed.folders(HydraConfig.get().runtime))
         self.swept = HydraConfig.get().mode == RunMode.MULTIRUN
         self.overrides = list(HydraConfig.get().overrides.task)
         self.folder = Path(HydraConfig.get().runtime.output_dir)

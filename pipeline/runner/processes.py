@@ -10,9 +10,11 @@ import contextlib
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import ThimbleError
 from pipeline.runner import bytecode
 
 TURN = "THIMBLE_TURN"
@@ -26,17 +28,21 @@ class Processes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._waiting: dict[str, subprocess.Popen[str]] = {}
+        self._starting, self._over = threading.Lock(), False
 
     def start(self, stage: Any) -> None:
-        """Have ``stage`` wait for its turn."""
+        """Have ``stage`` wait for its turn. Raises ThimbleError after the ``end``."""
         from dvc.stage.run import _make_cmd, get_executable, prepare_kwargs
 
         bytecode.share(self._folder, [d.def_path for d in stage.deps if d.def_path.endswith(".py")])
         given = prepare_kwargs(stage, run_env={TURN: "1"})
         command = _make_cmd(get_executable(), stage.cmd)
-        self._waiting[stage.name] = subprocess.Popen(
-            command, stdin=subprocess.PIPE, text=True, **given
-        )
+        with self._starting:
+            if self._over:
+                raise ThimbleError("the run has ended")
+            self._waiting[stage.name] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, text=True, **given
+            )
 
     def run(self, stage: Any, then: Any = None) -> None:
         """Give ``stage`` its turn, ``start`` the one that is next, and wait for its end.
@@ -60,7 +66,9 @@ class Processes:
             raise StageCmdFailedError(stage.cmd, code)
 
     def end(self) -> None:
-        """Of those whose turn has not come."""
+        """Of those whose turn has not come; none starts any more."""
+        with self._starting:
+            self._over = True
         for process in self._waiting.values():
             process.kill()
             process.communicate()

@@ -65,19 +65,27 @@ class Record:
         """The recorded config, with what does not change results as ``composed`` has it."""
         kept = {k: v for k, v in self.params.items() if k not in (*HERE, "code", "files")}
         try:
-            merged = OmegaConf.merge(OmegaConf.structured(Config), kept)
+            merged: Any = OmegaConf.merge(OmegaConf.structured(Config), kept)
         except OmegaConfBaseException as error:
             said = str(error).splitlines()[0]
             raise ThimbleError(f"this version cannot repeat that run: {said}{self.hint}") from None
+        if not self.own:
+            allowed.task(merged, [self.folder], "if you trust it, set")
         plain = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
         assert isinstance(plain, dict)
-        allowed.hardware(plain["hardware"])
         return {str(k): v for k, v in plain.items()} | {key: composed[key] for key in HERE}
 
     @property
     def name(self) -> str:
         """An MLflow run's id, or the folder."""
         return self.folder.parent.name if self.folder.name == "artifacts" else str(self.folder)
+
+    @property
+    def own(self) -> bool:
+        """Whether it was tracked here: what had to be typed then was typed."""
+        from pipeline.tracking import spool
+
+        return self.folder.resolve().is_relative_to(spool.folder().resolve())
 
     @property
     def hint(self) -> str:
@@ -105,7 +113,8 @@ def arguments(words: list[str]) -> list[str]:
     folder = _find(named[0].removeprefix(KEY))
     record = read(folder)
     record.config(dict.fromkeys(HERE))
-    if Path(typed := record.surroundings.get("typed", "")).is_dir():  # the user's own code
+    typed = record.surroundings.get("typed", "")  # the user's own code is there
+    if Path(typed).is_dir() and (record.own or os.environ.get(allowed.TRUST) == "1"):
         os.environ["THIMBLE_TYPED"] = typed
     os.environ[FOLDER] = str(folder)
     claim = json.dumps([record.params, record.hashes], sort_keys=True)

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -72,7 +73,7 @@ class Stages:
         self._done: list[Any] = []
         self._inputs = Inputs()
         self._processes = Processes(folder)
-        self._then = ""
+        self._then, self._over = "", threading.Event()
 
     def __enter__(self) -> Stages:
         self._stack = contextlib.ExitStack()
@@ -82,8 +83,11 @@ class Stages:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._stack:
+        with self._stack, _deaf() if kind else contextlib.nullcontext():
+            self._over.set()
             self._processes.end()
+            if kind:  # nothing starts any more; DVC's thread waits for the end of what runs
+                _end_children()
             try:
                 self._thread.submit(self._close).result()
             except OSError:
@@ -106,12 +110,7 @@ class Stages:
         """
         begin = time.monotonic()
         self._then = then
-        future = self._thread.submit(self._run, stage, waiting, always)
-        try:
-            _wait(future)
-        except BaseException:
-            _end_children()
-            raise
+        _wait(self._thread.submit(self._run, stage, waiting, always))
         ran = (self.folder / LOG / f"{stage}.json").exists()
         pulled = stage in self._pulled and not ran  # else: what came was damaged
         return Outcome(stage, time.monotonic() - begin, not ran, pulled)
@@ -129,7 +128,7 @@ class Stages:
             with lock_repo(self._repo):
                 self._inputs.settle(stage)
                 key = _key(stage)
-                with _locked(f"{name}-{key}", waiting):
+                with _locked(f"{name}-{key}", waiting, self._over.is_set):
                     checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
                     os.environ["THIMBLE_CHECKPOINTS"] = str(checkpoints)
                     self._reproduce(stage, always)
@@ -246,13 +245,18 @@ def _signal(said: str) -> int:
 
 
 @contextlib.contextmanager
-def _locked(name: str, waiting: Callable[[], None]) -> Iterator[None]:
+def _locked(name: str, waiting: Callable[[], None], over: Callable[[], bool]) -> Iterator[None]:
+    """Raises Timeout when it is ``over`` before the lock is free."""
     lock = FileLock(home.lock_file(name))
     try:
         lock.acquire(timeout=0)
     except Timeout:
         waiting()
-        lock.acquire()
+        while not lock.is_locked:
+            if over():
+                raise
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=1)
     try:
         yield
     finally:
@@ -266,6 +270,19 @@ def _wait(future: Future[None]) -> None:
     while not done.wait(0.5):
         pass
     future.result()
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Signals do nothing, so that what is being ended is ended; in the main thread alone."""
+    main = threading.current_thread() is threading.main_thread()
+    names = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {name: signal.signal(name, signal.SIG_IGN) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _end_children() -> None:

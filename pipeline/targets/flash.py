@@ -20,7 +20,7 @@ from pipeline.codegen.card.image import NAME
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.sealed_image import MANIFEST
-from pipeline.targets import parameters, protocol, tools
+from pipeline.targets import cortex_m_board, parameters, protocol, tools
 from pipeline.targets.progress import counted
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Images, Runs, check_images
@@ -33,16 +33,18 @@ FLASHER_PACKAGES = {
     "st-flash": "stlink-tools",
 }
 SEALING, SEALED = ("python", "-m", "pipeline.sealed_image"), "card.sealed.img"
+HEX = "firmware.hex"
 UNSAID = 0xFFFF
 """A report's stack when it is more than that."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What the flasher is told to write, checked: ``bytes`` from ``start`` to ``stop`` (one past),
-    in a memory of so many bytes from ``memory_start`` on."""
+    """What the flasher is told to write, in ``folder``, checked: ``bytes`` from ``start`` to
+    ``stop`` (one past), in a memory of so many bytes from ``memory_start`` on."""
 
     command: tuple[str, ...]
+    folder: Path
     bytes: int
     start: int
     stop: int
@@ -51,19 +53,46 @@ class Written:
 
     @property
     def text(self) -> str:
-        return shlex.join(self.command)
+        return f"cd {shlex.quote(str(self.folder))} && {shlex.join(self.command)}"
+
+
+def ready(hardware: Hardware, port: str, *, dry_run: bool) -> None:
+    """Look before there is a firmware whether one could be written, to a board that is there.
+
+    Raises:
+        ThimbleError: when the board has no flasher, or its firmware no way to speak to it; when no
+            computer has the line's rate; unless it is a ``dry_run``, without a port (saying the
+            command to type), or when the port or the flasher is not there.
+    """
+    if not hardware.flasher:
+        raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
+    if hardware.regions and cortex_m_board.own(hardware) is None:
+        raise ThimbleError(
+            f"hardware {hardware.name}: no firmware for the board itself is built, because its "
+            "UART is not known (hardware.uart) or memories outside of the chip are used, which "
+            "nothing switches on: leave out target=flash"
+        )
+    termios_speed(hardware.baud)
+    command = _command(hardware, port or "PORT", HEX)
+    if dry_run:
+        return
+    runs = f"it runs: {shlex.join(command)}; target.dry_run=true needs no board"
+    if not port:
+        raise ThimbleError(f"target=flash needs target.port, e.g. /dev/ttyACM0; {runs}")
+    if not Path(port).exists():
+        raise ThimbleError(f"no board at {port}: connect it or set target.port; {runs}")
+    tools.require(command[0], FLASHER_PACKAGES.get(command[0], command[0]), "writes the firmware")
 
 
 def checked(build: Path, hardware: Hardware, port: str) -> Written:
     """The flasher's command line for ``build/firmware.hex``, and what it will write.
 
     Raises:
-        ThimbleError: when the board has no flasher, or the file does not lie wholly in the flash
-            that programs may use, or does not begin where the core looks for it; when the plan
-            counts on more RAM than there is, or no computer has the line's rate.
+        ThimbleError: when the file does not lie wholly in the flash that programs may use, or does
+            not begin where the core looks for it; when the plan counts on more RAM than there is;
+            and what ``ready`` raises for a dry run.
     """
-    if not hardware.flasher:
-        raise ThimbleError(f"hardware {hardware.name} has no flasher: set hardware.flasher")
+    ready(hardware, port, dry_run=True)
     if (build / NAME).exists():
         image, before = shlex.quote(str((build / NAME).resolve())), "the image goes to a card by"
         if (build / MANIFEST).exists():
@@ -73,13 +102,9 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             f"hardware {hardware.name}: there is no driver for a board's card yet: leave out "
             f"target=flash; {before} dd if={image} of=DEVICE bs=4M conv=fsync"
         )
-    hexfile = build / "firmware.hex"
+    hexfile = build / HEX
     if not hexfile.exists():
-        raise ThimbleError(
-            f"hardware {hardware.name}: no firmware for the board itself was built, because its "
-            "UART is not known (hardware.uart) or memories outside of the chip are used, which "
-            "nothing switches on: leave out target=flash"
-        )
+        raise ThimbleError(f"{hexfile} is missing: run stage build again")
     flash = next((r for r in hardware.regions if r.kind == "rom" and not r.external), None)
     first, room = flash.start if flash else 0, hardware.flash_bytes
     if flash:
@@ -104,13 +129,13 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             f"{hexfile} begins at {min(content):#x}, {hardware.title} looks for its program at "
             f"{first:#x}: run stage build again"
         )
-    termios_speed(hardware.baud)
     span = min(content), max(content) + 1
-    return Written(_command(hardware, port, hexfile), len(content), *span, first, room)
+    return Written(_command(hardware, port, HEX), build.resolve(), len(content), *span, first, room)
 
 
-def _command(hardware: Hardware, port: str, hexfile: Path) -> tuple[str, ...]:
-    values = {"part": hardware.part, "port": port, "hex": str(hexfile.resolve())}
+def _command(hardware: Hardware, port: str, hexfile: str) -> tuple[str, ...]:
+    """Its file is named without a folder, whose name would be Tcl to OpenOCD."""
+    values = {"part": hardware.part, "port": port, "hex": hexfile}
     try:
         return tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
     except (ValueError, LookupError) as error:
@@ -124,21 +149,11 @@ def write(build: Path, hardware: Hardware, port: str) -> str:
     """Flash the board at ``port``; returns the command that did.
 
     Raises:
-        ThimbleError: without a port (saying the command to type), when the port or the flasher
-            is not there, or when flashing fails.
+        ThimbleError: what ``ready`` and ``checked`` raise, and when flashing fails.
     """
-    found = checked(build, hardware, port or "PORT")
-    if not port:
-        raise ThimbleError(
-            f"target=flash needs target.port, e.g. /dev/ttyACM0; it runs: {found.text}"
-        )
-    if not Path(port).exists():
-        raise ThimbleError(
-            f"no board at {port}: connect it or set target.port; it runs: {found.text}"
-        )
-    program = found.command[0]
-    tools.require(program, FLASHER_PACKAGES.get(program, program), "writes the firmware")
-    tools.run(list(found.command), Path.cwd(), "flashing")
+    ready(hardware, port, dry_run=False)
+    found = checked(build, hardware, port)
+    tools.run(list(found.command), found.folder, "flashing")
     return found.text
 
 

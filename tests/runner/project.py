@@ -42,14 +42,14 @@ class {title}:
     def plan(self) -> str:
         return "{title}"
 '''
-UNUSED = "pipeline.fake.Unused"
+UNUSED = "from pipeline.fake import Unused\n"
 CONF = {
-    "model/mnist_2kb": {"name": "mnist_2kb", "_target_": UNUSED},
-    "data/mnist": {"name": "mnist", "_target_": UNUSED, "validation": 3},
-    "train/quick": {"name": "quick", "_target_": UNUSED, "batch": 2},
-    "prune/none": {"name": "none", "_target_": UNUSED},
-    "frontend/none": {"name": "none", "_target_": UNUSED},
-    "quantize/int4": {"name": "int4", "_target_": UNUSED},
+    "model/mnist_2kb": {"name": "mnist_2kb", "_target_": "pipeline.models.unused.Unused"},
+    "data/mnist": {"name": "mnist", "_target_": "pipeline.datasets.unused.Unused", "validation": 3},
+    "train/quick": {"name": "quick", "_target_": "pipeline.training.unused.Unused", "batch": 2},
+    "prune/none": {"name": "none", "_target_": "pipeline.pruning.unused.Unused"},
+    "frontend/none": {"name": "none", "_target_": "pipeline.frontends.unused.Unused"},
+    "quantize/int4": {"name": "int4", "_target_": "pipeline.quantize.unused.Unused"},
     "target/simulate": {"name": "simulate", "images": 7},
     "strategy/naive": {"name": "naive", "_target_": "pipeline.strategies.big.Big"},
     "strategy/herringbone": {"name": "herringbone", "_target_": "pipeline.strategies.small.Small"},
@@ -124,6 +124,8 @@ class Project:
         self.write("pipeline/strategies/__init__.py", "")
         self.write("pipeline/strategies/small.py", STRATEGY.format(title="Small", pmu=400))
         self.write("pipeline/strategies/big.py", STRATEGY.format(title="Big", pmu=3000))
+        for name in ("models", "datasets", "training", "pruning", "frontends", "quantize"):
+            self.write(f"pipeline/{name}/unused.py", UNUSED)
         for name, content in CONF.items():
             self.write(f"conf/{name}.yaml", yaml.safe_dump(content))
         for board in ("arduino", "big"):
@@ -154,12 +156,12 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
-    def start(self, *args: str, **kwargs: Any) -> subprocess.Popen[str]:
+    def start(self, *args: str, program: str = "run.py", **kwargs: Any) -> subprocess.Popen[str]:
         """Start ``python run.py *args``; tracking is off unless ``args`` ask for it."""
         if not any(arg.startswith("tracking=") for arg in args):
             args = (*args, "tracking=none")
         return subprocess.Popen(
-            [sys.executable, "run.py", *args],
+            [sys.executable, program, *args],
             cwd=self.root,
             env={**clean_environment(), "FAKE_LOG": str(self.root / "log"), **self.env},
             stdout=subprocess.PIPE,

@@ -28,20 +28,24 @@ FILE = {
     "root": {"handlers": ["evil"]},
 }
 HYDRA: dict[str, tuple[dict[str, Any], str]] = {
-    "a callback": ({"callbacks": {"evil": CALL}}, "hydra.callbacks.evil._target_=os.mkdir: ref"),
+    "a callback": ({"callbacks": {"evil": CALL}}, "hydra.callbacks.evil._target_=os.mkdir: not"),
     "our callback's place": ({"callbacks": {"check": CALL}}, "hydra.callbacks.check"),
-    "a launcher": ({"launcher": CALL}, "hydra.launcher._target_=os.mkdir: refused"),
-    "a sweeper": ({"sweeper": CALL}, "hydra.sweeper._target_=os.mkdir: refused"),
-    "a logger": ({"job_logging": LOGS}, "hydra.job_logging: refused"),
-    "Hydra's logger": ({"hydra_logging": LOGS}, "hydra.hydra_logging: refused"),
-    "a log file": ({"job_logging": FILE}, "hydra.job_logging: refused"),
-    "the environment": ({"job": {"env_set": {"PATH": "/evil"}}}, "hydra.job.env_set: refused"),
-    "a subfolder": ({"output_subdir": "../../pwned"}, "hydra.output_subdir=../../pwned: refused"),
+    "a launcher": ({"launcher": CALL}, "hydra.launcher._target_=os.mkdir: not taken"),
+    "a sweeper's values": ({"sweeper": {"params": {"x": CALL}}}, "hydra.sweeper.params.x._target_"),
+    "a sweeper": ({"sweeper": CALL}, "hydra.sweeper._target_=os.mkdir: not taken"),
+    "a logger": ({"job_logging": LOGS}, "hydra.job_logging.handlers.evil."),
+    "Hydra's logger": ({"hydra_logging": LOGS}, "hydra.hydra_logging.handlers.evil."),
+    "a log file": ({"job_logging": FILE}, "hydra.job_logging."),
+    "the environment": (
+        {"job": {"env_set": {"PATH": "/evil"}}},
+        "hydra.job.env_set.PATH=/evil: not",
+    ),
+    "a subfolder": ({"output_subdir": "../../pwned"}, "hydra.output_subdir=../../pwned: not taken"),
     "a run's folder": ({"run": {"dir": "/pwned"}}, "hydra.run.dir=/pwned: not taken from a file"),
     "a way out": ({"run": {"dir": "outputs/../pwned"}}, "hydra.run.dir=outputs/../pwned: not"),
     "a sweep's folder": ({"sweep": {"dir": "pwned"}}, "hydra.sweep.dir=pwned: not taken"),
     "a job's folder": ({"sweep": {"subdir": "../../pwned"}}, "hydra.sweep.subdir=../../pwned: not"),
-    "a job's script": ({"launcher": {"setup": ["touch pwned"]}}, "hydra.launcher.setup=['touch"),
+    "a job's script": ({"launcher": {"setup": ["touch pwned"]}}, "hydra.launcher.setup=touch"),
     "a script's head": ({"launcher": {"name": "a\ntouch pwned"}}, "hydra.launcher.name=a"),
     "what it refers to": ({"launcher": {"name": "${.x}", "x": "a\nb"}}, "hydra.launcher.name=a b"),
     "a cluster": (
@@ -55,6 +59,11 @@ HYDRA: dict[str, tuple[dict[str, Any], str]] = {
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """For commands that end before they do anything."""
     return Project(tmp_path_factory.mktemp("untouched") / "project")
+
+
+def holds(hardware: Any) -> None:
+    """Check the keys of a board."""
+    allowed.task(OmegaConf.create({"hardware": hardware}), [])
 
 
 def experiment(content: dict[str, Any]) -> str:
@@ -96,14 +105,14 @@ def test_in_a_sweep_too(untouched: Project) -> None:
     evil = {
         "hydra": {"mode": "MULTIRUN", "sweeper": {"jobs": ["+hydra.callbacks.x._target_=os.x"]}}
     }
-    assert "hydra.callbacks.x._target_=os.x: refused" in refused(untouched, evil)
+    assert "hydra.callbacks.x._target_=os.x: not taken" in refused(untouched, evil)
     evil = {"hydra": {"callbacks": {"evil": CALL}}}
-    assert "os.mkdir: refused" in refused(untouched, evil, "-m", "seed=1,2")
+    assert "os.mkdir: not taken" in refused(untouched, evil, "-m", "seed=1,2")
 
 
 def test_not_even_to_show_the_config(untouched: Project) -> None:
     evil = {"hydra": {"hydra_logging": LOGS}}
-    assert "hydra.hydra_logging: refused" in refused(
+    assert "hydra.hydra_logging.handlers.evil." in refused(
         untouched, evil, "tracking=none", "--cfg", "job"
     )
 
@@ -113,18 +122,21 @@ def test_not_even_to_show_the_config(untouched: Project) -> None:
     quick(
         1,
         [
-            ({"toolchain": {"compiler": "./evil"}}, "hardware.toolchain.compiler=./evil: refused"),
-            ({"toolchain": {"compiler": "sh"}}, "hardware.toolchain.compiler=sh: refused"),
+            (
+                {"toolchain": {"compiler": "./evil"}},
+                "hardware.toolchain.compiler=./evil: not taken",
+            ),
+            ({"toolchain": {"compiler": "sh"}}, "hardware.toolchain.compiler=sh: not taken"),
             ({"toolchain": {"objcopy": "/tmp/objcopy"}}, "hardware.toolchain.objcopy=/tmp/objcopy"),
             (
                 {"toolchain": {"flags": ["-fplugin=./evil.so"]}},
-                "flags: -fplugin=./evil.so: refused",
+                "hardware.toolchain.flags=-fplugin=./evil.so: not taken",
             ),
             (
                 {"part": "../x", "toolchain": {"flags": ["-mmcu=${hardware.part}"]}},
-                "flags: -mmcu=../x",
+                "hardware.part=../x: not taken",
             ),
-            ({"flasher": "sh -c 'touch pwned'"}, "hardware.flasher=sh -c 'touch pwned': refused"),
+            ({"flasher": "sh -c 'touch pwned'"}, "hardware.flasher=sh -c 'touch pwned': not taken"),
         ],
     ),
 )
@@ -174,8 +186,8 @@ OPTIONS = """
 @pytest.mark.parametrize("flag", [*OPTIONS.split(), "-DX=1 2", "-O2\n", ""])
 def test_options_that_run_or_read_or_write(flag: str) -> None:
     node = {**HARDWARE, "toolchain": {"compiler": "gcc", "package": "gcc", "flags": ["-O2", flag]}}
-    with pytest.raises(ThimbleError, match="refused, it could run or read other files"):
-        allowed.hardware(node)
+    with pytest.raises(ThimbleError, match="not taken from a file, it reaches options"):
+        holds(node)
 
 
 @pytest.mark.parametrize(
@@ -196,22 +208,21 @@ def test_options_that_run_or_read_or_write(flag: str) -> None:
     ],
 )
 def test_flashers_that_do_something_else(flasher: str) -> None:
-    with pytest.raises(ThimbleError, match=r"hardware\.flasher=.*: refused"):
-        allowed.hardware({**HARDWARE, "flasher": flasher})
+    with pytest.raises(ThimbleError, match=r"hardware\.flasher=.*: not taken"):
+        holds({**HARDWARE, "flasher": flasher})
 
 
 def test_every_board_and_more_that_people_write_is_known() -> None:
     boards = sorted((ROOT / "conf" / "hardware").glob("*.yaml"))
     assert boards
     for path in boards:
-        content = OmegaConf.create({"hardware": OmegaConf.load(path)})
-        allowed.hardware(OmegaConf.to_container(content, resolve=True)["hardware"])
+        holds(OmegaConf.load(path))
     flags = ["-march=armv7e-m+fp", "-Og", "-fno-exceptions", "-DARM_MATH_CM4", "-Wl,--relax"]
     for compiler in ("gcc", "clang", "gcc-12", "arm-none-eabi-gcc", "avr-gcc-13.2.0", "cc"):
         tools = {"compiler": compiler, "package": "", "flags": flags}
-        allowed.hardware({**HARDWARE, "toolchain": tools})
+        holds({**HARDWARE, "toolchain": tools})
     for flasher in ("st-flash --reset --format ihex write {hex}", "pyocd load -t {part} {hex}"):
-        allowed.hardware({**HARDWARE, "flasher": flasher})
+        holds({**HARDWARE, "flasher": flasher})
 
 
 def test_a_recorded_run_is_held_to_the_list(project: Project) -> None:
@@ -220,4 +231,4 @@ def test_a_recorded_run_is_held_to_the_list(project: Project) -> None:
     params["hardware"]["toolchain"]["compiler"] = "./evil"
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     said = one_line(project.run(f"replay={folder}"))
-    assert said.startswith("hardware.toolchain.compiler=./evil: refused")
+    assert said.startswith("hardware.toolchain.compiler=./evil: not taken")

@@ -9,17 +9,30 @@ from typing import Any
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner import options, own, schema
+from pipeline.runner import allowed, options, own, schema
 from pipeline.runner.job import resolved
 
 
 def composed(*overrides: str) -> Any:
     schema.register()
+    allowed.listen(overrides)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(overrides))
+        return compose("config", overrides=list(overrides), return_hydra_config=True)
+
+
+def plain(*overrides: str) -> dict[str, Any]:
+    config = composed(*overrides)
+    return resolved(OmegaConf.masked_copy(config, [key for key in config if key != "hydra"]))
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test has typed."""
+    monkeypatch.setenv(allowed.WORDS, "[]")
 
 
 @pytest.fixture
@@ -132,7 +145,7 @@ def test_a_data_file_is_looked_at(here: Path) -> None:
     ],
 )
 def test_a_network_is_called_by_its_own_name(here: Path, words: tuple[str, ...], name: str) -> None:
-    assert resolved(composed(*words))["model"]["name"] == name
+    assert plain(*words)["model"]["name"] == name
 
 
 def test_a_name_does_not_depend_on_the_place() -> None:
@@ -144,9 +157,9 @@ def test_a_name_does_not_depend_on_the_place() -> None:
 def test_the_planner_is_part_of_pruning_only_for_limits() -> None:
     """A strategy or a board is in what the stage depends on exactly where it is asked."""
     words = ("model=resnet8", "hardware=nucleo_f446re", "strategy=partial", "prune=magnitude")
-    without, within = (resolved(composed(*words, *more)) for more in ((), ("prune.macs=9",)))
+    without, within = (plain(*words, *more) for more in ((), ("prune.macs=9",)))
     assert not {"strategy", "hardware", "passes"} & without["prune"].keys()
     assert within["prune"]["strategy"] == within["strategy"]
     board = within["prune"]["hardware"]
     assert board["cpu"] == "cortex-m4" and not {"uart", "toolchain", "flasher"} & board.keys()
-    assert "hardware" not in resolved(composed())["prune"]
+    assert "hardware" not in plain()["prune"]

@@ -15,6 +15,7 @@ import pytest
 from pipeline.runner.sweep import NOT_STARTED
 from tests.runner.project import Project, nothing_outlives
 from tests.tiers import quick
+from tests.waiting import until
 
 ASLEEP = """\
 import os, time
@@ -89,3 +90,53 @@ def test_what_was_not_started_is_no_failure(project: Project) -> None:
     assert lines[-1].startswith("interrupted: ")
     rows = [line for line in out.splitlines() if "seed=" in line and "│" in line]
     assert "failed" in rows[0] and NOT_STARTED in rows[1] and "failed" not in rows[1]
+
+
+LATE = """\
+import os, signal, sys, time
+import run
+from pipeline.runner import command
+from pipeline.runner.processes import Processes
+
+start = Processes.start
+
+def late(self, stage):
+    if stage.name == "train":
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    start(self, stage)
+
+Processes.start = late
+sys.exit(command.run(run.main))
+"""
+"""A run that is told to end in the moment before it starts a stage."""
+
+
+def test_nothing_starts_after_the_end(project: Project) -> None:
+    """It once waited for the end of a training that nobody had ended."""
+    project.hold("train")
+    project.write("late.py", LATE)
+    process = project.start(program="late.py")
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        project.release("train")
+    assert process.returncode == 130 and err.startswith("interrupted: "), err
+    assert project.ran() == ["fetch"]
+    nothing_outlives(project)
+
+
+def test_while_another_run_is_at_the_same_stage(project: Project) -> None:
+    project.hold("train")
+    first = project.start()
+    project.wait_for("train")
+    second = project.start()
+    assert second.stdout is not None
+    until(lambda: "another run" in second.stdout.readline())  # type: ignore[union-attr]
+    second.send_signal(signal.SIGTERM)
+    try:
+        _, err = second.communicate(timeout=60)
+    finally:
+        project.release("train")
+    assert second.returncode == 130 and err.startswith("interrupted: "), err
+    assert first.wait() == 0

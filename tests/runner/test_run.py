@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pipeline.home import STAGES
-from tests.runner.project import Project, processes_in
+from tests.runner.project import HARDWARE, Project, processes_in
 from tests.tiers import quick
 
 
@@ -96,7 +96,9 @@ def test_a_wrong_firmware_fails(project: Project) -> None:
 
 @pytest.mark.ci
 def test_flashing_is_never_cached(project: Project) -> None:
-    project.write("conf/target/flash.yaml", "name: flash\nimages: 0\n")
+    project.write("conf/target/flash.yaml", "name: flash\nimages: 0\ndry_run: true\n")
+    board = yaml.safe_dump({**HARDWARE, "name": "arduino", "flasher": "avrdude"})
+    project.write("conf/hardware/arduino.yaml", board)
     for ran in (list(STAGES), ["simulate"], ["simulate"]):
         run = project.run("output=json", "target=flash")
         assert run.code == 0, run.err

@@ -25,8 +25,8 @@ def build(tmp_path: Path) -> Path:
 def test_the_command_is_the_flashers_own(build: Path, arduino: Hardware) -> None:
     found = flash.checked(build, arduino, "/dev/ttyACM0")
     assert found.text == (
-        f"avrdude -p atmega328p -c arduino -P /dev/ttyACM0 -b 115200 -D "
-        f"-U flash:w:{build}/firmware.hex:i"
+        f"cd {build} && avrdude -p atmega328p -c arduino -P /dev/ttyACM0 -b 115200 -D "
+        "-U flash:w:firmware.hex:i"
     )
 
 
@@ -66,7 +66,7 @@ def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
     ):
         hardware = load_hardware(flasher=words, part="stm32f446re")
         found = flash.checked(build, hardware, "PORT").text
-        assert found == words.format(hex=f"{build}/firmware.hex", part="stm32f446re")
+        assert found == f"cd {build} && {words.format(hex='firmware.hex', part='stm32f446re')}"
 
 
 @pytest.mark.parametrize("words", ["pyocd load -t {board} {hex}", "pyocd 'load", "pyocd {}"])
@@ -80,13 +80,22 @@ def test_a_rate_that_no_computer_has_is_said_before(build: Path) -> None:
         flash.checked(build, load_hardware(baud=12345), "PORT")
 
 
-def test_a_folder_with_a_space_stays_one_word_for_openocd(tmp_path: Path) -> None:
-    """Its -c takes Tcl, where braces keep a word together."""
-    folder = tmp_path / "my runs"
+def test_a_folders_name_is_no_tcl_for_openocd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its -c takes Tcl, in which braces end a word and brackets are commands."""
+    folder = tmp_path / "my runs} [exec touch pwned] {:"
     folder.mkdir()
     (folder / "firmware.hex").write_text(":020000040800F2\n" + HEX)
-    found = flash.checked(folder, board_named("nucleo_f446re"), "PORT")
-    assert found.command[-1] == f"program {{{folder}/firmware.hex}} verify reset exit"
+    (tmp_path / "openocd").write_text(
+        f'#!/bin/sh\ntest -f firmware.hex && echo "$@" > {tmp_path}/s'
+    )
+    (tmp_path / "openocd").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    text = flash.write(folder, board_named("nucleo_f446re"), "/dev/null")
+    assert text.startswith(f"cd '{folder}' && openocd -f ")
+    said = (tmp_path / "s").read_text()
+    assert said.endswith("-c program {firmware.hex} verify reset exit\n") and "exec" not in said
 
 
 def test_no_more_than_the_board_has(build: Path) -> None:
@@ -131,7 +140,7 @@ def test_the_flasher_runs_and_its_failure_is_one_line(
     avrdude.write_text(f'#!/bin/sh\necho "$@" > {build}/said\n')
     avrdude.chmod(0o755)
     text = flash.write(build, arduino, "/dev/null")
-    assert text == f"avrdude {(build / 'said').read_text().strip()}"
+    assert text == f"cd {build} && avrdude {(build / 'said').read_text().strip()}"
     avrdude.write_text(
         "#!/bin/sh\necho 'avrdude: error: programmer is not responding' >&2; exit 1\n"
     )

@@ -157,7 +157,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     hardware = board_named("nucleo_f446re")
     size = built_stand_in(tmp_path, hardware)
     (tmp_path / "build" / "firmware.hex").unlink()
-    with pytest.raises(ThimbleError, match="no firmware for the board itself was built"):
+    with pytest.raises(ThimbleError, match=r"firmware\.hex is missing: run stage build again"):
         flash.checked(tmp_path / "build", hardware, "/dev/ttyACM0")
     monkeypatch.setenv("PATH", str(tmp_path))
     install = r"is not installed \(.*NUCLEO-F446RE.*\): sudo apt-get install "

@@ -1,0 +1,41 @@
+"""Words of the command line in the quotes that Hydra wants: its grammar knows ASCII alone outside
+of them, and of that not all that names of files have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipeline.runner.replay import KEY
+
+OF_PATHS = re.compile(
+    r"\+*(model\.(path|state_dict)|data\.path|target\.port|cache\.remote|hydra\.(run|sweep)\.dir)"
+)
+PLAIN = re.compile(r"[\w/\\+.$%*@?|: -]*", re.ASCII)
+"""What Hydra takes without quotes."""
+WITHIN = re.compile(r"[\[{].*|(choice|shuffle|sort|tag|str|glob)\(.*\)")
+"""Values with parts: lists, dictionaries, and Hydra's functions."""
+PARTS = r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[%s])"""
+"""What is quoted already, and what stands between the parts of a value."""
+
+
+def quoted(words: Sequence[str]) -> list[str]:
+    """``words``, what Hydra could not read in quotes; the values of a sweep one by one."""
+    return [_quoted(word) for word in words]
+
+
+def _quoted(word: str) -> str:
+    key, equals, value = word.partition("=")
+    within, path = WITHIN.fullmatch(value), OF_PATHS.fullmatch(key)
+    if not equals or word.startswith(("-", KEY)) or (value.isascii() and (within or not path)):
+        return word
+    parts = re.split(PARTS % (r",\[\]{}():" if within else ","), value)
+    parts[::2] = [_part(each, path is not None) for each in parts[::2]]
+    return f"{key}={''.join(parts)}"
+
+
+def _part(text: str, path: bool) -> str:
+    if PLAIN.fullmatch(text) if path else text.isascii():
+        return text
+    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), text)
+    return f"'{escaped}'"
