@@ -106,5 +106,4 @@ def _sweep() -> Path | None:
 
 
 def _terminated(*_: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what ends is not disturbed
     raise KeyboardInterrupt

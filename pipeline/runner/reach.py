@@ -58,12 +58,9 @@ OPTIONS = (
 )
 """Of launchers: no commands to run before a job, no other Python, and no cluster elsewhere, which
 would be sent code and could send some."""
-CLASSES = {
-    "data": "datasets", "frontend": "frontends", "model": "(models|importers)",
-    "train": "training", "prune": "pruning", "quantize": "quantize", "strategy": "strategies",
-}  # fmt: skip
-"""Where those of each group are, in ``pipeline``."""
-
+GROUPS = "data|frontend|model|train|prune|quantize|strategy"
+CLASSES = "datasets|frontends|models|importers|training|pruning|quantize|strategies"
+"""Where those of the groups are, in ``pipeline``."""
 CODE, RUN, SAID = "code that is imported", "programs that are run", "C, packages and pages, escaped"
 OWN, LINE, A_WORD = "the project's own", "a line of text", "a word"
 
@@ -78,8 +75,7 @@ class Line(NamedTuple):
 
 
 TABLE = (
-    *(Line(rf"{group}\._target_", CODE, rf"pipeline\.{where}(\.\w+)+", f"a class for {group}")
-      for group, where in CLASSES.items()),
+    Line(rf"({GROUPS})\._target_", CODE, rf"pipeline\.({CLASSES})(\.\w+)+", OWN),
     Line(r"model\.factory", CODE, NOTHING, "nothing"),
     Line(r"model\.kwargs\..*", "the code of model.factory", NUMBER, "numbers"),
     Line(r"model\.(path|state_dict)|data\.path", "files that are read", BESIDE,
@@ -105,7 +101,7 @@ TABLE = (
     Line(r"codegen\.prefix|package\.(version|weights_in)", "C, names of files", WORD, A_WORD),
     Line(r"cache\.remote", "programs that come from it and are run", NOTHING, "nothing"),
     Line(r"hardware\.(name|title|power\.source|card\.source)|codegen\.labels|package\.library"
-         rf"|strategy\.until|({'|'.join(CLASSES)})\.name", SAID, TEXT, LINE),
+         rf"|strategy\.until|({GROUPS})\.name", SAID, TEXT, LINE),
     Line(r"(paper|figure)(\..*)?", "pages, tables and pictures, escaped", LINES, "text"),
     # Hydra makes what _target_ names, wherever it stands
     Line(r"hydra\.callbacks\.check\._target_", CODE, r"pipeline\.runner\.options\.Check", OWN),

@@ -83,7 +83,10 @@ class Stages:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._stack, _deaf() if kind else contextlib.nullcontext():
+        if kind is KeyboardInterrupt and threading.current_thread() is threading.main_thread():
+            for name in (signal.SIGINT, signal.SIGTERM):  # the next would disturb the end
+                signal.signal(name, signal.SIG_IGN)
+        with self._stack:
             self._over.set()
             self._processes.end()
             if kind:  # nothing starts any more; DVC's thread waits for the end of what runs
@@ -270,19 +273,6 @@ def _wait(future: Future[None]) -> None:
     while not done.wait(0.5):
         pass
     future.result()
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Signals do nothing, so that what is being ended is ended; in the main thread alone."""
-    main = threading.current_thread() is threading.main_thread()
-    names = (signal.SIGINT, signal.SIGTERM) if main else ()
-    before = {name: signal.signal(name, signal.SIG_IGN) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
 
 
 def _end_children() -> None:

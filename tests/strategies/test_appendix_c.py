@@ -11,7 +11,7 @@ from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.least import least
 from pipeline.search.chains.liveness import freed, peak_nibbles
 from pipeline.search.chains.traversals import Axis, Peels, herringbone, peel, ranks
-from pipeline.strategies import closed_forms as forms
+from tests.strategies import closed_forms as forms
 from tests.strategies.chains import Chain
 from tests.tiers import quick
 

@@ -14,11 +14,11 @@ from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.liveness import peak_nibbles
 from pipeline.search.chains.traversals import ranks
 from pipeline.search.chains.two_ends import needed_nibbles
-from pipeline.strategies import closed_forms as forms
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
+from tests.strategies import closed_forms as forms
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import (
     arena_nibbles,
