@@ -14,7 +14,7 @@ from pipeline.runner.quoted import quoted
 @pytest.mark.parametrize(
     ("word", "values"),
     [
-        ("model.path=/home/jürgen/net.onnx", ["/home/jürgen/net.onnx"]),
+        ("model.path=/daten/jürgen/net.onnx", ["/daten/jürgen/net.onnx"]),
         ("model.path=~/模型 (1).onnx", ["~/模型 (1).onnx"]),
         ("+model.path=a=b's #1 [x]{y}.onnx", ["a=b's #1 [x]{y}.onnx"]),
         ("data.path=C:\\ä\\", ["C:\\ä\\"]),

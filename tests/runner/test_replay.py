@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 import pytest
+import yaml
 
 from pipeline.home import STAGES
 from tests.runner.project import Project, clean_environment
@@ -209,3 +210,22 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     assert len(jobs) == 2 and all(job in run.err for job in jobs)
     run = project.run("replay=0")
     assert run.code == 1 and "0: several runs are called so: " in run.err and "mine/0)" in run.err
+
+
+def forged(folder: Path, **keys: object) -> None:
+    """Give the record in ``folder`` other values of ``model``."""
+    params = yaml.safe_load((folder / "params.yaml").read_text())
+    params["model"] |= keys
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+
+
+def test_a_folders_record_is_a_file_of_somebody_elses(project: Project) -> None:
+    """It cannot name code, nor files, nor the folder where code is looked for."""
+    folder = recorded(project, "until=fetch")
+    forged(folder, factory="subprocess:getoutput", kwargs={"cmd": "touch pwned"})
+    run = project.run(f"replay={folder}")
+    assert run.code == 1 and run.err.startswith("model.factory=subprocess:getoutput: not taken")
+    assert "; if you trust it, set THIMBLE_TRUST=1" in run.err and run.err.count("\n") == 1
+    forged(folder, factory="", kwargs={}, path=str(project.root.parent / "secret"))
+    assert "secret: not taken from a file" in project.run(f"replay={folder}").err
+    assert not list(project.root.rglob("pwned")) and project.ran() == []
