@@ -40,7 +40,7 @@ def test_without_a_port_it_says_what_it_would_run(build: Path, arduino: Hardware
 def test_the_boot_loader_is_not_overwritten(build: Path, arduino: Hardware) -> None:
     (build / "firmware.hex").write_text(BEYOND)
     with pytest.raises(ThimbleError, match=r"writes 1 B beyond the 32256 B .*first at 0x7e00"):
-        flash.write(build, arduino, "/dev/null")
+        flash.checked(build, arduino, "/dev/null")
 
 
 ELSEWHERE = ":0400100001020304E2\n:00000001FF\n"
