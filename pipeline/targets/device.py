@@ -62,7 +62,6 @@ def measure(
         "compute_cycles": _spread(runs.compute_cycles),
         "first_cycles": _spread(runs.first_cycles),
         "unskipped_cycles": runs.unskipped_cycles,
-        "instructions": _spread(runs.instructions),
         "invoke_cycles": _spread(runs.invoke_cycles),
         "modelled_cycles": _modelled(runs),
         "arena_touched_bytes": runs.arena_touched_bytes,

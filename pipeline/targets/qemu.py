@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
@@ -31,9 +30,6 @@ PACKAGE = "qemu-system-arm"
 IMAGES_A_RUN = 25
 PATIENCE_S = 1800
 PAINT = 0xC5
-Counts = npt.NDArray[np.int64]
-MOST_COUNTED = 0xFFFFFFFF
-"""Instructions; a report says the same of more."""
 
 
 class Core:
@@ -108,26 +104,15 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         modelled = model.result()
     memories = [memory, *(after for _, after in parts)]
     none = np.zeros(0, np.int64)
-    counts = np.concatenate([none, *(p.instructions for p, _ in parts)])
     return Runs(
         np.concatenate([np.zeros((0, who.outputs), who.dtype), *(p.outputs for p, _ in parts)]),
         none,
         none,
         stack_bytes=max(_stack(after, size) for after in memories),
         modelled_cycles=modelled,
-        instructions=all_counted(counts, modelled),
+        instructions=np.concatenate([none, *(p.instructions for p, _ in parts)]),
         arena_touched_bytes=max(_touched(after, size) for after in memories),
     )
-
-
-def all_counted(counts: Counts, modelled: Mapping[str, Any] | None) -> Counts:
-    """``counts`` of instructions (images,), those of the cycle model where the firmware's own word
-    of 32 bits is too short; without a model none then."""
-    if not (counts >= MOST_COUNTED).any():
-        return counts
-    if modelled is None:
-        return counts[:0]
-    return np.full_like(counts, modelled["instructions"])
 
 
 def _modelled(core: Core, who: Identity, loaded: bytes, images: Images) -> dict[str, Any] | None:

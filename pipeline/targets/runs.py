@@ -35,7 +35,8 @@ class Runs:
         function_cycles: (images, functions) of each, what it calls and is none of them included.
         stack_bytes: deepest stack, start-up included, from the lowest stack pointer.
         painted_stack_bytes: the same as the chip found it in its own painted memory.
-        instructions: (images,) in invoking; empty where nothing counts them.
+        instructions: (images,) in invoking, by a timer, all ones where they are more than a word
+            says; empty where nothing counts them.
         invoke_cycles: (images,) in invoking, by the chip's own timer; empty where a simulator says
             more.
         modelled_cycles: of the median inference, see pipeline/targets/qemu_cycles.py.
