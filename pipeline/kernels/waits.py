@@ -26,9 +26,9 @@ LEAST_CACHE = 1024
 NO_LOOP = 16
 """Of one that holds not even that."""
 
-FETCH, BYTE = 0.42, 0.7
+FETCH, BYTE, PORTABLE = 0.42, 0.7, 0.9
 """Of a wait state: that a cycle waits for instructions which no cache holds, and that a byte of a
-table takes on a Cortex-M0+ (simulated F302R8 and G0B1)."""
+table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first what portable C waits."""
 
 
 class Waits(NamedTuple):
@@ -65,7 +65,8 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
-    own = kernel.cycles(form) * (1 + waits.fetch)
+    fetch = waits.fetch * (1.0 if isinstance(kernel, cortex_m.Fast) else PORTABLE)
+    own = kernel.cycles(form) * (1 + fetch)
     taken = own + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
     parts = form.parts.values()
     rows = sum(part.extents[0] for part in parts if part.spread in ("rows", "blocks"))
