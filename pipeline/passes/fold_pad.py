@@ -35,41 +35,23 @@ def apply(graph: Graph) -> Graph:
 
 
 def _ahead(graph: Graph) -> Graph:
-    """Pads of signals, which a reshape makes images of height 1 before they are convolved: the
-    reshape comes first."""
+    """Pads of signals, (l, c), which a reshape makes images of height 1 before they are convolved:
+    the reshape comes first."""
     readers = consumers(graph)
     pads = {op.output: op for op in graph.operators if isinstance(op, Pad)}
     changed: list[Operator] = []
     tensors: dict[str, Tensor] = {}
     for op in graph.operators:
         pad = pads.get(op.inputs[0]) if isinstance(op, Reshape) else None
-        convolved = all(isinstance(reader, Conv2d) for reader in readers[op.output])
-        alone = pad and readers[pad.output] == [op] and graph.output not in (pad.output, op.output)
-        if isinstance(op, Reshape) and pad and alone and convolved:
-            later = replace(pad, output=op.output, padding=_widened(graph, pad, op.shape))
-            if _spatial(later):
-                sizes = zip(op.shape, later.padding, strict=True)
-                shape, name = tuple(n - sum(around) for n, around in sizes), f"{op.output}.bare"
-                tensors[name] = replace(graph.tensors[op.output], name=name, shape=shape)
-                changed.append(replace(op, inputs=pad.inputs, output=name, shape=shape))
-                op = replace(later, inputs=(name,))
+        if isinstance(op, Reshape) and pad and op.shape == (1, *graph.tensors[pad.output].shape):
+            convolved = all(isinstance(reader, Conv2d) for reader in readers[op.output])
+            if convolved and readers[pad.output] == [op] and pad.output != graph.output:
+                name, bare = f"{op.output}.bare", (1, *graph.tensors[pad.inputs[0]].shape)
+                tensors[name] = replace(graph.tensors[op.output], name=name, shape=bare)
+                changed.append(replace(op, inputs=pad.inputs, output=name, shape=bare))
+                op = Pad(pad.name, (name,), op.output, padding=((0, 0), *pad.padding))
         changed.append(op)
     return fold_reshape.apply(edited(graph, changed, tensors)) if tensors else graph
-
-
-def _widened(graph: Graph, pad: Pad, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """The padding of each axis of ``shape``, which is the pad's output with more axes of 1; () of
-    any other."""
-    rest = list(zip(graph.tensors[pad.output].shape, pad.padding, strict=True))
-    found = []
-    for extent in shape:
-        if rest and rest[0][0] == extent:
-            found.append(rest.pop(0)[1])
-        elif extent == 1:
-            found.append((0, 0))
-        else:
-            return ()
-    return () if rest else tuple(found)
 
 
 def _spatial(op: Pad) -> bool:
