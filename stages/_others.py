@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from math import ceil, inf
+from math import ceil
 from typing import Any
 
 from pipeline import strategies
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies import coded
 from pipeline.strategies.base import Strategy
 
 
@@ -47,8 +47,7 @@ def at_a_glance(macs: int) -> list[type[Strategy]]:
 def _needs(strategy: type[Strategy], graph: Graph, hardware: Hardware) -> dict[str, Any]:
     try:
         plan = strategy().plan(graph, hardware)
-        if modelled_cycles(plan, graph, hardware) == inf:
-            return {"why": f"strategy {strategy.name} has a plan, but there is no code for it"}
+        coded.check(plan, graph, hardware)
     except ThimbleError as error:
         return {"why": str(error)}
     memory = hardware.activation_memory

@@ -35,10 +35,10 @@ def main() -> None:
             made = method.from_float(before, seen(data))
         else:
             made = method.graph(cfg["model"]["name"], model, weights, seen(data))
+    check(made, data)  # a pass may give the input another shape
     sizes = []
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})
-    check(graph, data)
     Windows(**cfg["sliding"]).graph(graph).save(Path())
     write_json(Path("passes.json"), sizes)
     images, found = data["test_images"], {}

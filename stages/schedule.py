@@ -14,6 +14,7 @@ from pipeline.plan.profile import profile
 from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.strategies import coded
 from pipeline.timing.summary import swaps
 from stages._calibration import calibration_frames
 from stages._lacking import lacking
@@ -31,6 +32,7 @@ def main() -> None:
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     pieces.check(plan, hardware)
+    coded.check(plan, graph, hardware)
     if needs_calibration(plan):
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))

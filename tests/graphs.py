@@ -269,9 +269,9 @@ def random_graph(seed: int) -> Graph:
     shape = (int(rng.integers(4, 13)), int(rng.integers(4, 13)), int(rng.integers(1, 9)))
     net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", f"random{seed}")
     for _ in range(int(rng.integers(1, 5))):
-        _BLOCKS[int(rng.integers(len(_BLOCKS)))](net)
+        BLOCKS[int(rng.integers(len(BLOCKS)))](net)
     if rng.random() < 0.7:
-        _classifier(net)
+        classifier(net)
     return net.graph()
 
 
@@ -369,7 +369,7 @@ def _constant(net: Net) -> None:
     (net.plus if net.rng.random() < 0.5 else net.times)(net.last, name)
 
 
-def _classifier(net: Net) -> None:
+def classifier(net: Net) -> None:
     if net.rng.random() < 0.3:
         net.reshape((prod(_size(net)),))
     net.dense(int(net.rng.integers(2, 12)))
@@ -377,7 +377,7 @@ def _classifier(net: Net) -> None:
         net.softmax()
 
 
-_BLOCKS = (
+BLOCKS = (
     _plain, _plain, _residual, _separable, _inverted, _branches, _pooled, _padded, _constant,
     _excite,
 )  # fmt: skip

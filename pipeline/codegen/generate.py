@@ -17,7 +17,7 @@ from pipeline.codegen.cortex_m.woven import woven
 from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
-from pipeline.codegen.render import render, static_source
+from pipeline.codegen.render import render, static_source, without_idle
 from pipeline.codegen.sound import Sound
 from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
@@ -128,7 +128,7 @@ def _source(
     sound: Sound | None,
 ) -> str:
     windows = code.parts(program.windows)
-    kernels = [kernel.code() for kernel in program.kernels.values()]
+    kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
         kernels = list(map(woven, kernels))
     if program.constants.tables or any(part.code() for part in program.tables):

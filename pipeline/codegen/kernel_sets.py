@@ -13,8 +13,8 @@ from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.int4 import steps as int4
 from pipeline.codegen.int8 import steps as int8
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.copies import by_strides
 from pipeline.codegen.program import Program
-from pipeline.errors import ThimbleError
 from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move, Slice
 
@@ -37,6 +37,9 @@ def counts(program: Program, step: Working) -> bool:
     if kernel.startswith(AVR):  # where the output overlaps, it is known for which rows it may
         assert isinstance(step, Compute)
         return Job(program, program.operators[step.op], step).apart
+    if kernel == "int8.rearrange":
+        assert isinstance(step, Compute)
+        return by_strides(Job(program, program.operators[step.op], step))
     return not kernel.startswith((INT4, BY_ROW))
 
 
@@ -72,11 +75,6 @@ def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:
 
 def _kernel(program: Program, step: Working) -> str:
     if isinstance(step, Compute):
-        out = program.buffer(step.out)
-        if out.step == 0:
-            raise ThimbleError(
-                f"{out.name}: the step of its sums is not chosen; calibrate the plan"
-            )
         return kernel_of(Job(program, program.operators[step.op], step)).name
     nibbles = any(program.buffer(piece).bits < 8 for piece in touched(step))
     avr = program.hardware.core == "avr" and isinstance(step, Move)

@@ -81,7 +81,7 @@ def source(program: Program, image: Tensor, found: Pooling, types: dict[str, obj
     """C of the counters and of ``nn_feed``."""
     op, target = found.op, program.graph.tensors[found.op.output]
     plain = _shifted(image, target, op)
-    requant = shifts(op, op.requant) if plain and isinstance(op, AveragePool2d) else PowerOfTwo()
+    requant = shifts(op.requant) if plain and isinstance(op, AveragePool2d) else PowerOfTwo()
     end = None if plain else ending(program, op)
     program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
     averages = isinstance(op, AveragePool2d)

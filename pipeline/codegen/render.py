@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,9 @@ from pipeline.codegen.names import comment
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 KERNELS = FIRMWARE / "kernels"
 WIDTH = 100
+
+CONSTANT = re.compile(r"^ *const \w+ \*?(?:const )?(\w+) = [^,;]*;.*\n", re.MULTILINE)
+"""A line that declares one."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -35,6 +39,19 @@ def rows(values: Iterable[int | str], indent: int = 4) -> str:
         else:
             line = f"{line} {text}" if line else text
     return "\n".join(" " * indent + row for row in (*lines, line))
+
+
+def without_idle(code: str) -> str:
+    """C without the constants that nothing in their block reads, such as the column where images
+    have but one."""
+    for found in reversed(list(CONSTANT.finditer(code))):
+        depth, stop = 0, found.end()
+        while depth >= 0 and stop < len(code):
+            depth += {"{": 1, "}": -1}.get(code[stop], 0)
+            stop += 1
+        if not re.search(rf"\b{found[1]}\b", code[found.end() : stop]):
+            code = code[: found.start()] + code[found.end() :]
+    return code
 
 
 def number(value: float) -> str:

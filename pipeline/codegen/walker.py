@@ -32,8 +32,9 @@ from pipeline.plan.vocabulary import (
 
 MOST_STATEMENTS = 20_000
 
-OWN_IMAGES = ("cortex_m.", "thumb.")
-"""What the names of kernels begin with that make a tile as an image of its own."""
+ANY_PART = ("int4.", "int8.")
+"""What the names of kernels begin with that make any part of an image; all others make a tile as an
+image of its own, which their forms take it for."""
 
 Working = Compute | Clear | Finish | Move
 
@@ -123,7 +124,7 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
     """A step that makes a tile as one that makes an image of its own, in a program that knows that
     and adds to the same C."""
     plan = program.plan
-    if not isinstance(step, Compute) or not step.kernel.startswith(OWN_IMAGES):
+    if not isinstance(step, Compute) or not step.kernel or step.kernel.startswith(ANY_PART):
         return program, step
     own = own_image(step, plan.buffer, program.graph)
     if own is None:

@@ -12,6 +12,7 @@ from pipeline.kernels.choose import (
 )
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.kernel import Kernel, natural_unit
+from pipeline.kernels.lacks import lacks
 from pipeline.kernels.modelled import (
     cycles_by_operator,
     modelled,
@@ -23,6 +24,6 @@ from pipeline.kernels.waits import cycles_of_step
 
 __all__ = [
     "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_by_operator", "cycles_of_step",
-    "modelled", "modelled_cycles", "named", "natural_unit", "offers", "quicker", "scratch_bytes",
-    "skips", "takes_place", "zero_shares",
+    "lacks", "modelled", "modelled_cycles", "named", "natural_unit", "offers", "quicker",
+    "scratch_bytes", "skips", "takes_place", "zero_shares",
 ]  # fmt: skip

@@ -96,7 +96,8 @@ def takes_place(form: Form, hardware: Hardware) -> bool:
 def why_none(form: Form, hardware: Hardware) -> str:
     """Why there is no kernel for ``form``: what the one says that computes most of its kind."""
     least = "int4" if any(part.bits < 8 for part in form.parts.values()) else "int8"
-    return next(k.why_not(form) for k in kernels(form, hardware) if k.name.startswith(least))
+    *_, most = (k for k in kernels(form, hardware) if k.name.startswith(least))
+    return most.why_not(form)
 
 
 def named(name: str, form: Form, hardware: Hardware) -> Kernel:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
@@ -104,6 +105,12 @@ class Sum(Kernel):
         return self.work_cycles * prod(form.out.extents)
 
 
+def crops(op: Operator, tensors: Tensors) -> bool:
+    """Whether ``op`` takes pixels of 4 bits out of an image, each as it is: over that, too."""
+    source = tensors[op.inputs[0]]
+    return isinstance(op, Rearrange) and source.dtype.bits == 4 and op.whole_pixels(source.shape)
+
+
 @dataclass(frozen=True)
 class Copy(Kernel):
     """Pixels of 4 bits that are taken out of an image as they are.
@@ -122,11 +129,8 @@ class Copy(Kernel):
         return form.torn
 
     def why_not(self, form: Form) -> str:
-        op = form.op
-        if not isinstance(op, Rearrange) or not op.whole_pixels(form.source.shape):
-            return f"no code for {type(op).__name__}; have crops of images"
-        if {form.source.dtype.bits, form.target.dtype.bits} != {4}:
-            return "generated code crops images of 4 bits, or of 8"
+        if not crops(form.op, form.graph.tensors):
+            return f"no code for {type(form.op).__name__}; have crops of images of 4 bits"
         return ""
 
     def cycles(self, form: Form) -> float:

@@ -1,4 +1,5 @@
-"""Reshapes that need not be: before a dense layer or another reshape, or to the same shape."""
+"""Reshapes that need not be: of the input, before a dense layer or another reshape, or to the same
+shape."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from pipeline.passes._edit import edited
 
 def apply(graph: Graph) -> Graph:
     """A dense layer reads its input whole, in any shape: its weights take that shape instead."""
+    graph = _without_first(graph)
     origin: dict[str, str] = {}
     changed: list[Operator] = []
     tensors: dict[str, Tensor] = {}
@@ -36,6 +38,19 @@ def apply(graph: Graph) -> Graph:
         return graph
     folded = edited(graph, changed, tensors, constants)
     return edited(folded, _without_idle(folded))
+
+
+def _without_first(graph: Graph) -> Graph:
+    """The input takes the shape that the one operator which reads it gives it: values arrive in the
+    same order."""
+    readers = [op for op in graph.operators if graph.input in op.inputs]
+    first = readers[0] if len(readers) == 1 else None
+    if not isinstance(first, Reshape) or first.output == graph.output:
+        return graph
+    source = replace(graph.tensors[graph.input], shape=first.shape)
+    names = {first.output: graph.input}
+    operators = [op.renamed(names) for op in graph.operators if op is not first]
+    return _without_first(edited(graph, operators, {graph.input: source}))
 
 
 def _without_idle(graph: Graph) -> list[Operator]:

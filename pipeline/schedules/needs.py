@@ -52,7 +52,7 @@ def needs(
         for number, key in enumerate(each.keys):
             if key not in lives:
                 continue  # a row that nothing needs
-            if each.over:
+            if (each.over, 0) in at:  # or nothing needs what it lies over
                 n, _ = at[key] = at[each.over, 0]
                 parts[n] = _over(parts[n], Block(round_up(size, align), *lives[key]))
                 aligns[n] = max(aligns[n], align)

@@ -56,14 +56,17 @@ class Resident:
 
 @dataclass(frozen=True)
 class Streamed:
-    """The input, where it comes in row by row; ``Arrive`` says when."""
+    """The input, where it comes in row by row; ``Arrive`` says when; ``whole``: to one piece."""
 
     tensor: str
+    whole: bool = False
 
     def steps(self, draft: Draft) -> list[Step]:
         arriving(draft, draft.graph.tensors[self.tensor])
-        hold = draft.hold_rows if rows_of(draft.graph, self.tensor) > 1 else draft.hold
-        hold(self.tensor)
+        if rows_of(draft.graph, self.tensor) > 1:
+            draft.hold_rows(self.tensor, self.whole)
+        else:
+            draft.hold(self.tensor)
         return []
 
 
@@ -72,7 +75,8 @@ class Rows:
     """
     Attributes:
         order: every row that is needed, once; those of ``Tiles`` together.
-        whole: tensors that lie in one piece, such as the network's output.
+        whole: tensors that lie in one piece, such as the network's output; so do those that one
+            call makes or reads.
         pixels: of a block, by the tensors whose rows lie in blocks.
     """
 
@@ -82,24 +86,26 @@ class Rows:
 
     def steps(self, draft: Draft) -> list[Step]:
         made = [step for step in self.order if not isinstance(step, Arrive)]
+        alone = [s.op for s in made if isinstance(s, RowStep) and s.kind == "all"]
+        plain = self.whole.union(*({*op.inputs, op.output} for op in alone))
         summed = {s.op.output for s in made if isinstance(s, RowStep) and s.kind == "open"}
         for op in dict.fromkeys(step.op for step in made):
             if op.output in summed:
                 draft.sums(op.output, bits=32)
             elif rows_of(draft.graph, op.output) > 1:
-                draft.hold_rows(op.output, op.output in self.whole, self.pixels.get(op.output, 0))
+                draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
         read = {name for step in made for name in _inputs(step)}
         unmade = read - set(draft.home)
         for name in sorted(unmade):  # nothing but what is around them is read
-            draft.hold_rows(name)
+            draft.hold_rows(name, name in plain)
         reads = [_reads(step, draft.graph) for step in self.order]
         last = {
             (name, row): number
             for number, each in enumerate(reads)
             for name, rows in each.items()
-            if name not in self.whole
+            if name not in plain
             for row in rows
         }
         found = list[Step]()

@@ -93,6 +93,11 @@ def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layou
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 
 
+def rows_able(op: Operator, graph: Graph, hardware: Hardware) -> bool:
+    """Whether a kernel makes one row of ``op``'s output, channels last, or adds one to it."""
+    return bool(offers(form_of_a_row(op, graph, {}), hardware))
+
+
 def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
     """A row in the middle of ``op``'s output, or what a row adds to that."""
 

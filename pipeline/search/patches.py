@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import value
+from pipeline.plan.vocabulary import Lin, value
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
 from pipeline.schedules.channels import ChannelByChannel
@@ -58,12 +58,17 @@ def _stage(graph: Graph, start: str, operators: list[Operator], grid: Grid) -> P
             extents, box = graph.tensors[name].shape, read[name]
             known = tiles.get(name, box)
             both = tuple(map(hull, known, box, extents))
-            if len(extents) != 3 or not all(part.moves for part in both[:2]):
+            if len(extents) != 3 or not all(map(_moves_with, both, VARIABLES)):
                 return None
             tiles[name] = (*both[:2], *all_of(extents[2:]))
     rows, columns = (-(-extent // size) for extent, size in zip(shape[:2], sizes, strict=True))
     tiles = {name: settled(tile, graph, name, (rows, columns)) for name, tile in tiles.items()}
     return Patches(start, end, tuple(operators), (rows, columns), tiles)
+
+
+def _moves_with(part: Range, variable: str) -> bool:
+    """And with no other."""
+    return isinstance(part.low, Lin) and [name for name, _ in part.low.coef] == [variable]
 
 
 def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import inf
 from typing import ClassVar, NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled_cycles
+from pipeline.kernels import lacks
 from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.fit import CHOSEN
 from pipeline.plan.vocabulary import Plan
@@ -60,7 +59,7 @@ class Auto(Strategy):
         if not found:
             raise ThimbleError(
                 f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: "
-                "strategy=ordinary until=generate says what is missing"
+                "use quantize=int8, or another network"
             )
         fits = [each for each in found if each.needed_bytes <= available]
         least = min(found, key=lambda each: each.needed_bytes)
@@ -76,7 +75,7 @@ class Auto(Strategy):
         for strategy in self._strategies(graph, hardware):
             try:
                 plan = strategy.plan(graph, hardware)
-                runs = modelled_cycles(plan, graph, hardware) < inf
+                runs = not lacks(plan, graph, hardware)
             except ThimbleError:
                 continue
             whole = dict(plan.notes).get("form") == "ordinary"

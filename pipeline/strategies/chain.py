@@ -106,7 +106,7 @@ class ChainStrategy(Strategy):
                 "strategy.convolve_arriving: the input has to stream in "
                 "(hardware.streams_input=true), and a convolution without rows of padding to read "
                 f"it, or what an average pool makes of it; {graph.name} on {hardware.name} has no "
-                "such one"
+                "such one: leave strategy.convolve_arriving out"
             )
         return found
 

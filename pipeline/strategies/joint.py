@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled_cycles
+from pipeline.kernels import lacks, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
@@ -119,6 +119,10 @@ class Joint(Strategy):
         found = least(graph, hardware, needed(graph), repeated)
         best = found.laid.plan(self.name, self._notes(found, graph))
         others: list[Strategy] = [Ordinary(), Partial(accumulator_bits=self.accumulator_bits)]
+
+        def lacks_c(plan: Plan) -> bool:
+            return bool(lacks(plan, graph, hardware))
+
         flow = Flow(tuple(needed(graph)), graph.tensors, graph.input, graph.output)
         if flow.least_nibbles < 2 * _peak_bytes(best):
             others.append(Herringbone())
@@ -127,8 +131,8 @@ class Joint(Strategy):
                 plan = other.plan(graph, hardware)
             except ThimbleError:  # not a chain
                 continue
-            if _peak_bytes(plan) < _peak_bytes(best):
-                best = self._named(plan, other.name)
+            plan = self._named(plan, other.name)
+            best = min(best, plan, key=lambda each: (lacks_c(each), _peak_bytes(each)))
         return best
 
     def _fastest(self, graph: Graph, hardware: Hardware) -> Plan:

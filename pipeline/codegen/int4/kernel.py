@@ -183,14 +183,10 @@ def _some(tensor: Tensor, channels: int) -> Tensor:
     return replace(tensor, shape=(*tensor.shape[:-1], channels))
 
 
-def shifts(op: Operator, requant: object) -> PowerOfTwo:
-    """``requant``, which has to be a power of two here."""
-    if isinstance(requant, PowerOfTwo):
-        return requant
-    raise ThimbleError(
-        f"{op.name}: code for this core requantizes by shifts (quantize=int4), not by "
-        f"{type(requant).__name__}"
-    )
+def shifts(requant: object) -> PowerOfTwo:
+    """``requant``, a power of two: the kernel takes no other."""
+    assert isinstance(requant, PowerOfTwo)
+    return requant
 
 
 def ranges(window: Window) -> tuple[int, int]:

@@ -13,7 +13,6 @@ from math import prod
 import numpy as np
 
 from pipeline.codegen.render import render
-from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.maps import outer_sum
 from pipeline.plan.vocabulary import Affine, Buffer
@@ -71,21 +70,13 @@ class Places:
     held: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def layout(self, buffer: Buffer) -> Layout:
-        """
-        Raises:
-            ThimbleError: for elements that do not begin at bytes.
-        """
+        """Of elements of whole bytes."""
         place = buffer.name, buffer.extent  # of a copy
         if place not in self.layouts:
             self.layouts[place] = self._layout(buffer)
         return self.layouts[place]
 
     def _layout(self, buffer: Buffer) -> Layout:
-        if buffer.bits < 8 or not buffer.starts_on_bytes:
-            raise ThimbleError(
-                f"{buffer.name}: code for this core has elements of whole bytes, the plan has "
-                f"{buffer.bits} bits; try quantize=int8, or hardware=arduino target=host"
-            )
         if isinstance(buffer.map, Affine):
             strides = tuple(stride // 2 for stride in buffer.map.strides)
             return Layout(buffer.map.base // 2, strides, buffer.map.rings)

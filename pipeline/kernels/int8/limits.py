@@ -37,11 +37,14 @@ def _reasons(form: Form) -> Iterator[str]:
         yield from _of_windows(form)
     if form.op.element_wise:
         yield from _of_elements(form)
+    rings = any(any(part.around) for part in form.parts.values())
+    if rings and isinstance(form.op, Pad | Rearrange | Reshape | Softmax):
+        yield "code for this core cannot follow a ring here"
     match form.op:
         case Pad() if form.overlaps:
             yield "code for this core pads apart from its input"
-        case Rearrange() if form.overlaps:
-            yield "code for this core rearranges apart from its input"
+        case Rearrange():
+            yield from _of_moves(form)
         case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
             yield "code for this core reshapes a tensor all at once"
         case Softmax():
@@ -93,6 +96,16 @@ def _of_elements(form: Form) -> Iterator[str]:
         for name in op.inputs:  # what is broadcast is read again after what is in its place
             if name in form.overlaps and tensors[name].shape != form.target.shape:
                 yield f"the plan overwrites {name}, which is read again"
+
+
+def _of_moves(form: Form) -> Iterator[str]:
+    assert isinstance(form.op, Rearrange)
+    if form.overlaps and max(form.op.repeats) > 1:
+        yield "code for this core repeats elements apart from its input"
+    if any(
+        part.spread in ("rows", "blocks") and part.extents[0] > 1 for part in form.parts.values()
+    ):
+        yield "code for this core rearranges a row at a time, or tensors in one piece"
 
 
 def _of_rows(form: Form) -> Iterator[str]:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.access import Operand
-from pipeline.graph.operator import Operator
-from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.int4 import crops
 from pipeline.plan.reads import NEVER, read_times
 from pipeline.search.chains.flow import Flow, Span
 from pipeline.search.chains.layer import Layer, PixelBox, Pixels
@@ -186,7 +186,7 @@ class Item:
         return found
 
     def _read(self, op: Operator, operand: Operand, last: IntArray) -> None:
-        if not by_pixel(op):
+        if not by_pixel(op, self.flow.tensors):
             last[:] = 0 if operand.tensor in op.overwritable(self.flow.tensors) else self.units
             return
         ranks = self.ranks[op.output]
@@ -201,7 +201,7 @@ class Item:
             last[..., group] = np.maximum(last[..., group], read.reshape(last.shape[:2]))
 
 
-def by_pixel(op: Operator) -> bool:
+def by_pixel(op: Operator, tensors: Tensors) -> bool:
     """Whether pixels are made one after the other, each of what it needs; of others all are made at
     once, over an input that they may take the place of or apart."""
-    return op.slides or op.element_wise or isinstance(op, Rearrange)
+    return op.slides or op.element_wise or crops(op, tensors)

@@ -70,10 +70,13 @@ def _made(
 ) -> tuple[Item, Elements]:
     """Where what ``item`` makes lies; it may change its order where that does not matter."""
     layer, op = item.layer, item.pieces[-1].op
-    if not by_pixel(op):
+    if not by_pixel(op, item.flow.tensors):
         for name in op.overwritable(item.flow.tensors):
             if name in item.last:
                 return item, {op.output: elements[name].reshape(item.flow.tensors[op.output].shape)}
+        if (base := arena.block(item.pixels(op.output))) is not None:  # as its kernels want it
+            whole = address_maps.at(item.flow.tensors[op.output], base)
+            return item, {op.output: whole.addresses(whole.box)}
     if layer is None:
         return item, _follow(arena, item, elements)
     name, row_major = item.output, item.in_rows()

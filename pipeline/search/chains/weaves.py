@@ -22,7 +22,7 @@ def can_weave(flow: Flow, span: Span) -> bool:
     """Several operators on images, of which none needs all of one."""
     operators = flow.of(span)
     return len(operators) > 1 and all(
-        by_pixel(op)
+        by_pixel(op, flow.tensors)
         and all(len(flow.tensors[name].shape) == 3 for name in (op.output, *op.inputs))
         and not op.reads_all(flow.tensors)
         for op in operators

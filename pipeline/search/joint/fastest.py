@@ -96,6 +96,8 @@ class Fastest:
     def _row_by_row(self, op: Operator, plain: set[str]) -> float:
         """``plain``: tensors with channels last."""
         pixels = self.cuts.units.pixels
+        if op.output in self.cuts.units.alone:
+            return self._at_once(op)
         lie = {n: pixels[n] for n in (*op.inputs, op.output) if n in pixels and n not in plain}
         key = op.name, *sorted(lie)
         if key not in self.rows:
@@ -113,6 +115,9 @@ class Fastest:
         there = all(block in units.needed or block not in units.makers for block in blocks)
         if not there or (units.streamed and units.graph.input in op.inputs):
             return inf
-        form = Form.whole(op, units.graph)
+        return self._at_once(op)
+
+    def _at_once(self, op: Operator) -> float:
+        form = Form.whole(op, self.cuts.units.graph)
         able = offers(form, self.hardware)
         return cycles_of_step(able[0], form, self.hardware) if able else inf

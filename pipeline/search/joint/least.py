@@ -16,7 +16,7 @@ from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.regions import regions
 from pipeline.search.joint.tiles import tiled
 from pipeline.search.joint.units import Units
-from pipeline.search.layouts import in_blocks
+from pipeline.search.layouts import in_blocks, rows_able
 
 TRIES = 3
 
@@ -85,8 +85,12 @@ def _cuts(
     last: frozenset[str] = frozenset(),
 ) -> Cuts:
     """``last``: tensors with channels last, besides the output and those of ``runs``."""
-    lie = in_blocks(graph, operators, hardware, last | tensors_apart(runs) | {graph.output})
-    return Cuts(Units.of(graph, hardware, operators, hardware.streams_input, lie, runs))
+    alone = [op for op in operators if not rows_able(op, graph, hardware)]
+    plain = last.union(*({*op.inputs, op.output} for op in alone))
+    lie = in_blocks(graph, operators, hardware, plain | tensors_apart(runs) | {graph.output})
+    made = frozenset(op.output for op in alone)
+    streams = hardware.streams_input
+    return Cuts(Units.of(graph, hardware, operators, streams, lie, runs, alone=made))
 
 
 def _placed(

@@ -17,13 +17,13 @@ def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> l
             operators that one call makes, and the segments are one region.
     """
     graph, pixels = cuts.units.graph, cuts.units.pixels
-    begin = (Streamed if cuts.units.streamed else Resident)(graph.input)
+    at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
+    whole = any(graph.input in op.inputs for op in at_once)
+    begin = Streamed(graph.input, whole) if cuts.units.streamed else Resident(graph.input)
     orders = [_steps(cuts, piece) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)
-        alone = [cuts.units.operators[piece.start] for piece in pieces if piece.together == ALL]
-        whole = {graph.output, *(name for op in alone for name in (*op.inputs, op.output))}
-        return [begin, Rows(together, frozenset(whole), pixels)]
+        return [begin, Rows(together, frozenset([graph.output]), pixels)]
     ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
     return [begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
 

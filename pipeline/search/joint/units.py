@@ -52,6 +52,7 @@ class Units:
         streamed: the input arrives row by row; else all of it is there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
         runs: that are made tile by tile.
+        alone: what no kernel makes row by row; one call makes all of it.
         known: of operators that make rows, what cells those save and which rows they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
@@ -65,6 +66,7 @@ class Units:
     pixels: Mapping[str, int] = field(default_factory=dict)
     runs: Sequence[Run] = ()
     known: dict[str, Known] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -81,9 +83,11 @@ class Units:
         pixels: Mapping[str, int] | None = None,
         runs: Sequence[Run] = (),
         known: dict[str, Known] | None = None,
+        alone: frozenset[str] = frozenset(),
     ) -> Units:
         """``known``: from units of the same operators and ``pixels``."""
-        found = cls(graph, operators, streamed, pixels or {}, runs, {} if known is None else known)
+        known = {} if known is None else known
+        found = cls(graph, operators, streamed, pixels or {}, runs, known, alone)
         inner = {name for run in runs for name in run.inner}
         tiled = {run.op.output: run for run in runs}
         found._add_blocks(graph.input)
@@ -103,6 +107,9 @@ class Units:
                 continue
             if run := tiled.get(op.output):
                 found._tiles(run)
+                continue
+            if op.output in alone:
+                found._all(op)
                 continue
             found._add_blocks(op.output)
             if adds_rows(op, graph):
@@ -170,6 +177,15 @@ class Units:
             reads = tuple((each, 0) for each in read)
             self._add(Unit(step, reads, block, self._makers(reads), run.held))
         self.blocks[run.op.output] = blocks
+
+    def _all(self, op: Operator) -> None:
+        """Rows that one call makes, of all rows of its inputs."""
+        block, tensor = len(self.sizes), self.graph.tensors[op.output]
+        self.sizes.append(tensor.size * tensor.dtype.bits // 4)
+        reads = [(each, 0) for n in dict.fromkeys(op.inputs) for each in self.blocks[n]]
+        reads = list(dict.fromkeys(reads))
+        self._add(Unit(RowStep("all", op), tuple(reads), block, self._makers(reads)))
+        self.blocks[tensor.name] = [block] * rows_of(self.graph, tensor.name)
 
     def _sums(self, op: Operator) -> None:
         sums, (block,) = len(self.sizes), self.blocks[op.output]

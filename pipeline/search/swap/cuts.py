@@ -90,7 +90,7 @@ def cut(tiling: Tiling) -> Cut:
     if needed > tiling.buffer_bytes:
         raise ThimbleError(
             f"{layer.name}: {needed} B of {layer.source} are read at once; "
-            f"strategy.buffer_bytes={tiling.buffer_bytes} is too small"
+            f"strategy.buffer_bytes={tiling.buffer_bytes} is too small: use strategy.scheduler=best"
         )
     return Cut(tiling, rows, columns, window, parts, tuple(_weights(tiling, parts)))
 

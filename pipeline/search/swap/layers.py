@@ -19,6 +19,8 @@ from pipeline.schedules.bounds import reach
 from pipeline.schedules.lower import Notes, needed
 from pipeline.schedules.swapped import Swapped
 
+SWAPS, ELSE = "strategy=swap takes", "use strategy=auto"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -196,13 +198,13 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
     weight = op.parameters[0] if op.weighted else ""
     for name in (*op.inputs, op.output, *([weight] if weight else [])):
         if tensors[name].dtype.bits != 8:
-            raise ThimbleError(f"{name} is {tensors[name].dtype}: strategy swap takes 8 bits")
+            raise ThimbleError(f"{name} is {tensors[name].dtype}, {SWAPS} 8 bits: {ELSE}")
     if len(tensors[op.output].shape) == 2:
-        raise ThimbleError(f"{op.output} has two axes: strategy swap makes images and vectors")
+        raise ThimbleError(f"{op.output} has two axes, {SWAPS} images and vectors: {ELSE}")
     target = tensors[op.output].shape
     own = op.channel_wise(tensors)
     if op.weighted and not (op.mixes_channels(tensors) or op.reads_all(tensors) or own):
-        raise ThimbleError(f"{op.name}: strategy swap takes no convolution in groups of channels")
+        raise ThimbleError(f"{op.name} is in groups of channels, {SWAPS} none such: {ELSE}")
     operands = [o for o in op.reads(tensors) if o.tensor in op.inputs]
     sources = [Source(o.tensor, tensors[o.tensor].shape, _moving(o)) for o in operands]
     return TiledLayer(

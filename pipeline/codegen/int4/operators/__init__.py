@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipeline.codegen.int4.kernel import Window
 from pipeline.codegen.int4.operators import conv2d, dense, pool2d
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
@@ -19,6 +18,5 @@ def window(graph: Graph, op: Operator) -> Window:
             return conv2d.window(graph, op)
         case Dense():
             return dense.window(graph, op)
-        case Pool2d():
-            return pool2d.window(graph, op)
-    raise ThimbleError(f"{op.name}: no code for {type(op).__name__}")
+    assert isinstance(op, Pool2d)
+    return pool2d.window(graph, op)

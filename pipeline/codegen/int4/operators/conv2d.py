@@ -15,7 +15,7 @@ def window(graph: Graph, op: Conv2d) -> Window:
         graph.tensors[op.output],
         "mac",
         (weight.shape[1], weight.shape[2]),
-        shifts(op, op.requant),
+        shifts(op.requant),
         op.clip,
         op.stride,
         op.dilation,

@@ -17,7 +17,7 @@ def window(graph: Graph, op: Dense) -> Window:
         graph.tensors[op.output],
         "mac",
         (rows, columns),
-        shifts(op, op.requant),
+        shifts(op.requant),
         op.clip,
         weights=graph.constants[op.parameters[0]].reshape(-1, rows, columns, depth),
         weight_bits=weight.dtype.bits,

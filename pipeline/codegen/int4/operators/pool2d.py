@@ -16,7 +16,7 @@ def window(graph: Graph, op: Pool2d) -> Window:
         graph.tensors[op.output],
         "sum" if averages else "max",
         op.kernel,
-        shifts(op, op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo(),
+        shifts(op.requant) if isinstance(op, AveragePool2d) else PowerOfTwo(),
         op.clip,
         stride=op.stride,
         padding=(op.padding[0], op.padding[2]),

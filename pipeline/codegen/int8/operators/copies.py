@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
 from pipeline.codegen.int8.permutations import first_bytes
@@ -17,7 +19,7 @@ from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.vocabulary import Move, Slice
+from pipeline.plan.vocabulary import Move, Slice, Table
 
 
 def concat(job: Job) -> None:
@@ -81,24 +83,41 @@ def reshape(job: Job) -> None:
     _permute(job.program, about, cells[0], cells[1], view.bytes)
 
 
+def by_strides(job: Job) -> bool:
+    """Whether a loop around it may say where it begins."""
+    assert isinstance(job.op, Rearrange)
+    return job.apart and max(job.op.repeats) == 1 and _evenly_spaced(job)
+
+
+def _evenly_spaced(job: Job) -> bool:
+    pieces = job.step.out, *job.step.ins
+    return not any(isinstance(job.program.buffer(each).map, Table) for each in pieces)
+
+
 def rearrange(job: Job) -> None:
-    """A loop over the output, in which the input's strides are those of what is chosen."""
+    """A loop over the output, in which the input's strides are those of what is chosen. What lies
+    anywhere, over its input, or is repeated unevenly, is moved element by element."""
     op = job.op
     assert isinstance(op, Rearrange)
+    places = [op.axes.index(axis) for axis in range(len(op.axes))]
+    times = [
+        1 if part.most == 1 else op.repeats[place]
+        for part, place in zip(job.box, places, strict=True)
+    ]
+    even = (_whole(p.start, n) and _whole(p.extent, n) for p, n in zip(job.box, times, strict=True))
+    if not (job.apart and _evenly_spaced(job) and (max(times) == 1 or all(even))):
+        return _one_by_one(job, op)
     source, read = job.tensor(op.inputs[0]), []
     for window in op.windows:
         assert window.axis is not None
-        part, repeat = job.box[window.axis], window.divide
-        if repeat > 1 and not (_whole(part.start, repeat) and _whole(part.extent, repeat)):
-            raise ThimbleError(f"{op.name}: code for this core repeats an element in one step")
+        part = job.box[window.axis]
         ends = (part.start, part.stop - 1)
-        first, last = (end // repeat * window.stride + window.offset for end in ends)
+        first, last = (end // window.divide * window.stride + window.offset for end in ends)
         read.append(Span(first, last + 1))
     view, out = job.view("in", job.given(source.name), read), job.out()
     steps: list[tuple[Value, int, int]] = []  # how many, and bytes of each in out and in
-    for axis, part in enumerate(job.box):
-        place = op.axes.index(axis)
-        repeat, stride = op.repeats[place], view.strides[place] * op.steps[place]
+    for axis, (part, repeat, place) in enumerate(zip(job.box, times, places, strict=True)):
+        stride = view.strides[place] * op.steps[place]
         steps.append((part.extent // repeat, out.strides[axis] * repeat, stride))
         steps.append((Value(repeat), out.strides[axis], 0))
     extents, *strides = zip(*steps, strict=True)
@@ -117,11 +136,25 @@ def rearrange(job: Job) -> None:
     )
 
 
+def _one_by_one(job: Job, op: Rearrange) -> None:
+    source, out = job.program.buffer(job.given(op.inputs[0])), job.program.buffer(job.step.out)
+    box = tuple((part.start.const, part.stop.const) for part in job.box)
+    at = np.ogrid[tuple(slice(*side) for side in box)]
+    read = zip(op.axes, op.repeats, op.steps, op.starts, strict=True)
+    every = first_bytes(source, source.box)
+    taken = every[tuple(at[axis] // by * step + low for axis, by, step, low in read)]
+    moved = (side.reshape(-1, side.shape[-1]) for side in (taken, first_bytes(out, box)))
+    _permute(job.program, op.name, next(moved), next(moved), source.bits // 8)
+
+
+def _whole(number: Value, of: int) -> bool:
+    """Whether it is a multiple, surely."""
+    return number.known and number.const % of == 0
+
+
 def move(program: Program, step: Move) -> None:
     """All of the source is read before any of the target is written."""
     source, target = program.buffer(step.src), program.buffer(step.dst)
-    if source.bits != target.bits:
-        raise ThimbleError(f"a move of {source.tensor} changes the width of its elements")
     view, out = _piece(program, "in", step.src), _piece(program, "out", step.dst)
     name, apart = f"move {source.tensor}", program.apart(source, target)
     fixed = all(part.start.known and part.extent.known for part in out.box)
@@ -141,13 +174,6 @@ def _permute(program: Program, about: str, source: IntArray, target: IntArray, w
 
 
 def _piece(program: Program, name: str, piece: Slice) -> View:
-    buffer = program.buffer(piece)
-    kind = program.plan.memory[buffer.memory].kind
-    if kind != "ram":
-        raise ThimbleError(
-            f"{buffer.name}: code for this core moves data within RAM, the plan has it in "
-            f"{buffer.memory} ({kind})"
-        )
     return arena_view(program, name, piece, program.box(piece), ring_axes=3)
 
 
@@ -221,11 +247,6 @@ def same_place(view: View, out: View) -> bool:
     return view.offset == out.offset and all(
         (view.strides[a], view.rings[a]) == (out.strides[a], out.rings[a]) for a in moving
     )
-
-
-def _whole(number: Value, of: int) -> bool:
-    """Whether it is a multiple, surely."""
-    return number.known and number.const % of == 0
 
 
 def _packed(view: View, shape: tuple[int, ...]) -> bool:

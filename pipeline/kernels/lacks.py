@@ -1,0 +1,33 @@
+"""Whether there is C for a plan: each step has a kernel, and the output is of whole bytes."""
+
+from __future__ import annotations
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.hardware import Hardware
+from pipeline.kernels.choose import why_none
+from pipeline.kernels.form import Form
+from pipeline.plan.vocabulary import Compute, Finish, Plan
+from pipeline.plan.well_formed import statements
+
+
+def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
+    """The first thing there is no C for, and why; "" where there is C for all of ``plan``."""
+    output = graph.tensors[graph.output]
+    if output.dtype.bits < 8:
+        made = graph.producer(output.name).name
+        return f"the output {output.name}: {made} has to make 8 bits or more, not {output.dtype}"
+    for step in statements(plan):
+        if not isinstance(step, Compute | Finish):
+            continue
+        op, out = graph.operator(step.op), plan.buffer[step.out.buffer]
+        if isinstance(step, Finish):
+            if out.bits < 8 and not isinstance(op, AveragePool2d):
+                return f"{op.name} ({type(op).__name__}): sums become elements of whole bytes"
+        elif not step.kernel:
+            over = (plan.buffer[piece.buffer] for piece in step.ins)
+            overlaps = {each.tensor for each in over if each.role != "constant" and each.meets(out)}
+            form = Form.of(step, plan.buffer, graph, overlaps)
+            why = why_none(form, hardware) or "no kernel does without the scratch that it needs"
+            return f"{op.name} ({type(op).__name__}): {why}"
+    return ""

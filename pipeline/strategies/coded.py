@@ -1,0 +1,24 @@
+"""Refuses a plan that the generator has no C for, and says what to use instead."""
+
+from __future__ import annotations
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.kernels import lacks
+from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import Ordinary
+
+
+def check(plan: Plan, graph: Graph, hardware: Hardware) -> None:
+    """
+    Raises:
+        ThimbleError: there is no C for a step of ``plan``.
+    """
+    if why := lacks(plan, graph, hardware):
+        whole = not lacks(Ordinary().plan(graph, hardware), graph, hardware)
+        instead = "strategy=ordinary" if whole else "quantize=int8, or another network"
+        raise ThimbleError(
+            f"strategy={plan.strategy.partition('/')[0]} has no C on {hardware.name} for {why}: "
+            f"use {instead}"
+        )

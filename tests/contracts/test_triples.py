@@ -1,0 +1,183 @@
+"""Networks that some strategy planned and no C was made of, or that ended in a raw exception; and a
+sample of the campaign that found them (``python -m tests.campaign``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline import passes
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from pipeline.strategies.patch import Patch
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.single_transpose import SingleTranspose
+from pipeline.strategies.sliding import Sliding
+from tests.contracts.triples import GOOD, RUNS, Triple, scheduled, tried
+from tests.graphs import Net
+from tests.strategies.chains import Chain
+from tests.targets.cortex_m import board_named, needs_arm
+from tests.tiers import quick
+
+pytestmark = needs_arm
+
+
+def board(name: str = "host", streams: bool = False) -> Hardware:
+    found = board_named(name, streams_input=streams, weights_in="flash")
+    return replace(found, sram_bytes=max(found.sram_bytes, 1 << 15))
+
+
+def runs(graph: Graph, strategy: Strategy, hardware: Hardware) -> None:
+    end = tried(Triple(graph, strategy, hardware, ""))
+    assert end.kind == RUNS, end
+
+
+def refused(graph: Graph, strategy: Strategy, hardware: Hardware) -> str:
+    with pytest.raises(ThimbleError) as error:
+        scheduled(Triple(graph, strategy, hardware, ""))
+    return str(error.value)
+
+
+def transposed() -> Graph:
+    """Convolution, channels first, flat, dense."""
+    net = Net((6, 5, 3))
+    net.conv(4, padding=(0, 0, 0, 0))
+    net.rearrange((4, 4, 3), (1, 2, 0))
+    net.reshape((48,))
+    net.dense(2)
+    return passes.applied(net.graph(), ["fold_reshape"])
+
+
+CHAINS = Replace(), SingleTranspose(), Herringbone()
+
+
+@pytest.mark.parametrize("strategy", quick([Herringbone(), Joint()], [*CHAINS, Joint()]))
+@pytest.mark.parametrize("streams", [False, True])
+def test_channels_first_before_a_dense_layer(strategy: Strategy, streams: bool) -> None:
+    runs(transposed(), strategy, board(streams=streams))
+
+
+def sliced() -> Net:
+    net = Net((9, 7, 4))
+    net.conv(6)
+    net.rearrange((3, 3, 4), (0, 1, 2), (2, 1, 1), (2, 2, 1))  # every other pixel from somewhere on
+    return net
+
+
+@pytest.mark.parametrize("strategy", quick([Sliding()], [*CHAINS, Joint(), Sliding()]))
+def test_slices_with_steps(strategy: Strategy) -> None:
+    net = sliced()
+    net.conv(3)
+    runs(net.graph(), strategy, board())
+
+
+def test_a_slice_over_its_input_is_moved_element_by_element() -> None:
+    net = Net((5, 5, 4))
+    net.rearrange((5, 5, 4), (1, 0, 2))
+    net.rearrange((3, 5, 3), (0, 1, 2), (1, 0, 1))
+    runs(net.graph(), Herringbone(), board())
+
+
+@pytest.mark.parametrize("strategy", quick([Joint()], [Ordinary(), Joint(), Sliding()]))
+def test_nearest_neighbours_that_are_repeated_unevenly(strategy: Strategy) -> None:
+    net = Net((3, 4, 2))
+    net.lookup()
+    net.rearrange((8, 7, 2), repeats=(3, 2, 1))
+    net.conv(2)
+    runs(net.graph(), strategy, board())
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_joint_runs_what_no_kernel_makes_row_by_row(streams: bool) -> None:
+    """The mean of a pixel's channels, as importers have it, and a transposed image."""
+    net = Net((6, 4, 3))
+    net.conv(5)
+    net.reshape((24, 5, 1))
+    net.mean((1, 5), stride=(1, 1))
+    net.reshape((6, 4, 1))
+    net.rearrange((4, 6, 1), (1, 0, 2))
+    net.conv(2)
+    runs(net.graph(), Joint(), board(streams=streams))
+
+
+def test_a_reshape_of_the_input_is_its_shape() -> None:
+    net = Net((6 * 5 * 2,))
+    net.reshape((6, 5, 2))
+    net.conv(3)
+    net.dense(4)
+    before, after = net.graph(), passes.applied(net.graph(), ["fold_reshape"])
+    assert [op.name for op in after.operators] == ["conv1", "dense2"]
+    frames = np.random.default_rng(0).integers(-128, 128, (3, 60))
+    assert (after.outputs(frames.reshape(3, 6, 5, 2)) == before.outputs(frames)).all()
+    for strategy in (Joint(), Sliding()):
+        runs(after, strategy, board(streams=True))
+    runs(before, Joint(), board(streams=True))  # without the pass
+    assert refused(before, Sliding(), board()).endswith("all at once: use strategy=ordinary")
+
+
+def test_patches_of_a_transposed_image_are_refused() -> None:
+    net = Net((8, 7, 2))
+    net.rearrange((7, 8, 2), (1, 0, 2))
+    net.conv(2)
+    assert refused(net.graph(), Patch(), board()).endswith("fewer strategy.rows and .columns")
+
+
+@pytest.mark.parametrize("name", quick(1, ["arduino", "arduino_mega"]))
+def test_patches_on_an_avr(name: str) -> None:
+    """Its kernels for whole images took a patch for one."""
+    net = Net((7, 11, 8))
+    net.conv(12)
+    net.dense(5)
+    runs(net.graph(), Patch(rows=1, columns=2), board(name))
+
+
+def test_sliding_over_rows_that_only_a_slice_leaves_out() -> None:
+    net = Net((9, 2, 3))
+    net.conv(3)
+    net.rearrange((2, 2, 3), (0, 1, 2), (5, 0, 0))
+    net.conv(2)
+    runs(net.graph(), Sliding(), board())
+
+
+@pytest.mark.parametrize("name", quick(["nucleo_f767zi"], ["nucleo_f767zi", "nucleo_u575zi"]))
+@pytest.mark.parametrize("shape", quick(1, [[5, 2, 7], [1, 2, 3], [2, 1, 4]]))
+def test_images_of_one_row_or_column_compile_without_a_warning(name: str, shape: list[int]) -> None:
+    net = Net(tuple(shape))
+    net.maximum((min(2, shape[0]), 1), stride=(1, 1))
+    net.conv(9, (1, shape[1]), stride=(1, 2), padding=(0, 0, 0, 0))
+    for strategy in (Ordinary(), Herringbone()):
+        runs(net.graph(), strategy, board(name))
+
+
+def test_what_4_bits_have_no_c_for_is_refused_at_schedule() -> None:
+    grouped = Chain((5, 5, 2)).conv("conv", 4, groups=2).dense("dense", 3)
+    said = refused(grouped.graph(), Herringbone(), board("arduino"))
+    assert said.startswith("strategy=herringbone has no C on arduino for conv (Conv2d): ")
+    assert said.endswith("(groups=2): use quantize=int8, or another network")
+    narrow = Chain((5, 5, 2)).conv("conv", 4).graph()
+    assert "conv has to make 8 bits or more, not uint4: " in refused(
+        narrow, Ordinary(), board("arduino")
+    )
+    sums = (
+        Chain((1, 7, 3), "int8")
+        .conv("first", 3, (1, 3))
+        .conv("second", 2, (1, 3))
+        .dense("dense", 2)
+    )
+    strategy = Partial(search="pex", channels=1)
+    assert tried(Triple(sums.graph(), strategy, board(), "")).kind in GOOD
+
+
+@pytest.mark.parametrize("number", quick(4, range(100, 160)))
+def test_a_sample_of_the_campaign(number: int) -> None:
+    triple = Triple.drawn(number)
+    end = tried(triple)
+    assert end.kind in GOOD, (triple.strategy, triple.hardware.name, end)
