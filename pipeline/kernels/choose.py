@@ -12,7 +12,8 @@ from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.avr.window import AvrWindow
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
-from pipeline.kernels.int8 import COSTS, OWN_COSTS, PRODUCT_CYCLES, LookedUpAdd, Portable, word
+from pipeline.kernels.int8 import COSTS, PRODUCT_CYCLES, LookedUpAdd, Portable, word
+from pipeline.kernels.int8.costs import OWN_COSTS
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
