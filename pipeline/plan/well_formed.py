@@ -205,7 +205,7 @@ def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
         raise PlanError(f"a slice of {buffer.name} has {min(piece.size)} indices along an axis")
     for index in (*piece.lo, piece.copy):
         _bound(index, scope)
-    if isinstance(buffer.map, Affine) and buffer.map.held:
+    if isinstance(buffer.map, Affine) and buffer.map.held and all(piece.size):
         _in_part(buffer, piece)
 
 

@@ -176,6 +176,14 @@ def test_what_4_bits_have_no_c_for_is_refused_at_schedule() -> None:
     assert tried(Triple(sums.graph(), strategy, board(), "")).kind in GOOD
 
 
+def test_sliding_windows_in_the_padding_below() -> None:
+    net = Net((8, 3, 2))
+    net.conv(2)
+    net.conv(3, (1, 1), stride=(2, 1), padding=(0, 3, 0, 0))
+    net.conv(2, (3, 1))
+    runs(net.graph(), Sliding(), board())
+
+
 @pytest.mark.parametrize("number", quick(4, range(100, 160)))
 def test_a_sample_of_the_campaign(number: int) -> None:
     triple = Triple.drawn(number)
