@@ -25,7 +25,6 @@ from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Command, Reply, Status
 from tests.codegen.card.sealing import BLOCK, KEY, RESERVE, Program, board
 from tests.codegen.card.test_swapped import elements
-from tests.codegen.support import SANITIZERS
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import built
 
@@ -130,13 +129,13 @@ class Faulty:
         return b"".join(path.read_bytes() for path in sources)
 
     def natively(self) -> Faulty:
-        """The same sources, with the sanitizers and the card of ``fixture/native``."""
+        """The same sources, with the card of ``fixture/native``."""
         generated, native = self.program.folder / "generated", FAULTS.parent / "native"
         output = self.program.folder / "native"
         sources = [*generated.glob("*.c"), native / "device.c"]
         names = sorted(str(path) for path in sources if path.name != "file_device.c")
         wraps = [flag for flag in self.program.hardware.toolchain.flags if "--wrap=" in flag]
-        command = ["cc", "-std=gnu99", *SANITIZERS, "-Wno-unused", "-DNATIVE_FAULTS", *wraps]
+        command = ["cc", "-std=gnu99", "-O2", "-DNATIVE_FAULTS", *wraps]
         command += [f"-I{native}", f"-I{generated}", *names, "-o", str(output)]
         subprocess.run(command, check=True)
         return replace(self, native=output)
