@@ -38,7 +38,7 @@ from tests.codegen.card.tries import fed, tried
 FAULTS, CUTS, BATCH, SEED = 3_500, 175, 250, 25
 """Of each level: 10,000 faults, and 500 cuts, of all."""
 CUTS_BATCH = 25
-EVERY, FED = 2_000, 2_000
+EVERY, FED = 2_000, 2_250
 """Of each level: tries, which are fewer, and faults while an input is fed."""
 LEVELS: tuple[Security, ...] = ("none", "integrity", "encrypted", "unchecked")
 Batch = dict[str, int | str]
