@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.home import ROOT
 from pipeline.targets.predictor import Predictor
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 
 RUN = [sys.executable, str(ROOT / "run.py")]
 COMMAND = [*RUN, "data=synthetic", "train=smoke"]
@@ -53,11 +53,10 @@ def runs(folder: str) -> Iterator[tuple[str, float, float]]:
     single, sweep = MOST_SECONDS.items()
     yield single[0], min(timed(COMMAND, folder)[0] for _ in range(3)), single[1]
     yield sweep[0], timed([*COMMAND, *SWEEP], folder)[0], sweep[1]
-    if KEYWORDS.is_file():
-        cold = min(timed([*RUN, *COLD], folder, f"cold{n}")[0] for n in range(3))
-        yield f"{KEYWORDS.name}, nothing cached, until=schedule", cold, COLD_SECONDS
-        whole = min(timed([*RUN, *WHOLE], folder, f"whole{n}")[0] for n in range(3))
-        yield f"{KEYWORDS.name}, nothing cached, all stages", whole, WHOLE_SECONDS
+    cold = min(timed([*RUN, *COLD], folder, f"cold{n}")[0] for n in range(3))
+    yield f"{KEYWORDS.name}, nothing cached, until=schedule", cold, COLD_SECONDS
+    whole = min(timed([*RUN, *WHOLE], folder, f"whole{n}")[0] for n in range(3))
+    yield f"{KEYWORDS.name}, nothing cached, all stages", whole, WHOLE_SECONDS
 
 
 def native(folder: str) -> Iterator[str]:
@@ -77,6 +76,7 @@ def native(folder: str) -> Iterator[str]:
 
 
 def main() -> int:
+    required()
     exceeded = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for what, value, most in runs(folder):

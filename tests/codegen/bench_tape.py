@@ -25,7 +25,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, without_waits
 from tests.codegen.cortex_m.by_row.support import by_rows
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
@@ -78,9 +78,7 @@ def row(graph: Graph) -> str:
 
 
 def main() -> int:
-    if not MODELS.is_dir():
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
-        return 0
+    required()
     print(f"{'row by row':24} operators functions  steps  tape B  saves B  a step's   cycles")
     for model in NETWORKS:
         graph = TFLite(path=str(MODELS / f"{model}.tflite")).graph()

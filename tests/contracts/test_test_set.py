@@ -67,7 +67,7 @@ def recipe(name: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", quick(["float_short", "smoke", "random"], RECIPES))
+@pytest.mark.parametrize("name", quick(["float_short", "random"], RECIPES))
 def test_of_a_recipe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made, model = recipe(name), Mnist2kb() if name == "released" else CHAIN
     alone = made.fit(model, Sealed(DATA), Run(1))

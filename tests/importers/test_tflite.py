@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,6 +22,14 @@ from tests.importers.tflite_reference import assert_equal, frames, imported, ref
 from tests.importers.tflite_writer import Writer
 
 MODELS = Path(os.environ.get("THIMBLE_MODELS", ROOT.parent / "shared" / "models" / "mlperf_tiny"))
+
+
+def required() -> None:
+    """Ends a program that would measure nothing."""
+    if not MODELS.is_dir():
+        sys.exit(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS to their folder")
+
+
 MLPERF_TINY = {
     "ad01_int8": (10, 264_192),
     "kws_ref_model": (13, 2_656_768),

@@ -29,7 +29,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.schedules.lower import needed
 from pipeline.search.lower_bound import lower_bound
 from pipeline.strategies.joint import Joint
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 from tests.models.counting import member
 from tests.targets.cortex_m import board_named
 
@@ -115,9 +115,8 @@ def planned(graph: Graph, streamed: bool, extra_macs: float = 0.0) -> Planned:
 
 def main(arguments: list[str]) -> int:
     names = arguments or list(MOST)
-    if not MODELS.is_dir():
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
-        names = [name for name in names if name not in FILES]
+    if {*names} & {*FILES}:
+        required()
     print(f"{'network':24} {'input':9} {'pmu B':>8} {'most':>8} {'bound':>8} {'above':>7} "
           f"{'any plan':>8} {'arena B':>8} {'planned s':>10}")  # fmt: skip
     more, above = 0, list[float]()

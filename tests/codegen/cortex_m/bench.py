@@ -1,7 +1,7 @@
 """``python -m tests.codegen.cortex_m.bench``: MLPerf Tiny on simulated cores, beside CMSIS-NN.
 
-CMSIS-NN's figures: its head 99f736a, built outside of this repository with the same compiler (gcc
-12.2), options and cycle model, for the same weights, layers and inputs. Whole tensors on the
+CMSIS-NN's figures are those that ``python -m tests.peers.cmsis_nn`` recorded, with the same
+compiler, options, cycle model, weights and layers. Whole tensors on the
 fastest kernels that the board has room for (``strategy.objective=latency``), image classification
 within 150 kB of flash, too, and on kernels that need not be asked for (``memory``); this project's
 portable C; and TensorFlow Lite Micro's reference kernels, whose figures are from
@@ -25,8 +25,9 @@ from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
+from tests.peers.recorded import MLPERF_TINY, cmsis_nn
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 FRAMES = 2
@@ -67,12 +68,7 @@ CLASSIFIES = "pretrainedResnet_quant"
 WITHIN = f"{FLASH_BYTES // 1000} kB of flash"
 FASTEST = Ordinary(objective="latency")
 PORTABLE = "portable C"
-PEERS = {
-    "pretrainedResnet_quant": Peer(Run(29_858_592, 36_862_995), Run(30_021_378, 22_921_181)),
-    "vww_96_int8": Peer(Run(24_092_870, 29_570_497), Run(24_016_374, 17_916_977)),
-    "kws_ref_model": Peer(Run(7_696_349, 9_300_826), Run(7_642_116, 5_572_926)),
-    "ad01_int8": Peer(Run(580_088, 722_153), Run(580_339, 416_705)),
-}
+PEERS = {name: Peer(Run(*cmsis_nn(name, "M4")), Run(*cmsis_nn(name, "M7"))) for name in MLPERF_TINY}
 REFERENCE = {
     "pretrainedResnet_quant": Run(97_167_620, 143_777_172),
     "vww_96_int8": Run(83_825_320, 119_863_426),
@@ -124,9 +120,7 @@ def without_waits(hardware: Hardware) -> Hardware:
 
 
 def main() -> int:
-    if not MODELS.is_dir():
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
-        return 0
+    required()
     print("cycles are modelled; the M7's model is unvalidated: it was never compared with a core")
     print(f"{'network':44} {'M4 instr.':>11} ratio Mcycles ratio per MAC  limit   M7 instr. ratio "
           "Mcycles ratio L4R5 ms M4 flash")  # fmt: skip

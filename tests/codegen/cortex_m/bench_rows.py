@@ -35,7 +35,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.bench import PLAIN, without_waits
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
 from tests.strategies import bench_joint, nets
 from tests.strategies.bench_joint import ROOM
@@ -146,9 +146,8 @@ def main(arguments: list[str]) -> int:
     forms = [name for name in arguments if name in FORMS]
     names = [name for name in arguments if name not in (*cores, *forms, "--record")]
     names = names or [*TFLITE, *MADE, *LARGE]
-    if not MODELS.is_dir():
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
-        names = [name for name in names if name not in TFLITE]
+    if {*names} & {*TFLITE}:
+        required()
     recorded: dict[str, float] = json.loads(RATIOS.read_text()) if RATIOS.is_file() else {}
     print(f"{'network':24} {'form':16} {'core':6} {'Mcycles':>9} {'ratio':>7} "
           f"{'model':>7} {'pmu B':>9} {'arena B':>9}")  # fmt: skip

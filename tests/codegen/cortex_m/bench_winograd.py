@@ -22,7 +22,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import FLASH_BYTES, PLAIN, without_waits
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
 from tests.targets.cortex_m import board_named
 
 MUST = 0.5
@@ -100,11 +100,8 @@ def show(network: str, found: list[Found]) -> bool:
 
 def main() -> int:
     print(f"{'network':12} {'layer':12} {'without':>12} {'with':>12}  ratio  kernel")
-    kept = [show("VGG16", vgg16())]
-    if MODELS.is_dir():
-        kept.append(show("ResNet8", resnet8()))
-    else:
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
+    required()
+    kept = [show("VGG16", vgg16()), show("ResNet8", resnet8())]
     return int(not all(kept))
 
 

@@ -1,7 +1,7 @@
 """``python -m tests.codegen.thumb.bench``: MLPerf Tiny on a simulated Cortex-M0+, beside CMSIS-NN.
 
-CMSIS-NN's instructions: its head 99f736a, built outside of this repository with the same compiler
-(gcc 12.2) and options, for the same weights, layers and inputs; "published" are milliseconds that
+CMSIS-NN's instructions are those that ``python -m tests.peers.cmsis_nn`` recorded, with the same
+compiler, options, weights and layers; "published" are milliseconds that
 MLPerf Tiny v1.2 has of the same board (HALE), where ours are modelled. Whole tensors, on the core's
 own kernels and on portable C; every output is compared with the graph's. "Declared" are the
 kernels' own cycles, in which no input of a dense layer is the zero point; inputs that are take
@@ -23,7 +23,8 @@ from pipeline.kernels import Form, named
 from pipeline.plan.vocabulary import Compute
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, Run, run, without_waits
-from tests.importers.test_tflite import MODELS
+from tests.importers.test_tflite import MODELS, required
+from tests.peers.recorded import MLPERF_TINY, cmsis_nn
 from tests.targets.cortex_m import board_named
 
 BOARD = "nucleo_g0b1re"
@@ -39,10 +40,8 @@ class Peer:
 
 
 PEERS = {
-    "pretrainedResnet_quant": Peer(97_556_877, 1522),
-    "vww_96_int8": Peer(86_878_033, 1414),
-    "kws_ref_model": Peer(28_990_176, 475),
-    "ad01_int8": Peer(1_758_138, 41),
+    name: Peer(cmsis_nn(name, "M0+")[0], published_ms)
+    for name, published_ms in zip(MLPERF_TINY, (1522, 1414, 475, 41), strict=True)
 }
 
 
@@ -65,9 +64,7 @@ def measured(graph: Graph, hardware: Hardware) -> tuple[Run, Run, int]:
 
 
 def main() -> int:
-    if not MODELS.is_dir():
-        print(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS")
-        return 0
+    required()
     board, most = board_named(BOARD), 0.0
     print("cycles and ms are modelled, unvalidated: the model was never compared with this core")
     print(f"{'network':48} {'instructions':>12} ratio Mcycles declared {'ms':>7} published   flash")

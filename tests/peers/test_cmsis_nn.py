@@ -1,0 +1,96 @@
+"""What stands beside CMSIS-NN was measured with it, and nothing that compared nothing ends well."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import ROOT
+from pipeline.importers.tflite import TFLite
+from tests.codegen.cortex_m import bench
+from tests.codegen.thumb import bench as thumb
+from tests.importers import test_tflite
+from tests.peers import cmsis_nn
+from tests.peers.cmsis_nn_program import Program
+from tests.peers.recorded import CORES, MLPERF_TINY, recorded
+
+PLAIN = "without dead_channels"
+FOUND = recorded()
+CLONE = os.environ.get("THIMBLE_CMSIS_NN", "")
+
+
+def test_the_record_says_what_was_compared() -> None:
+    assert re.fullmatch("[0-9a-f]{40}", FOUND["commit"]) and not FOUND["changed"]
+    assert "arm-none-eabi-gcc" in FOUND["compiler"] and "QEMU" in FOUND["simulator"]
+    assert FOUND["boards"] == CORES and all("-O2" in each for each in FOUND["options"].values())
+    assert FOUND["networks"].keys() == {*MLPERF_TINY}
+
+
+@pytest.mark.parametrize("name", MLPERF_TINY)
+def test_layers_add_up_and_the_benches_compare_with_the_whole(name: str) -> None:
+    found = FOUND["networks"][name]
+    assert found.keys() == CORES.keys()
+    for key, whole in found["M4"]["cmsis_nn"].items():
+        layers = found["M4"]["layers"]
+        assert 0.99 * whole < sum(each["cmsis_nn"][key] for each in layers) <= whole
+        ours = sum(each["thimble"][key] for each in layers if each["thimble"])
+        assert 0.95 * found["M4"]["thimble"][PLAIN][key] < ours < whole
+    assert vars(bench.PEERS[name].m4) == found["M4"]["cmsis_nn"]
+    assert vars(bench.PEERS[name].m7) == found["M7"]["cmsis_nn"]
+    assert thumb.PEERS[name].instructions == found["M0+"]["cmsis_nn"]["instructions"]
+
+
+def test_readme_says_like_for_like() -> None:
+    ratios = {
+        name: taken["M4"]["thimble"][PLAIN]["instructions"]
+        / taken["M4"]["cmsis_nn"]["instructions"]
+        for name, taken in FOUND["networks"].items()
+    }
+    (line,) = (each for each in (ROOT / "README.md").read_text().splitlines() if "CMSIS-NN" in each)
+    assert f"{min(ratios.values()):.2f} to {max(ratios.values()):.2f}" in line
+    assert f"visual wake words {ratios['vww_96_int8']:.2f}" in line
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["codegen.cortex_m.bench", "codegen.cortex_m.bench_rows", "codegen.cortex_m.bench_winograd",
+     "codegen.thumb.bench", "codegen.bench_tape", "strategies.bench_joint", "bench"],
+)  # fmt: skip
+def test_a_bench_without_its_networks_is_an_error(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_tflite, "MODELS", tmp_path / "none")
+    main = importlib.import_module(f"tests.{module}").main
+    with pytest.raises(SystemExit, match="set THIMBLE_MODELS"):
+        main(*([[]] if main.__code__.co_argcount else []))
+
+
+def test_without_cmsis_nn_nothing_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_tflite, "MODELS", tmp_path)
+    with pytest.raises(SystemExit, match=r"no clone of .*nothing was compared"):
+        cmsis_nn.main(tmp_path, [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CLONE, reason="THIMBLE_CMSIS_NN names no clone of CMSIS-NN")
+def test_it_is_measured_as_recorded(tmp_path: Path) -> None:
+    made = cmsis_nn.library(Path(CLONE), tmp_path / "lib", cmsis_nn.board_named(CORES["M4"]))
+    found = cmsis_nn.compared("ad01_int8", "M4", Path(CLONE), made)
+    assert found == FOUND["networks"]["ad01_int8"]["M4"]
+
+
+@pytest.mark.skipif(not test_tflite.MODELS.is_dir(), reason="MLPerf Tiny's models are not here")
+def test_tensors_that_are_needed_share_no_memory() -> None:
+    graph = TFLite(path=str(test_tflite.MODELS / "pretrainedResnet_quant.tflite")).graph()
+    program = Program(graph)
+    for at, op in enumerate(program.operators):
+        later = {n for each in program.operators[at:] for n in each.inputs if n in program.slots}
+        made = {each.output for each in program.operators[:at]}
+        held = [program.slots[name] for name in later & made]
+        assert len({*held, program.slots[op.output]}) == len(held) + 1
