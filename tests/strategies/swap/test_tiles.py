@@ -95,5 +95,5 @@ def test_other_topologies_and_operators_are_refused() -> None:
         chain(net.graph())
     net = Net((8, 8, 4))
     net.conv(4, groups=2)
-    with pytest.raises(ThimbleError, match="convolution in groups"):
+    with pytest.raises(ThimbleError, match="in groups of channels"):
         layers(net.graph())
