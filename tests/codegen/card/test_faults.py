@@ -46,11 +46,14 @@ def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     made = made.natively()
     faults = [
-        Fault(Kind.TRY, 3, times, way, where=Where.FEED) for times in (1, 3) for way in tries.Way
+        Fault(Kind.TRY, command, times, way, where=Where.FEED)
+        for command in range(made.fed)
+        for times in (1, 3)
+        for way in tries.Way
     ]
     cases = [Case("", fault, tries.ends(made, fault)) for fault in faults]
     found = tries.judged_frames(made, [([], case) for case in cases], tmp_path, rng)
-    assert found == {f": {REPAIRED}": 3, ": card_failed": 3}
+    assert found == {f": {REPAIRED}": 3 * made.fed, ": card_failed": 3 * made.fed}
     frames = tries.images(made, len(cases) + 1, np.random.default_rng(0))
     written = (tmp_path / "written").read_bytes()
     assert tries.in_clear(frames, written) == (made.security != "encrypted")
