@@ -37,9 +37,13 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
+enum {
+    INSTRUCTIONS, CYCLES, PAIRED, TAKEN, UNALIGNED,
+    JUMP_MISSES, NEXT_MISSES, DATA_MISSES, ROM_MISSES, RAM_MISSES, KINDS
+};
+
 typedef struct {
-    uint64_t instructions, cycles, paired, taken, unaligned;
-    uint64_t jump_misses, next_misses, data_misses, rom_misses, ram_misses;
+    uint64_t of[KINDS];
 } counts_t;
 
 typedef struct {
@@ -53,18 +57,19 @@ typedef struct {
 
 /* A block of instructions that QEMU translates at once; function: the number of the one it is in. */
 typedef struct {
-    uint32_t start, end, instructions, cycles, paired, function;
+    uint32_t start, end, function;
+    counts_t counts;
 } block_t;
 
 typedef struct {
     uint32_t start, end, calls;
-    counts_t counts, before; /* of the inference, and of that before nn_invoke */
+    counts_t before, invoked; /* in nn_init and nn_feed, and in nn_invoke, of this inference */
 } function_t;
 
 /* A hint, and how much of its block comes before it. */
 typedef struct {
     const block_t *block;
-    uint32_t instructions, cycles, paired;
+    counts_t before;
     uint16_t hint;
 } mark_t;
 
@@ -73,8 +78,7 @@ static struct {
     uint32_t flash_start, flash_bytes, rom_start, ram_start, outside_bytes;
     uint32_t read_log2, line_log2, unified, init, feed, listen;
 } options = {.read_log2 = 3, .line_log2 = 5};
-/* since: when the function that runs was entered; fed: by nn_init and nn_feed in this inference. */
-static counts_t counts, begun, since, fed;
+static counts_t counts, since; /* all; when the function that runs was entered */
 static uint32_t back; /* where the call that is being counted returns to; 0: there is none */
 static bool invoking;
 static function_t functions[MOST_FUNCTIONS + 1]; /* the one behind the last: none of them */
@@ -109,36 +113,31 @@ static bool misses(cache_t *cache, uint32_t address) {
 }
 
 static counts_t apart(const counts_t *after, const counts_t *before) {
-    return (counts_t){
-        after->instructions - before->instructions, after->cycles - before->cycles,
-        after->paired - before->paired,             after->taken - before->taken,
-        after->unaligned - before->unaligned,       after->jump_misses - before->jump_misses,
-        after->next_misses - before->next_misses,   after->data_misses - before->data_misses,
-        after->rom_misses - before->rom_misses,     after->ram_misses - before->ram_misses,
-    };
+    counts_t found;
+    for (int kind = 0; kind < KINDS; kind++) {
+        found.of[kind] = after->of[kind] - before->of[kind];
+    }
+    return found;
 }
 
-static void add(counts_t *sum, const counts_t *now, const counts_t *before) {
-    const counts_t more = apart(now, before);
-    sum->instructions += more.instructions, sum->cycles += more.cycles, sum->paired += more.paired;
-    sum->taken += more.taken, sum->unaligned += more.unaligned;
-    sum->jump_misses += more.jump_misses, sum->next_misses += more.next_misses;
-    sum->data_misses += more.data_misses, sum->rom_misses += more.rom_misses;
-    sum->ram_misses += more.ram_misses;
+static void add(counts_t *sum, const counts_t *more) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        sum->of[kind] += more->of[kind];
+    }
 }
 
 /* All that was counted since then is the running function's, if it is of the inference. */
 static void leave(const counts_t *now) {
     if (back || invoking) {
-        add(&functions[running].counts, now, &since);
+        const counts_t own = apart(now, &since);
+        add(invoking ? &functions[running].invoked : &functions[running].before, &own);
     }
     since = *now;
 }
 
 static void opened(void) {
-    fed = (counts_t){0};
     for (uint32_t n = 0; n <= function_count; n++) {
-        functions[n].counts = (counts_t){0};
+        functions[n].before = functions[n].invoked = (counts_t){0};
     }
 }
 
@@ -146,24 +145,32 @@ static void opened(void) {
 static void called(uint32_t start) {
     if (start == back) {
         leave(&counts);
-        add(&fed, &counts, &begun);
         back = 0;
     } else if (!back && !invoking && (start == options.init || start == options.feed || start == options.listen)) {
         if (start == options.init) {
             opened();
         }
         leave(&counts);
-        begun = counts;
         back = expected;
     }
 }
 
-static void print(FILE *file, const counts_t *of, const char *before) {
-    fprintf(file,
-            "%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-            " %" PRIu64 " %" PRIu64,
-            before, of->instructions, of->cycles, of->paired, of->taken, of->unaligned, of->jump_misses,
-            of->next_misses, of->data_misses, of->rom_misses, of->ram_misses);
+static void print(FILE *file, const counts_t *counts) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        fprintf(file, "%" PRIu64 " ", counts->of[kind]);
+    }
+}
+
+/* What functions took in nn_invoke: all together, then each. */
+static void print_invoked(void) {
+    counts_t all = {0};
+    for (uint32_t n = 0; n <= function_count; n++) {
+        add(&all, &functions[n].invoked);
+    }
+    print(options.out, &all);
+    for (uint32_t n = 0; n < function_count; n++) {
+        print(options.out, &functions[n].invoked);
+    }
 }
 
 /* Calls begin and end where what calls is left and entered. */
@@ -174,7 +181,7 @@ static void enter(uint32_t function) {
     } else if (functions[function].calls) {
         const counts_t own = apart(&counts, &entered);
         fprintf(options.calls, "%" PRIu32 " ", callee);
-        print(options.calls, &own, "");
+        print(options.calls, &own);
         fputc('\n', options.calls);
     }
     running = function;
@@ -188,16 +195,14 @@ static void executed(unsigned cpu, void *data) {
         leave(&counts);
         enter(block->function);
     }
-    counts.instructions += block->instructions;
-    counts.cycles += block->cycles;
-    counts.paired += block->paired;
+    add(&counts, &block->counts);
     bool jumped = block->start != expected;
-    counts.taken += jumped;
+    counts.of[TAKEN] += jumped;
     expected = block->end;
     const uint32_t read_bytes = 1u << options.read_log2;
     for (uint32_t at = block->start & -read_bytes; at < block->end; at += read_bytes) {
         const bool missing = misses(&instruction_cache, at);
-        *(jumped ? &counts.jump_misses : &counts.next_misses) += missing;
+        counts.of[jumped ? JUMP_MISSES : NEXT_MISSES] += missing;
         jumped = false;
     }
 }
@@ -210,29 +215,27 @@ static void accessed(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t place, v
         return;
     }
     if (bytes == 2 || bytes == 4) {
-        counts.unaligned += address & 1 ? bytes / 2 : (address & (bytes - 1)) != 0;
+        counts.of[UNALIGNED] += address & 1 ? bytes / 2 : (address & (bytes - 1)) != 0;
     }
-    uint64_t *missing = address - options.flash_start < options.flash_bytes  ? &counts.data_misses
-                        : address - options.rom_start < options.outside_bytes ? &counts.rom_misses
-                        : address - options.ram_start < options.outside_bytes ? &counts.ram_misses
-                                                                              : NULL;
-    if (missing) {
+    const int kind = address - options.flash_start < options.flash_bytes  ? DATA_MISSES
+                     : address - options.rom_start < options.outside_bytes ? ROM_MISSES
+                     : address - options.ram_start < options.outside_bytes ? RAM_MISSES
+                                                                           : KINDS;
+    if (kind < KINDS) {
         cache_t *cache = options.unified ? &instruction_cache : &data_cache;
-        *missing += misses(cache, address);
+        counts.of[kind] += misses(cache, address);
         const uint32_t last = address + bytes - 1;
         if (last >> options.read_log2 != address >> options.read_log2) {
-            *missing += misses(cache, last);
+            counts.of[kind] += misses(cache, last);
         }
     }
 }
 
 static void marked(unsigned cpu, void *data) {
     const mark_t *mark = data;
-    counts_t now = counts; /* the whole block is in it already */
+    const counts_t after = apart(&mark->block->counts, &mark->before);
+    const counts_t now = apart(&counts, &after); /* the whole block is in it already */
     (void)cpu;
-    now.instructions -= mark->block->instructions - mark->instructions;
-    now.cycles -= mark->block->cycles - mark->cycles;
-    now.paired -= mark->block->paired - mark->paired;
     if (mark->hint == HALT_HINT) {
         halted = now;
         return;
@@ -246,26 +249,17 @@ static void marked(unsigned cpu, void *data) {
         if (!options.init) {
             opened();
         }
-        begun = since = now;
+        since = now;
         invoking = true;
-        for (uint32_t n = 0; n < function_count; n++) {
-            functions[n].before = functions[n].counts;
-        }
         return;
     }
     leave(&now);
     invoking = false;
-    const counts_t invoked = apart(&now, &begun);
-    print(options.out, &invoked, "");
-    for (uint32_t n = 0; n < function_count; n++) {
-        const counts_t own = apart(&functions[n].counts, &functions[n].before);
-        print(options.out, &own, " ");
+    print_invoked();
+    for (uint32_t n = 0; n <= function_count; n++) {
+        add(&functions[n].invoked, &functions[n].before);
     }
-    add(&fed, &now, &begun);
-    print(options.out, &fed, " ");
-    for (uint32_t n = 0; n < function_count; n++) {
-        print(options.out, &functions[n].counts, " ");
-    }
+    print_invoked();
     fputc('\n', options.out);
     if (options.calls) {
         fputc('\n', options.calls);
@@ -320,9 +314,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         memcpy(halves, qemu_plugin_insn_data(instruction), wide ? 4 : 2);
         before = timing_of(halves[0], halves[1], before);
         block->end += wide ? 4 : 2; /* QEMU's own size is wrong at the end of a page */
-        block->instructions++;
-        block->cycles += before.pairs ? 0 : before.cycles;
-        block->paired += before.pairs;
+        block->counts.of[INSTRUCTIONS]++;
+        block->counts.of[CYCLES] += before.pairs ? 0 : before.cycles;
+        block->counts.of[PAIRED] += before.pairs;
         if (before.kind != TIMING_DATA) {
             qemu_plugin_register_vcpu_mem_cb(instruction, accessed, QEMU_PLUGIN_CB_NO_REGS,
                                              QEMU_PLUGIN_MEM_RW, NULL);
@@ -330,7 +324,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         if (halves[0] == BEGIN_HINT || halves[0] == END_HINT || halves[0] == HALT_HINT ||
             halves[0] == RESUME_HINT) {
             mark_t *mark = made(sizeof *mark);
-            *mark = (mark_t){block, block->instructions, block->cycles, block->paired, halves[0]};
+            *mark = (mark_t){block, block->counts, halves[0]};
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, QEMU_PLUGIN_CB_NO_REGS, mark);
         }
     }
