@@ -13,7 +13,6 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import needed, room
 from pipeline.search.swap.layers import layers
-from pipeline.timing.summary import swaps
 
 
 def lacking(
@@ -22,7 +21,7 @@ def lacking(
     """What ``report``, the verdict of a plan, gets besides: nothing where activations fit, or lie
     on a card."""
     short = report["resource"].lower() == hardware.activation_memory
-    if report["status"] != "infeasible" or not short or swaps(plan):
+    if report["status"] != "infeasible" or not short or plan.on_card:
         return {}
     from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 

@@ -11,13 +11,12 @@ from pipeline.kernels import cycles_by_operator
 from pipeline.kernels.choose import declares
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
-from pipeline.timing.summary import swaps
 
 
 def formed(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
     """How the plan runs each operator; its ``modelled_cycles`` where kernels' models are of the
     core and no card is used."""
-    known = declares(hardware) and not swaps(plan)
+    known = declares(hardware) and not plan.on_card
     cycles = cycles_by_operator(plan, graph, hardware) if known else {}
     rows = []
     for name, form in forms(plan).items():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
-from pipeline.codegen.card import image as card_image
 from pipeline.codegen.card import sealed
 from pipeline.codegen.options import Options
 from pipeline.frontends.frontend import Frontend
@@ -37,7 +36,7 @@ def main() -> None:
     windows = Windows(**cfg["sliding"])  # of several, outputs are no labels' own
     labels = tuple(cfg["codegen"]["labels"]) if windows.windows == 1 else ()
     options = Options(cfg["codegen"]["prefix"], labels)
-    swaps = card_image.needed(plan)
+    swaps = bool(plan.on_card)
     frontend = config.instantiate(cfg["frontend"])
     longer = frontend.longer(windows.more)
     listens = longer if isinstance(longer, Frontend) else None

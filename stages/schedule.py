@@ -15,7 +15,6 @@ from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from pipeline.strategies import coded
-from pipeline.timing.summary import swaps
 from stages._calibration import calibration_frames
 from stages._lacking import lacking
 from stages._main import run
@@ -38,7 +37,7 @@ def main() -> None:
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
-    if not swaps(plan):
+    if not plan.on_card:
         zeros = {}
         if skips(plan, graph, hardware):
             data = artifacts.read_npz(Path("data/dataset.npz"))

@@ -50,7 +50,7 @@ def _check_constants(plan: Plan) -> None:
     """Above the arena, or in flash."""
     arena, size = arena_memory(plan), arena_bytes(plan)
     for buffer in plan.buffers:
-        if buffer.role != "constant" or plan.memory[buffer.memory].kind == "block":
+        if buffer.role != "constant" or buffer.name in plan.on_card:
             continue
         first = buffer.extent[0] / 2
         if plan.memory[buffer.memory].kind not in ("ram", "rom"):

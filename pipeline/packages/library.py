@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import generate
 from pipeline.codegen.arrival import input_bytes
-from pipeline.codegen.card import image as card
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -84,7 +83,7 @@ def library(
         ThimbleError: for a name or a version that no package can have, a plan that swaps, and what
             ``generate`` and ``memory.measure`` raise.
     """
-    if card.needed(plan):
+    if plan.on_card:
         raise ThimbleError(
             f"strategy={plan.strategy}: a package has no driver for a card yet: try "
             "strategy=auto, or until=generate for the C and the card's image"

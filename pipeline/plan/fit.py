@@ -9,7 +9,7 @@ from math import ceil, prod
 from pipeline.errors import PlanError
 from pipeline.hardware import Hardware, Memory
 from pipeline.plan.cost import Cost, high_water_nibbles
-from pipeline.plan.vocabulary import Buffer, Plan
+from pipeline.plan.vocabulary import Plan
 
 LIMITS = {"sram": "hardware.sram_bytes", "flash": "hardware.flash_bytes"}
 """The key of the config that says how large a memory is."""
@@ -87,9 +87,9 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
             f"{_bytes(hardware.stack_reserve_bytes)} B kept for the stack "
             "(hardware.stack_reserve_bytes)"
         )
-    maps = (b for b in plan.buffers if _on_card(plan, b) and b.role != "constant")
+    maps = (b for b in plan.on_card.values() if b.role != "constant")
     stored = (prod(b.shape) * b.nibbles / 2 for b in maps)
-    driver = hardware.card.kept_bytes + hardware.card.sums_bytes(stored) if _swaps(plan) else 0
+    driver = hardware.card.kept_bytes + hardware.card.sums_bytes(stored) if plan.on_card else 0
     if memory.name == hardware.stack_memory and driver:
         needed += driver
         parts.append(
@@ -125,14 +125,6 @@ def _ways(
     if four_bits:  # the only networks that are pruned here
         yield "prune=magnitude"
     yield "a larger card" if memory.kind == "block" else "a larger board"
-
-
-def _swaps(plan: Plan) -> bool:
-    return any(_on_card(plan, buffer) for buffer in plan.buffers)
-
-
-def _on_card(plan: Plan, buffer: Buffer) -> bool:
-    return plan.memory[buffer.memory].kind == "block"
 
 
 def _bytes(number: float) -> str:

@@ -43,7 +43,7 @@ class Pieces:
             ThimbleError: where a byte of a feature map is written twice: its number would be, too.
         """
         memory = next(m for m in plan.memories if m.kind == "block")
-        stored = {b.name: b for b in plan.buffers if plan.memory[b.memory].kind == "block"}
+        stored = plan.on_card
         found = {name: {0, _bytes(buffer)} for name, buffer in stored.items()}
         written = dict.fromkeys(stored, 0)
         for far, loads, run in transferred(plan):
@@ -108,8 +108,7 @@ def check(plan: Plan, hardware: Hardware) -> None:
     Raises:
         ThimbleError: where security is asked for a plan of which nothing leaves the chip.
     """
-    stored = any(plan.memory[b.memory].kind == "block" for b in plan.buffers)
-    if hardware.card.keyed and not stored:
+    if hardware.card.keyed and not plan.on_card:
         raise ThimbleError(
             f"security={hardware.card.security}: in the plan of strategy {plan.strategy} nothing "
             "leaves the chip: security=unchecked, or strategy=swap"
@@ -118,7 +117,7 @@ def check(plan: Plan, hardware: Hardware) -> None:
 
 def transferred(plan: Plan) -> Iterator[tuple[str, bool, Run]]:
     """(buffer on the card, whether it is read, run) of all transfers, track by track."""
-    stored = {b.name: b for b in plan.buffers if plan.memory[b.memory].kind == "block"}
+    stored = plan.on_card
     for track in plan.tracks:
         for step, env in unroll(track.steps, {}):
             if not isinstance(step, Move) or (step.src.buffer in stored) == (

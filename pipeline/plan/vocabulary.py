@@ -72,3 +72,8 @@ class Plan:
     @cached_property
     def memory(self) -> dict[str, Memory]:
         return {memory.name: memory for memory in self.memories}
+
+    @cached_property
+    def on_card(self) -> dict[str, Buffer]:
+        """Buffers that lie on a card, by name; without any nothing leaves the chip."""
+        return {b.name: b for b in self.buffers if self.memory[b.memory].kind == "block"}

@@ -18,7 +18,6 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
 from pipeline.timing.simulate import simulate
-from pipeline.timing.summary import swaps
 
 FRAMES = 2
 """That ranges are observed on: plans depend on shapes alone."""
@@ -81,7 +80,7 @@ class Planner:
 
 def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:
     """How long a run takes: with a card as simulated; else all work of the core, as modelled."""
-    if swaps(plan):
+    if plan.on_card:
         return simulate(plan, graph, hardware).makespan_us
     return float(modelled(plan, graph, hardware)["modelled_us"])
 

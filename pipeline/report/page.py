@@ -26,7 +26,6 @@ from pipeline.report.savings import savings
 from pipeline.report.template import embedded, environment
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
-from pipeline.timing.summary import swaps
 
 MOST_LINES = 2000
 """Of pseudo-code."""
@@ -62,7 +61,7 @@ def write(
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
-    timeline = simulate(roomy(plan), graph, hardware) if swaps(plan) else None
+    timeline = simulate(roomy(plan), graph, hardware) if plan.on_card else None
     clock = simulated(plan, timeline) if timeline else by_work(plan, graph)
     charts = bars(plan, timeline, names) if timeline else ()
     drawn = picture(plan, graph, hardware, cost, clock, charts, ran)

@@ -17,14 +17,6 @@ from pipeline.timing.states import states
 from pipeline.timing.trade import trade
 from pipeline.timing.wear import wear, written
 
-
-def swaps(plan: Plan) -> bool:
-    """Whether a plan moves anything from or to a card."""
-    return any(memory.kind == "block" for memory in plan.memories) and any(
-        plan.memory[buffer.memory].kind == "block" for buffer in plan.buffers
-    )
-
-
 SEGMENTS = 400
 """Bars of the timeline that schedule.json keeps."""
 
@@ -38,7 +30,7 @@ WITHOUT_CARD = dict.fromkeys(
 
 def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     """The timed part of schedule.json; ``WITHOUT_CARD`` for a plan without one."""
-    if not swaps(plan):
+    if not plan.on_card:
         return dict(WITHOUT_CARD)
     timeline = simulate(plan, graph, hardware)
     layers = [op.name for op in graph.operators]

@@ -67,7 +67,7 @@ class Costs:
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}
         self.makes = {op.output: op.name for op in self.graph.operators}
-        self.pieces = Pieces.of(self.plan) if self.rates.sealed and _swaps(self.plan) else None
+        self.pieces = Pieces.of(self.plan) if self.rates.sealed and self.plan.on_card else None
         self.uses: dict[str, str] = {}
         for op in self.graph.operators:
             for name in (*op.inputs, *op.parameters):
@@ -140,7 +140,7 @@ class Costs:
 
     def _move(self, step: Move, runs: Runs) -> TimedStep:
         source, target = self.plan.buffer[step.src.buffer], self.plan.buffer[step.dst.buffer]
-        on_card = [self.plan.memory[buffer.memory].kind == "block" for buffer in (source, target)]
+        on_card = [buffer.name in self.plan.on_card for buffer in (source, target)]
         op = self.uses.get(source.tensor, "") if on_card[0] else self.makes.get(source.tensor, "")
         if not any(on_card):
             return TimedStep("free", op, np.zeros(runs.count))
@@ -196,7 +196,3 @@ class Costs:
         passing = blocks * whole if whole > 1 else size
         us: Times = passing * rate.byte_us + commands * rate.command_us + blocks * rate.block_us
         return us
-
-
-def _swaps(plan: Plan) -> bool:
-    return any(plan.memory[buffer.memory].kind == "block" for buffer in plan.buffers)

@@ -18,7 +18,6 @@ import numpy as np
 
 from pipeline import passes, verdict
 from pipeline.codegen import generate
-from pipeline.codegen.card import image
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
@@ -347,7 +346,7 @@ def _compiled(folder: Path, files: dict[str, str], hardware: Hardware) -> str:
 
 def _ran(folder: Path, triple: Triple, plan: Plan, files: dict[str, str]) -> Any:
     given, options = bytes_support.frames(triple.graph, 3), ("-O1",)
-    if triple.hardware.core == "avr" and not image.needed(plan):
+    if triple.hardware.core == "avr" and not plan.on_card:
         made = support.Native(folder, triple.graph, plan, triple.hardware, sanitize=False)
         return made(given)
     made = bytes_support.Native(

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from pipeline import artifacts, board
 from pipeline.codegen import generate
-from pipeline.codegen.card import image, sealed
+from pipeline.codegen.card import sealed
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -45,7 +45,7 @@ def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = No
     """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
     it in ``folder``."""
     plan = plan or Ordinary().plan(graph, hardware)
-    swaps = image.needed(plan)
+    swaps = bool(plan.on_card)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware, swaps)}
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)

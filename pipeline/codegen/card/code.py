@@ -116,7 +116,7 @@ class Card:
         return self.program.plan.memory[arena_memory(self.program.plan)].granule_bytes
 
     def _check(self, buffer: Buffer) -> None:
-        if not tracks.on_card(self.program.plan, buffer.name):
+        if buffer.name not in self.program.plan.on_card:
             raise ThimbleError(
                 f"{buffer.tensor}: generated code that swaps has input and output on the card, "
                 f"not in {buffer.memory}"

@@ -82,7 +82,7 @@ class Image:
 
     @cached_property
     def maps(self) -> list[Buffer]:
-        return [b for b in tracks.stored(self.plan) if b.role != "constant"]
+        return [b for b in self.plan.on_card.values() if b.role != "constant"]
 
     @cached_property
     def at(self) -> dict[str, int]:
@@ -176,11 +176,6 @@ class Image:
 
     def _blocks(self, size: int) -> int:
         return -(-size // self.block_bytes)
-
-
-def needed(plan: Plan) -> bool:
-    """Whether anything lies on a card."""
-    return bool(tracks.stored(plan))
 
 
 def _bytes(buffer: Buffer) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import prod
 
-from pipeline.codegen.card import tracks
 from pipeline.codegen.card.image import Image
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import (
@@ -96,7 +95,7 @@ class Transfers:
                 case Signal(counter=counter):
                     yield from (Code.SIGNAL, self.counters[counter])
                 case Move(src=src, dst=dst):
-                    loads = tracks.on_card(self.plan, src.buffer)
+                    loads = src.buffer in self.plan.on_card
                     near, far = (dst, src) if loads else (src, dst)
                     yield Code.LOAD if loads else Code.STORE
                     yield from self._move(near, far)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipeline.errors import ThimbleError
-from pipeline.plan.vocabulary import Buffer, Loop, Move, Plan, Signal, Step, Track, Wait
+from pipeline.plan.vocabulary import Loop, Move, Plan, Signal, Step, Track, Wait
 
 
 def split(plan: Plan) -> tuple[Track, Track | None]:
@@ -23,15 +23,6 @@ def split(plan: Plan) -> tuple[Track, Track | None]:
             f"the plan has {', '.join(track.name for track in busy) or 'none'}"
         )
     return computing[0], moving[0] if moving else None
-
-
-def stored(plan: Plan) -> list[Buffer]:
-    """What lies on the card."""
-    return [buffer for buffer in plan.buffers if on_card(plan, buffer.name)]
-
-
-def on_card(plan: Plan, buffer: str) -> bool:
-    return plan.memory[plan.buffer[buffer].memory].kind == "block"
 
 
 def inside(steps: Sequence[Step]) -> Iterator[Step]:
@@ -52,4 +43,4 @@ def _only_moves(plan: Plan, steps: Sequence[Step]) -> bool:
 
 def _crosses(plan: Plan, step: Move) -> bool:
     """Whether one side is on the card."""
-    return on_card(plan, step.src.buffer) != on_card(plan, step.dst.buffer)
+    return (step.src.buffer in plan.on_card) != (step.dst.buffer in plan.on_card)

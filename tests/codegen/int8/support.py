@@ -128,7 +128,7 @@ class Native:
         self.files = files or generate(graph, plan, host(), {})
         written = {**self.files, "main.c": MAIN}
         self.card = folder / image.NAME
-        if image.needed(plan):
+        if plan.on_card:
             written[(device or DEVICE).name] = (device or DEVICE).read_text()
             image.Image(graph, plan).write(self.card)
         for name, content in written.items():

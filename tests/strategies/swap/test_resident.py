@@ -30,7 +30,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap, card_share, searched
 from pipeline.timing.simulate import simulate
-from pipeline.timing.summary import summarized, swaps
+from pipeline.timing.summary import summarized
 from pipeline.timing.trade import trade
 from tests.strategies.swap.nets import Chain, board, random_chain
 from tests.strategies.swap.test_swapnn import outputs
@@ -88,9 +88,9 @@ def test_weights_in_flash_are_never_read_from_the_card() -> None:
 @pytest.mark.ci
 def test_the_joint_schedule_swaps_only_what_does_not_fit() -> None:
     graph = random_chain(4)
-    assert not swaps(Joint().plan(graph, small(1 << 16, 1 << 16)))
+    assert not Joint().plan(graph, small(1 << 16, 1 << 16)).on_card
     needs = Joint().plan(graph, small(1200, 1 << 16))
-    assert swaps(needs) and dict(needs.notes)["form"] == "swapped" and needs.strategy == "joint"
+    assert needs.on_card and dict(needs.notes)["form"] == "swapped" and needs.strategy == "joint"
     assert not any(b.role == "constant" and b.memory == "card" for b in needs.buffers)
 
 
@@ -104,8 +104,8 @@ def test_rows_in_place_come_before_swapping() -> None:
     size = least + hardware.stack_reserve_bytes
     for objective in ("memory", "latency"):
         fits = Joint(objective=objective).plan(graph, small(size, 1 << 16))  # type: ignore[arg-type]
-        assert not swaps(fits) and arena_bytes(fits) <= least
-    assert swaps(Joint().plan(graph, small(size - 16, 1 << 16)))
+        assert not fits.on_card and arena_bytes(fits) <= least
+    assert Joint().plan(graph, small(size - 16, 1 << 16)).on_card
 
 
 @pytest.mark.parametrize("flash_bytes", [0, 5_000])
