@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.operators.add import Add
@@ -17,21 +18,31 @@ from pipeline.kernels.work import products
 
 
 @dataclass(frozen=True)
-class Window(Kernel):
-    """A convolution, a pooling, or a dense layer as one large window: a pixel at a time.
-
+class OfNibbles(Kernel):
+    """
     Attributes:
-        work_cycles: of a multiply–accumulate, or of a value that is compared or added.
+        word: its name in its set.
+        work_cycles: of a multiply–accumulate, or of an element that is compared, added or copied.
     """
 
+    word: ClassVar[str]
     work_cycles: float
 
     @property
     def name(self) -> str:
-        return "int4.window"
+        return f"int4.{self.word}"
 
     def looks_up(self, form: Form) -> bool:
         return form.torn
+
+    def cycles(self, form: Form) -> float:
+        return self.work_cycles * prod(form.out.extents)
+
+
+class Window(OfNibbles):
+    """A convolution, a pooling, or a dense layer as one large window: a pixel at a time."""
+
+    word = "window"
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -69,23 +80,11 @@ class Window(Kernel):
         return self.work_cycles * products(form)
 
 
-@dataclass(frozen=True)
-class Sum(Kernel):
+class Sum(OfNibbles):
     """Two tensors of 4 bits, element by element: what a pair gives is looked up, however it is
-    requantized.
+    requantized."""
 
-    Attributes:
-        work_cycles: of an element.
-    """
-
-    work_cycles: float
-
-    @property
-    def name(self) -> str:
-        return "int4.sum"
-
-    def looks_up(self, form: Form) -> bool:
-        return form.torn
+    word = "sum"
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -101,9 +100,6 @@ class Sum(Kernel):
             return "generated code adds up all of a tensor, or a row"
         return ""
 
-    def cycles(self, form: Form) -> float:
-        return self.work_cycles * prod(form.out.extents)
-
 
 def crops(op: Operator, tensors: Tensors) -> bool:
     """Whether ``op`` takes pixels of 4 bits out of an image, each as it is: over that, too."""
@@ -111,27 +107,12 @@ def crops(op: Operator, tensors: Tensors) -> bool:
     return isinstance(op, Rearrange) and source.dtype.bits == 4 and op.whole_pixels(source.shape)
 
 
-@dataclass(frozen=True)
-class Copy(Kernel):
-    """Pixels of 4 bits that are taken out of an image as they are.
+class Copy(OfNibbles):
+    """Pixels of 4 bits that are taken out of an image as they are."""
 
-    Attributes:
-        work_cycles: of an element.
-    """
-
-    work_cycles: float
-
-    @property
-    def name(self) -> str:
-        return "int4.copy"
-
-    def looks_up(self, form: Form) -> bool:
-        return form.torn
+    word = "copy"
 
     def why_not(self, form: Form) -> str:
         if not crops(form.op, form.graph.tensors):
             return f"no code for {type(form.op).__name__}; have crops of images of 4 bits"
         return ""
-
-    def cycles(self, form: Form) -> float:
-        return self.work_cycles * prod(form.out.extents)

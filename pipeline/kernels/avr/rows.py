@@ -14,7 +14,6 @@ from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
-from pipeline.kernels.work import Counts
 
 REACH = 1 << 23
 """What a sum of 24 bits stays below, sign and all."""
@@ -27,10 +26,6 @@ class AvrKernel(Fast):
     """Of a layer with weights whose sums, and what they are scaled to, fit 24 bits."""
 
     core = "avr"
-    costs: ClassVar[Counts]
-
-    def prices(self) -> Counts:
-        return self.costs
 
 
 class AvrRows(AvrKernel, RowKernel):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from pipeline.graph.graph import Graph
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.gathered import anywhere
-from pipeline.kernels.cortex_m.quick import REACH, Quick, quick
+from pipeline.kernels.cortex_m.quick import REACH, element_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts, made
@@ -83,7 +80,7 @@ def adds(form: Form) -> bool:
             has_side(tensors[name], requant, op.left_shift)
             for name, requant in zip(op.operands, op.operand_requants, strict=True)
         )
-        and end_of(op, form.graph) is not None
+        and element_end(op, form.graph) is not None
     )
 
 
@@ -96,9 +93,3 @@ def has_side(tensor: Tensor, requant: object, left_shift: int) -> bool:
     if not 0 <= shift <= 30 or left_shift < 1 or multiplier == 0:
         return False
     return (reach << (left_shift + 1)) + (1 << shift) < REACH
-
-
-def end_of(op: Add, graph: Graph) -> Quick | None:
-    """How the sums end."""
-    sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
-    return quick(graph.tensors[op.output], op.clip, op.requant, sums)

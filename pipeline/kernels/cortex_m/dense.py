@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.fast import Fast, words
+from pipeline.kernels.cortex_m.fast import FastDense, words
 from pipeline.kernels.cortex_m.inner import packs, rounds
 from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
@@ -17,8 +16,7 @@ ENDS_APART = 48
 """Bytes of lines that are read for what ends a channel, beside those that it takes."""
 
 
-class DenseLayer(Fast):
-    word = "dense"
+class DenseLayer(FastDense):
     takes = "dense layers of two or more outputs, all at once, of tensors in one piece or anywhere"
 
     def can(self, form: Form) -> bool:
@@ -55,14 +53,6 @@ class DenseLayer(Fast):
     def table_bytes(self, form: Form) -> float:
         """What ends a channel is read once, from arrays that share no line of a cache."""
         return super().table_bytes(form) + ENDS_APART * form.target.size
-
-    def unit(self, form: Form) -> tuple[int, ...]:
-        """All: the input is widened before anything is written."""
-        return form.out.extents
-
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        """Anywhere over its input."""
-        return Gap(2 * form.source.size) if self.accepts(form) else None
 
     def scratch_bytes(self, form: Form) -> int:
         """The input, 16 bits an element."""

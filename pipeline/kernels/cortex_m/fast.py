@@ -6,8 +6,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.costs import CODE_BYTES, costs
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import Counts, priced
 
@@ -18,11 +20,13 @@ class Fast(Kernel):
     Attributes:
         core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
+        costs: its prices where it is for one core; None: those that were fitted for ``cpu``.
     """
 
     core: ClassVar[str] = "cortex_m"
     word: ClassVar[str]
     takes: ClassVar[str]
+    costs: ClassVar[Counts | None] = None
 
     def __init__(self, cpu: str = "cortex-m4") -> None:
         self.cpu = cpu
@@ -48,10 +52,28 @@ class Fast(Kernel):
 
     def prices(self) -> Counts:
         """Cycles of what it does, without flash waits."""
-        return costs(self.cpu, self.word)
+        return self.costs or costs(self.cpu, self.word)
 
     def cycles(self, form: Form) -> float:
         return priced(self.counts(form), self.prices())
+
+
+class FastDense(Fast):
+    """A whole dense layer, anywhere over its input: that is widened, or copied, before anything is
+    written."""
+
+    word = "dense"
+
+    def can(self, form: Form) -> bool:
+        pieces = (form.op.output, form.op.inputs[0])
+        whole = isinstance(form.op, Dense) and not form.partial
+        return whole and all(form.covers(each) and form.in_one_piece(each) for each in pieces)
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        return form.out.extents
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        return Gap(2 * form.source.size) if self.accepts(form) else None
 
 
 def in_passes(form: Form) -> bool:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from pipeline.graph.graph import Graph
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.quick import Quick, endings_of, quick
+from pipeline.kernels.cortex_m.quick import element_end, endings_of
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 from pipeline.kernels.work import Counts, made
@@ -83,17 +80,11 @@ def sides(form: Form) -> tuple[str, str] | None:
         one_a_channel = tensors[factors].size == shape[-1] == tensors[factors].shape[-1]
         if tensors[image].shape == shape and one_a_channel and factors not in form.overlaps:
             beside = form.in_one_piece(factors) or form.whole_rows(factors)
-            able = beside and form.covers(factors) and end_of(op, form.graph)
+            able = beside and form.covers(factors) and element_end(op, form.graph)
             return (image, factors) if able else None
     return None
 
 
 def endings(form: Form) -> Counts:
     assert isinstance(form.op, Multiply)
-    return endings_of(end_of(form.op, form.graph), made(form))
-
-
-def end_of(op: Multiply, graph: Graph) -> Quick | None:
-    """How the products end."""
-    sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
-    return quick(graph.tensors[op.output], op.clip, op.requant, sums)
+    return endings_of(element_end(form.op, form.graph), made(form))

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Clip, clipped_to, limits
+from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
 
@@ -52,6 +54,12 @@ class Quick:
     once: bool
     low: int | None
     high: int | None
+
+
+def element_end(op: Add | Multiply, graph: Graph) -> Quick | None:
+    """How sums or products of two elements end."""
+    sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
+    return quick(graph.tensors[op.output], op.clip, op.requant, sums)
 
 
 def quick(target: Tensor, clip: Clip, requant: Requant, sums: IntArray) -> Quick | None:

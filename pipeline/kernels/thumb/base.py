@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
@@ -11,23 +9,15 @@ from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 from pipeline.kernels.thumb.ending import narrow_end
-from pipeline.kernels.work import Counts
 
 SUMS = 4
 """Registers that they are in, r8 to r11: of pixels, or of channels."""
 
 
 class ThumbKernel(Fast):
-    """
-    Attributes:
-        costs: cycles of what it does on a Cortex-M0+, without flash waits.
-    """
+    """``costs`` are those of a Cortex-M0+."""
 
     core = "thumb"
-    costs: ClassVar[Counts]
-
-    def prices(self) -> Counts:
-        return self.costs
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """It writes apart from what it reads."""

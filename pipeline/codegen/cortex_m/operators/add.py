@@ -18,7 +18,7 @@ from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.add import end_of
+from pipeline.kernels.cortex_m.quick import element_end
 
 HALF = 1 << 30
 
@@ -120,7 +120,7 @@ def _call(
     """``views``: of the operands and the output."""
     op, shape = job.op, shape_text(job.target.shape)
     assert isinstance(op, Add)
-    found = end_of(op, job.program.graph)
+    found = element_end(op, job.program.graph)
     assert found is not None
     end = QuickText.of(found, job.target)
     multiplier, offset, shift = end.constants[0].tolist()

@@ -15,7 +15,8 @@ from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.gate import end_of, sides
+from pipeline.kernels.cortex_m.gate import sides
+from pipeline.kernels.cortex_m.quick import element_end
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _call(
     """``names``: of the image and the factors."""
     op = job.op
     assert isinstance(op, Multiply)
-    found = end_of(op, job.program.graph)
+    found = element_end(op, job.program.graph)
     assert found is not None
     end = QuickText.of(found, job.target)
     multiplier, offset, shift = end.constants[0].tolist()
