@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.codegen.int8.expressions import minus, product
 from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.int8.views import View
 
 
 @dataclass(frozen=True)
@@ -121,3 +122,17 @@ def window_axes(
 
 def named(prefix: str, part: Span) -> dict[str, Value]:
     return {f"{prefix}_start": part.start, f"{prefix}_stop": part.stop}
+
+
+def ranges(
+    box: Sequence[Span], inside: tuple[Span, Span], outs: Span | None = None
+) -> dict[str, Value]:
+    """The output's rows and columns, its channels where they are a loop, and what may be read."""
+    channels = named("o", outs) if outs else {}
+    read = named("inside_y", inside[0]) | named("inside_x", inside[1])
+    return named("y", box[0]) | named("x", box[1]) | channels | read
+
+
+def begins(view: View) -> dict[str, Value]:
+    """The first row, column and channel of what ``view`` has."""
+    return {f"in_{axis}": part.start for axis, part in zip("yxc", view.box, strict=True)}

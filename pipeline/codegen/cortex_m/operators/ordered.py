@@ -31,11 +31,7 @@ def convolution(job: Job) -> None:
         conv2d.about(job, op),
         {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
         {
-            **window.named("y", job.box[0]),
-            **window.named("x", job.box[1]),
-            **window.named("o", outs),
-            **window.named("inside_y", inside[0]),
-            **window.named("inside_x", inside[1]),
+            **window.ranges(job.box, inside, outs),
             "in_y": view.box[0].start,
             "in_x": view.box[1].start,
             **read.values,

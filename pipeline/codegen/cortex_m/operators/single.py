@@ -45,10 +45,7 @@ def by_taps(job: Job) -> None:
         conv2d.about(job, op),
         {"in": view, "out": job.out()},
         {
-            **window.named("y", job.box[0]),
-            **window.named("x", job.box[1]),
-            **window.named("inside_y", inside[0]),
-            **window.named("inside_x", inside[1]),
+            **window.ranges(job.box, inside),
             "o": outs.start,
         },
         True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -122,18 +123,9 @@ def rearrange(job: Job) -> None:
         steps.append((Value(repeat), out.strides[axis], 0))
     extents, *strides = zip(*steps, strict=True)
     loops, counts = nest.nest(extents, strides)
-    job.program.call(
-        op.name,
-        "int8/elements",
-        f"{op.name}: {shape_text(source.shape)} -> {shape_text(op.shape)}",
-        {"in": view, "out": out},
-        counts,
-        True,
-        "copy",
-        nest=loops,
-        pixel=0,
-        lines=(out.store(loops.at(0), view.load(loops.at(1))),),
-    )
+    about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(op.shape)}"
+    line = out.store(loops.at(0), view.load(loops.at(1)))
+    _elements(job.program, op.name, about, {"in": view, "out": out}, loops, counts, line)
 
 
 def _one_by_one(job: Job, op: Rearrange) -> None:
@@ -190,18 +182,8 @@ def _copy(program: Program, owner: str, about: str, view: View, out: View, apart
             f"{owner}: code for this core copies a part of it that depends on a loop to a place "
             "apart from it"
         )
-    program.call(
-        owner,
-        "int8/elements",
-        about,
-        {"in": view, "out": out},
-        counts,
-        apart,
-        "copy",
-        nest=loops,
-        pixel=0,
-        lines=(out.store(loops.at(0), view.load(loops.at(1))),),
-    )
+    line = out.store(loops.at(0), view.load(loops.at(1)))
+    _elements(program, owner, about, {"in": view, "out": out}, loops, counts, line)
 
 
 def _block(
@@ -216,18 +198,18 @@ def _block(
 def fill(program: Program, owner: str, about: str, out: View, number: int, kind: str) -> None:
     loops, counts = nest.nest([part.extent for part in out.box], [out.strides], [out])
     line = out.store(loops.at(0), str(number))
+    _elements(program, owner, about, {"out": out}, loops, counts, line, kind)
+
+
+def _elements(
+    program: Program, owner: str, about: str, views: Mapping[str, View], loops: nest.Nest,
+    counts: Mapping[str, Value], line: str, kind: str = "copy",
+) -> None:  # fmt: skip
+    """``line`` for each element, apart from what it reads."""
     program.call(
-        owner,
-        "int8/elements",
-        about,
-        {"out": out},
-        counts,
-        True,
-        kind,
-        nest=loops,
-        pixel=0,
-        lines=(line,),
-    )
+        owner, "int8/elements", about, views, counts, True, kind,
+        nest=loops, pixel=0, lines=(line,),
+    )  # fmt: skip
 
 
 def _in_one_piece(view: View, out: View) -> bool:

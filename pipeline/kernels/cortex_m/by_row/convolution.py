@@ -33,9 +33,11 @@ class RowConvolution(RowKernel):
     Attributes:
         most: groups of a window in the code of the innermost loop: with what is around it a
             kilobyte of instruction cache holds no more.
+        reads_first: all windows are widened before anything is written.
     """
 
     most: ClassVar[int]
+    reads_first: ClassVar[bool] = False
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
@@ -57,7 +59,7 @@ class RowConvolution(RowKernel):
 
     def parts(self, form: Form) -> Sequence[Part]:
         """In the order in which they are made."""
-        raise NotImplementedError
+        return parts(self.known(form)[1])
 
     def window(self, form: Form) -> tuple[int, int]:
         """Words of a pixel's window, and of the windows of the largest part."""
@@ -98,7 +100,10 @@ class RowConvolution(RowKernel):
 
     def gathered(self, form: Form) -> float:
         """Words of windows that a row takes."""
-        return self.window(form)[1] * form.target.shape[1] / max(p.pixels for p in self.parts(form))
+        once = self.window(form)[1]
+        if self.reads_first:
+            return once
+        return once * form.target.shape[1] / max(part.pixels for part in self.parts(form))
 
     def at_once(self, part: Part, form: Form) -> int:
         """Pairs of output channels that are made together."""
@@ -107,8 +112,10 @@ class RowConvolution(RowKernel):
     def turns(self, form: Form) -> Turns:
         """Part by part; what the part before has widened is not read again."""
         op, (source, target) = convolution(form), self.known(form)
-        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
-        columns = positions(form)[1]
+        written = np.zeros(target.bytes, dtype=np.int64)
+        if self.reads_first:
+            return Turns(np.zeros(source.bytes, np.int64), written)
+        read, columns = np.full(source.bytes, -1), positions(form)[1]
         for turn, part in enumerate(self.parts(form)):
             first = part.first * op.stride[1] - op.padding[2]
             stop = first + (part.pixels - 1) * op.stride[1] + columns
@@ -161,6 +168,7 @@ class RowFused(RowPointwise):
         "1x1 convolutions of one group that make one row, two or more channels, from rows in one "
         f"block of more than {BLOCK} pixels, on boards whose flash has waits"
     )
+    reads_first = True
     most_pixels = 40
     """Times groups in the code of all pixels."""
 
@@ -173,9 +181,6 @@ class RowFused(RowPointwise):
     def parts(self, form: Form) -> Sequence[Part]:
         source, target = self.known(form)
         return parts(target, source)
-
-    def gathered(self, form: Form) -> float:
-        return self.window(form)[1]
 
     def unroll(self, form: Form) -> int:
         return unrolled(self.window(form)[0], self.most_pixels // form.source.shape[1])
@@ -192,10 +197,6 @@ class RowFused(RowPointwise):
         and the table of what ends the sums half of it has room for little else."""
         kept = 4 * self.window(form)[0] <= cached_bytes // 2
         return 1 if kept else len(self.parts(form))
-
-    def turns(self, form: Form) -> Turns:
-        source, target = self.known(form)
-        return Turns(np.zeros(source.bytes, np.int64), np.zeros(target.bytes, np.int64))
 
 
 class RowSpatial(RowConvolution):
@@ -249,6 +250,7 @@ class RowWide(RowConvolution):
         "convolutions of one group, windows of several pixels, dilated or not, that make one row, "
         f"two or more channels, from rows in blocks of up to {MOST_WIDE} columns"
     )
+    reads_first = True
     most = 3
 
     def fits(
@@ -258,9 +260,6 @@ class RowWide(RowConvolution):
         wide = kernel != (1, 1) and source.blocked and source.columns <= MOST_WIDE
         return wide and not small
 
-    def parts(self, form: Form) -> Sequence[Part]:
-        return parts(self.known(form)[1])
-
     def window(self, form: Form) -> tuple[int, int]:
         op, tensors = convolution(form), form.graph.tensors
         rows, deep = positions(form)[0], pairs(form.source.shape[2])
@@ -269,13 +268,6 @@ class RowWide(RowConvolution):
 
     def taps(self, form: Form) -> int:
         return len(reached_columns(convolution(form), form.graph.tensors))
-
-    def gathered(self, form: Form) -> float:
-        return self.window(form)[1]
-
-    def turns(self, form: Form) -> Turns:
-        source, target = self.known(form)
-        return Turns(np.zeros(source.bytes, np.int64), np.zeros(target.bytes, np.int64))
 
 
 def reached_columns(op: Conv2d, tensors: Tensors) -> list[int]:
@@ -310,9 +302,6 @@ class RowImage(RowConvolution):
             and kernel[0] * kernel[1] * source.channels <= MOST_LINE
             and kernel != (1, 1)
         )
-
-    def parts(self, form: Form) -> Sequence[Part]:
-        return parts(self.known(form)[1])
 
     def window(self, form: Form) -> tuple[int, int]:
         rows, columns = positions(form)
