@@ -34,6 +34,9 @@ IMAGES = 10
 """That cycles are modelled for: each access calls the plugin, and images hardly differ."""
 
 BAND = ("low", "median", "high")
+MEDIAN = 1 + BAND.index("median")
+"""Its place behind the instructions."""
+
 Counts = npt.NDArray[np.int64]
 COUNTS = (
     "instructions", "own", "paired", "taken", "unaligned",
@@ -192,27 +195,22 @@ def cycles(
     rows = [[int(word) for word in line.split()] for line in text.splitlines()]
     if not rows or any(len(row) != 2 * width * (1 + len(names)) for row in rows):
         raise ThimbleError("the cycle model counted nothing: run stages generate and build again")
-    every = np.array(rows, np.int64).reshape(len(rows), 2, -1, width)
-    invoked, whole = (dict(zip(COUNTS, each[:, 0].T, strict=True)) for each in every.swapaxes(0, 1))
-    core, middle = CORES[hardware.cpu], BAND.index("median")
-    found: dict[str, Any] = {
-        name: _middle(_cycles(invoked, core, hardware, at)) for at, name in enumerate(BAND)
-    }
-    found["instructions"] = _middle(invoked["instructions"])
-    taken = _cycles(whole, core, hardware, middle)
-    found["compute_cycles"] = _middle(taken)
-    found["compute_instructions"] = _middle(whole["instructions"])
-    median = int(np.argsort(taken, kind="stable")[(len(taken) - 1) // 2])
-    chosen = every[median, :, 1:]
-    each = _cycles(dict(zip(COUNTS, chosen[1].T, strict=True)), core, hardware, middle)
-    if took := {name: round(float(n)) for name, n in zip(names, each, strict=True) if n}:
+    counts = np.array(rows, np.int64).reshape(len(rows), 2, -1, width)
+    invoked, whole = _timed(counts, hardware).swapaxes(0, 1)
+    found: dict[str, Any] = {name: _middle(invoked[:, 0, at]) for at, name in enumerate(BAND, 1)}
+    found["instructions"] = _middle(invoked[:, 0, 0])
+    found["compute_cycles"] = _middle(whole[:, 0, MEDIAN])
+    found["compute_instructions"] = _middle(whole[:, 0, 0])
+    median = int(np.argsort(whole[:, 0, MEDIAN], kind="stable")[(len(rows) - 1) // 2])
+    each = zip(names, whole[median, 1:, MEDIAN], strict=True)
+    if took := {name: round(float(n)) for name, n in each if n}:
         found["functions"] = took
-        found["invoke_functions"] = dict(_each(names, chosen[0], core, hardware))
+        found["invoke_functions"] = dict(_rounded(names, invoked[median, 1:]))
     if calls:
         lines = [line.split() for line in calls.split("\n\n")[median].splitlines()]
         called = np.array(lines, np.int64).reshape(-1, 1 + width)
         named = [[*names, ""][number] for number in called[:, 0]]
-        found["calls"] = _each(named, called[:, 1:], core, hardware)
+        found["calls"] = _rounded(named, _timed(called[:, 1:], hardware))
     for known in VALIDATED:
         if (known.cpu, known.flash, "flash") == (
             hardware.cpu, hardware.flash_timing, hardware.weights_in
@@ -221,37 +219,26 @@ def cycles(
     return found
 
 
-def _each(
-    names: Sequence[str], counts: Counts, core: Core, hardware: Hardware
-) -> list[tuple[str, list[int]]]:
-    """The instructions and the cycles of ``BAND`` for each of ``names``, whose are rows of
-    ``counts``."""
-    word = dict(zip(COUNTS, counts.T, strict=True))
-    bands = (_cycles(word, core, hardware, at) for at in range(len(BAND)))
-    table = np.rint(np.stack([word["instructions"], *bands], axis=1)).astype(np.int64)
-    return list(zip(names, table.tolist(), strict=True))
+def _rounded(names: Sequence[str], timed: Any) -> list[tuple[str, list[int]]]:
+    return list(zip(names, np.rint(timed).astype(np.int64).tolist(), strict=True))
 
 
-def _cycles(counts: Mapping[str, Any], core: Core, hardware: Hardware, at: int) -> Any:
-    """(inferences,), with the band's numbers of place ``at``."""
-    reads = counts["jump_misses"] + core.next_miss[at] * counts["next_misses"]
-    waits = hardware.flash_timing.wait_states * (reads + counts["data_misses"])
-    outside = sum(
-        region.read_cycles * counts[name]
-        for region, name in (
-            (hardware.external("rom"), "rom_misses"),
-            (hardware.external("ram"), "ram_misses"),
-        )
-        if region is not None
-    )
-    return (
-        counts["own"]
-        + core.paired[at] * counts["paired"]
-        + core.refill[at] * counts["taken"]
-        + core.unaligned * counts["unaligned"]
-        + waits
-        + outside
-    )
+def _timed(counts: Counts, hardware: Hardware) -> Any:
+    """(…, len(COUNTS)) -> (…, 4): instructions, and the cycles of ``BAND``."""
+    of, core = dict(zip(COUNTS, np.moveaxis(counts, -1, 0), strict=True)), CORES[hardware.cpu]
+    rom, ram = hardware.external("rom"), hardware.external("ram")
+    outside = ((rom, of["rom_misses"]), (ram, of["ram_misses"]))
+    beside = of["own"] + core.unaligned * of["unaligned"]
+    beside = beside + sum(region.read_cycles * misses for region, misses in outside if region)
+    cycles = [
+        beside
+        + core.paired[at] * of["paired"]
+        + core.refill[at] * of["taken"]
+        + hardware.flash_timing.wait_states
+        * (of["jump_misses"] + core.next_miss[at] * of["next_misses"] + of["data_misses"])
+        for at in range(len(BAND))
+    ]
+    return np.stack([of["instructions"], *cycles], axis=-1)
 
 
 def _middle(values: Any) -> int:

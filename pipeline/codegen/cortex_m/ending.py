@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
+from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.cortex_m.inner import reach
-from pipeline.kernels.cortex_m.quick import REACH, Quick, quick_end
+from pipeline.kernels.cortex_m.quick import REACH, Quick, element_end, quick_end
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,17 @@ class QuickText:
         text = f"nn_saturated_{self.kind}({value})"
         text = f"nn_max({text}, {self.quick.low})" if self.quick.low is not None else text
         return f"nn_min({text}, {self.quick.high})" if self.quick.high is not None else text
+
+
+def element_ending(job: Job) -> dict[str, Any]:
+    """What templates of sums and products of two elements take of how these end."""
+    op = job.op
+    assert isinstance(op, Add | Multiply)
+    found = element_end(op, job.program.graph)
+    assert found is not None
+    names = ("multiplier", "end_offset", "shift")
+    constants = zip(names, found.constants[0].tolist(), strict=True)
+    return {**dict(constants), "end": QuickText.of(found, job.target)}
 
 
 def wrapped(values: IntArray) -> IntArray:

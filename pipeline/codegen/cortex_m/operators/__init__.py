@@ -57,5 +57,5 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.strips": single.in_strips,
     "cortex_m.sum": add.compute,
     "cortex_m.winograd": winograd.compute,
-    **{f"cortex_m.winograd_live{span}": winograd.compute_live for span in SPANS},
+    **{f"cortex_m.winograd_live{span}": winograd.compute for span in SPANS},
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m.by_row.rows import out_row
-from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.cortex_m.ending import element_ending
 from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.order import Line as OrderLine
@@ -18,7 +18,6 @@ from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.quick import element_end
 
 HALF = 1 << 30
 
@@ -120,10 +119,6 @@ def _call(
     """``views``: of the operands and the output."""
     op, shape = job.op, shape_text(job.target.shape)
     assert isinstance(op, Add)
-    found = element_end(op, job.program.graph)
-    assert found is not None
-    end = QuickText.of(found, job.target)
-    multiplier, offset, shift = end.constants[0].tolist()
     left, right = op.operand_requants
     assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
     pairs = zip(op.operands, (left, right), strict=True)
@@ -138,9 +133,6 @@ def _call(
         order=order,
         any_strides=any_strides,
         sides=dict(zip(WORDS, sides, strict=True)),
-        multiplier=multiplier,
-        end_offset=offset,
-        shift=shift,
-        end=end,
+        **element_ending(job),
         **shared,
     )

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m.by_row.rows import out_row
-from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.cortex_m.ending import element_ending
 from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import made_row, row_view, stretches
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.int8.views import View
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.gate import sides
-from pipeline.kernels.cortex_m.quick import element_end
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,6 @@ def _call(
 ) -> None:
     """``names``: of the image and the factors."""
     op = job.op
-    assert isinstance(op, Multiply)
-    found = element_end(op, job.program.graph)
-    assert found is not None
-    end = QuickText.of(found, job.target)
-    multiplier, offset, shift = end.constants[0].tolist()
     image, factors = map(job.tensor, names)
     job.program.call(
         op.name,
@@ -93,10 +86,7 @@ def _call(
         kind,
         image=Widened.of(image),
         gate=Widened.of(factors),
-        multiplier=multiplier,
-        end_offset=offset,
-        shift=shift,
-        end=end,
+        **element_ending(job),
         channels=channels,
         pixels=pixels,
     )

@@ -18,13 +18,11 @@ from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.cortex_m.winograd import (
     LIFT,
     MOST_STEPS,
-    LiveWinograd,
     Winograd,
     lifted,
     outputs_of_a_side,
     pairs_of,
 )
-from pipeline.kernels.kernel import Kernel
 
 WEIGHTS = {
     2: np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]),
@@ -75,14 +73,6 @@ class Tile:
     shifts: tuple[int, ...]
 
 
-def compute(job: Job) -> None:
-    _compute(job, Winograd)
-
-
-def compute_live(job: Job) -> None:
-    _compute(job, LiveWinograd)
-
-
 def _tile(job: Job, kernel: Winograd) -> Tile:
     op, form = job.op, form_of(job)
     assert isinstance(op, Conv2d)
@@ -121,10 +111,9 @@ def _halves(values: IntArray, side: int) -> list[int]:
     return [int(value) for value in each % (1 << 32)]
 
 
-def _compute(job: Job, kind: type[Winograd]) -> None:
-    op, program = job.op, job.program
-    assert isinstance(op, Conv2d)
-    kernel = _named(job, kind)
+def compute(job: Job) -> None:
+    op, program, kernel = job.op, job.program, kernel_of(job)
+    assert isinstance(op, Conv2d) and isinstance(kernel, Winograd)
     tile = _tile(job, kernel)
     source, channels = job.tensor(op.inputs[0]), job.target.shape[2]
     end = quick_end(op, program.graph)
@@ -163,13 +152,6 @@ def _compute(job: Job, kind: type[Winograd]) -> None:
             f"{op.name}: for each channel what sums begin with, twice, and how they end",
         ),
     )  # fmt: skip
-
-
-def _named(job: Job, kind: type[Winograd]) -> Winograd:
-    """The kernel that the step names."""
-    found: Kernel = kernel_of(job)
-    assert isinstance(found, kind)
-    return found
 
 
 def _by_fours(values: IntArray) -> IntArray:
