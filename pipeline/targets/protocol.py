@@ -103,27 +103,19 @@ class Report:
     untouched_bytes: int
 
 
-def crc16(data: bytes, crc: int = 0xFFFF) -> int:
-    """RFC 1662 appendix C.2, bit by bit: x^16 + x^12 + x^5 + 1 reflected, not yet complemented."""
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
-    return crc
-
-
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
-def _crc16_fast(data: bytes) -> int:
-    """``crc16`` by the standard library's CRC-CCITT, which takes the bits the other way round."""
+def crc16(data: bytes) -> int:
+    """RFC 1662 appendix C.2: x^16 + x^12 + x^5 + 1 reflected, not yet complemented; by the standard
+    library's CRC-CCITT, which takes the bits the other way round."""
     crc = binascii.crc_hqx(data.translate(_REVERSED_BITS), 0xFFFF)
     return _REVERSED_BITS[crc & 0xFF] << 8 | _REVERSED_BITS[crc >> 8]
 
 
 def frame(inside: bytes) -> bytes:
     """``inside`` with its check, escaped, between flags."""
-    checked = inside + struct.pack("<H", _crc16_fast(inside) ^ 0xFFFF)
+    checked = inside + struct.pack("<H", crc16(inside) ^ 0xFFFF)
     return bytes([FLAG]) + _escaped(checked) + bytes([FLAG])
 
 
@@ -162,7 +154,7 @@ def decode(inside: bytes) -> Reply:
             escaped = False
     if escaped or len(plain) < 4:
         raise FrameError(f"a reply of {len(plain)} B was cut short: check the line and try again")
-    if struct.unpack("<H", plain[-2:])[0] != _crc16_fast(bytes(plain[:-2])) ^ 0xFFFF:
+    if struct.unpack("<H", plain[-2:])[0] != crc16(bytes(plain[:-2])) ^ 0xFFFF:
         raise FrameError("a reply arrived damaged (CRC): check the line and try again")
     try:
         return Reply(plain[0], Status(plain[1]), bytes(plain[2:-2]))

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from pipeline.codegen.cortex_m.ending import End
+from pipeline.codegen.int8.job import Job
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.inner import can_pack, unrolled
+
+GROUP_BYTES = 8
+"""Of four elements of a window for two channels."""
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -45,6 +53,34 @@ def passes(count: int, at_once: int, step: int) -> IntArray:
     """``pairs`` of each pass of ``at_once`` channels, the last of which may have fewer."""
     starts = range(0, count, at_once)
     return np.concatenate([n + pairs(min(at_once, count - n), step) for n in starts])
+
+
+def streamed(
+    job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, most: int,
+    together: object = "two",
+) -> dict[str, Any]:  # fmt: skip
+    """What templates take that multiply two channels, or ``together``, by words of a window.
+
+    Args:
+        values: (channels, elements); ``places``: see ``order``; ``groups``: see ``pairs``.
+        most: words in the code of the innermost loop.
+    """
+    name, constants = job.op.name, job.program.constants
+    packed = can_pack(values, finish.reach)
+    return {
+        "groups": len(places),
+        "unroll": unrolled(len(places), most),
+        "packed": packed,
+        "weights": constants.add(
+            name, "weights", "int8_t", interleaved(values, places, groups, packed),
+            f"{name}: {together} channels by two elements", job.in_flash(job.op.parameters[0]), 4,
+        ),
+        "table": constants.add(
+            name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
+            f"{name}: for two channels what sums begin with, and how they end",
+        ),
+        "end": finish,
+    }  # fmt: skip
 
 
 def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:

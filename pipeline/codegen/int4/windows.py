@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,7 @@ class Windows:
 
     def add_lines(self, lines: tuple[Line, ...]) -> int:
         """Where in ``nn_lines`` they begin; equal stretches are stored once."""
-        size = len(lines)
-        for at in range(len(self.lines) - size + 1):
-            if tuple(self.lines[at : at + size]) == lines:
-                return at
-        self.lines.extend(lines)
-        return len(self.lines) - size
+        return _add(self.lines, [*lines])
 
     def add_cycles(self, cycles: list[int]) -> int:
         """Where in ``nn_cycles`` they begin; equal stretches are stored once."""
@@ -119,7 +117,7 @@ class Windows:
         return self.hardware.core == "avr"
 
 
-def _add(known: list[int], more: list[int]) -> int:
+def _add(known: list[T], more: list[T]) -> int:
     """Where in ``known`` they are; put behind it if they are not."""
     size = len(more)
     for at in range(len(known) - size + 1):

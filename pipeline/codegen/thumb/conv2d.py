@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import wrapped
-from pipeline.codegen.cortex_m.operators.conv2d import window
+from pipeline.codegen.cortex_m.operators.conv2d import met, window
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.codegen.thumb.ending import ends
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import is_flat, reached
 from pipeline.kernels.thumb.conv2d import pixels_of
 
 
 def compute(job: Job) -> None:
     op = job.op
     assert isinstance(op, Conv2d)
-    tensors = job.program.graph.tensors
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
     count = job.box[0].extent * job.target.shape[1]
-    pixels, view, flat = pixels_of(form_of(job)), step.rows_view(job), False
-    if is_flat(op, tensors):
-        same = step.same_rows_view(job)
-        flat = step.rows_follow(same)
-        view = same if flat else view
-    shape = window(job, op, pixels, view, flat)
-    values = job.program.graph.constants[name]
-    finish = ends(job, source.zero_point)
-    if shape.taps:
-        taps = [values[:, ky, kx] for ky, kx in reached(op, tensors)]
-        values = np.stack(taps, axis=1)
-        never = job.program.graph.constants[name].sum((1, 2, 3)) - values.sum((1, 2))
-        starts = wrapped(finish.starts + never * source.zero_point)
-        finish = replace(finish, starts=starts)
-    rows = np.concatenate(
-        [finish.starts[:, None], packed(values.reshape(len(values), -1)), finish.ends], axis=1
-    )
+    view, shape = window(job, op, pixels)
+    (values, never), finish = met(job, op, shape), ends(job, source.zero_point)
+    starts = wrapped(finish.starts + never)
+    rows = np.concatenate([starts[:, None], packed(values), finish.ends], axis=1)
     job.program.call(
         op.name,
         "thumb/conv2d",
@@ -64,7 +47,7 @@ def compute(job: Job) -> None:
         stream=job.program.constants.add(
             op.name, "stream", "int32_t", rows,
             f"{op.name}: of each channel what its sum begins with, four weights a word, its end",
-            job.in_flash(name),
+            job.in_flash(op.parameters[0]),
         ),
     )  # fmt: skip
 

@@ -14,8 +14,8 @@ from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached
-from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,20 @@ class Window:
         return self.channels % 4 == 0
 
 
-def window(job: Job, op: Conv2d, pixels: int, view: View, flat: bool) -> Window:
+def window(job: Job, op: Conv2d, pixels: int) -> tuple[View, Window]:
+    """How windows are gathered, and from where."""
+    view, flat = step.rows_view(job), False
+    if is_flat(op, job.program.graph.tensors):
+        same = step.same_rows_view(job)
+        flat = step.rows_follow(same)
+        view = same if flat else view
     height, columns, channels = job.tensor(op.inputs[0]).shape
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     out_rows, out_columns, _ = job.target.shape
     top, _, left, _ = op.padding
     down, across = op.dilation
     rows = Rows.of(op, job.program.graph.tensors)
-    return Window(
+    return view, Window(
         rows.number,
         rows.elements,
         [(ky * down, kx * across) for ky, kx in rows.taps],
@@ -88,30 +94,29 @@ def window(job: Job, op: Conv2d, pixels: int, view: View, flat: bool) -> Window:
     )
 
 
+def met(job: Job, op: Conv2d, shape: Window) -> tuple[IntArray, IntArray]:
+    """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
+    has with the others, which lie outside for all pixels."""
+    values = job.program.graph.constants[op.parameters[0]]
+    some = values
+    if shape.taps:
+        taps = [values[:, ky, kx] for ky, kx in reached(op, job.program.graph.tensors)]
+        some = np.stack(taps, axis=1)
+    some = some.reshape(len(values), -1)
+    never = values.sum((1, 2, 3)) - some.sum(1)
+    return some, never * job.tensor(op.inputs[0]).zero_point
+
+
 def compute(job: Job) -> None:
     op, part = job.op, step.part(job)
     assert isinstance(op, Conv2d)
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
     channels, count = job.target.shape[2], job.box[0].extent * job.target.shape[1]
-    pixels, view, flat = pixels_of(form_of(job)), step.rows_view(job), False
-    if is_flat(op, job.program.graph.tensors):
-        same = step.same_rows_view(job)
-        flat = step.rows_follow(same)
-        view = same if flat else view
-    shape = window(job, op, pixels, view, flat)
-    values = job.program.graph.constants[name]
-    finish = end(job)
-    if shape.taps:
-        taps = [values[:, ky, kx] for ky, kx in reached(op, job.program.graph.tensors)]
-        values = np.stack(taps, axis=1)
-        never = job.program.graph.constants[name].sum((1, 2, 3)) - values.sum((1, 2))
-        finish = replace(finish, starts=finish.starts + never * source.zero_point)
-    values = values.reshape(channels, -1)
+    view, shape = window(job, op, pixels)
+    (values, never), finish = met(job, op, shape), end(job)
+    finish = replace(finish, starts=finish.starts + never)
     places = weights.order(shape.rows, shape.row)
     pairs = weights.passes(channels, part.at_once, 2)
-    packed = can_pack(values, finish.reach)
-    stream = weights.interleaved(values, places, pairs, packed)
-    constants = job.program.constants
     edges = shape.row_edges or (shape.column_edges and (shape.by_tap or shape.taps))
     job.program.call(
         op.name,
@@ -129,21 +134,10 @@ def compute(job: Job) -> None:
         kept=0 if job.apart else count.const % pixels,
         even=count.known and count.const % pixels == 0,
         uneven=part.at_once % 2 or channels % part.at_once % 2,
-        pair_bytes=len(stream) // len(pairs),
-        groups=len(places),
-        unroll=unrolled(len(places), MOST_WORDS),
-        packed=packed,
+        pair_bytes=weights.GROUP_BYTES * len(places),
         zero=source.zero_point,
         pad_row=shape.row if edges else 0,
         looked_up=view.lookup is not None,
         widen="s8" if source.dtype.signed else "u8",
-        weights=constants.add(
-            op.name, "weights", "int8_t", stream, f"{op.name}: two channels by two elements",
-            job.in_flash(name), 4,
-        ),
-        table=constants.add(
-            op.name, "ends", "int32_t", finish.rows(pairs, packed),
-            f"{op.name}: for two channels what sums begin with, and how they end",
-        ),
-        end=finish,
+        **weights.streamed(job, values, places, pairs, finish, MOST_WORDS),
     )  # fmt: skip

@@ -8,7 +8,6 @@ from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
-from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
 def compute(job: Job) -> None:
@@ -20,9 +19,6 @@ def compute(job: Job) -> None:
     places = weights.order(1, source.size)
     at_once = together(channels)
     groups = weights.pairs(channels, at_once)
-    finish, constants = end(job), job.program.constants
-    packed = can_pack(values, finish.reach)
-    stream = weights.interleaved(values, places, groups, packed)
     job.program.call(
         op.name,
         "cortex_m/dense",
@@ -34,18 +30,7 @@ def compute(job: Job) -> None:
         anywhere=() if form_of(job).in_one_piece(source.name) else source.shape,
         channels=channels,
         pairs=at_once // 2,
-        groups=len(places),
-        unroll=unrolled(len(places), MOST_WORDS[at_once]),
-        packed=packed,
         rests=weights.rests(1, source.size, 1)[0],
         widen="s8" if source.dtype.signed else "u8",
-        weights=constants.add(
-            op.name, "weights", "int8_t", stream, f"{op.name}: {at_once} channels by two elements",
-            job.in_flash(name), 4,
-        ),
-        table=constants.add(
-            op.name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
-            f"{op.name}: for two channels what sums begin with, and how they end",
-        ),
-        end=finish,
-    )  # fmt: skip
+        **weights.streamed(job, values, places, groups, end(job), MOST_WORDS[at_once], at_once),
+    )

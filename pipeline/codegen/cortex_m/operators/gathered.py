@@ -20,6 +20,7 @@ from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
 from pipeline.kernels.cortex_m.gathered import (
     LANES,
     MOST_TAPS_UNROLLED,
@@ -27,7 +28,6 @@ from pipeline.kernels.cortex_m.gathered import (
     GatheredPool,
     window,
 )
-from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 from pipeline.kernels.work import positions
 
 HEADER = "nn_gathered.h"
@@ -106,33 +106,19 @@ def convolution(job: Job) -> None:
     values = some.reshape(job.target.shape[2], -1)
     places = weights.order(1, windows.elements)
     pairs = weights.pairs(len(values), 2)
-    packed = can_pack(values, finish.reach)
-    stream = weights.interleaved(values, places, pairs, packed)
-    constants = job.program.constants
     _call(
         job,
         "cortex_m/gathered_conv2d",
         about(job, op),
         view,
         windows,
-        end=finish,
         pixels=pixels,
         tail=kernel.tail(form),
-        groups=len(places),
-        unroll=unrolled(len(places), 4),
-        packed=packed,
         rests=weights.rests(1, windows.elements, pixels)[0],
         beside=beside,
         made=made,
-        weights=constants.add(
-            op.name, "weights", "int8_t", stream, f"{op.name}: two channels by two elements",
-            job.in_flash(op.parameters[0]), 4,
-        ),
-        table=constants.add(
-            op.name, "ends", "int32_t", finish.rows(pairs, packed),
-            f"{op.name}: for two channels what sums begin with, and how they end",
-        ),
-    )  # fmt: skip
+        **weights.streamed(job, values, places, pairs, finish, MOST_WORDS),
+    )
 
 
 def depthwise(job: Job) -> None:
