@@ -197,7 +197,7 @@ class Interpreter:
         when[written - low] = times.reshape(-1, 1) + step.delay
         if np.count_nonzero(when != np.iinfo(np.int64).max) < written.size:
             return False
-        sources = {self.plan.buffer[s.buffer].tensor: s for s in step.ins}
+        sources = self.sources(step.ins)
         operands = [o for term in op.terms(self.graph.tensors) for o in term.operands]
         for operand in (*operands, *op.completion(self.graph.tensors)):
             source = sources.get(operand.tensor)
@@ -221,31 +221,29 @@ class Interpreter:
         self, op: Operator, ins: tuple[Slice, ...], block: Box, env: Env
     ) -> dict[str, BoxValues]:
         """The part of each operand's slice that the block reads; empty where there is none."""
-        sources = {self.plan.buffer[s.buffer].tensor: s for s in ins}
-        result = {}
-        for term in op.terms(self.graph.tensors):
-            for operand in term.operands:
-                shape = self.graph.tensors[operand.tensor].shape
-                if operand.tensor not in sources:
-                    empty = tuple((0, 0) for _ in shape)
-                    result[operand.tensor] = BoxValues(
-                        empty, np.zeros((1, *([0] * len(shape))), np.int64)
-                    )
-                    continue
-                source = sources[operand.tensor]
-                buffer = self.place(source, env)
-                limits = source.box(buffer.shape, env)
-                wanted = operand.region(block)
-                box = tuple(
-                    (max(low, a), max(min(high, b), max(low, a)))
-                    for (low, high), (a, b) in zip(wanted, limits, strict=True)
-                )
-                result[operand.tensor] = BoxValues(box, self.read(buffer, box)[None])
+        sources, result = self.sources(ins), {}
+        for operand in (o for term in op.terms(self.graph.tensors) for o in term.operands):
+            if operand.tensor not in sources:
+                rank = len(self.graph.tensors[operand.tensor].shape)
+                none = np.zeros((1, *[0] * rank), np.int64)
+                result[operand.tensor] = BoxValues(((0, 0),) * rank, none)
+                continue
+            source = sources[operand.tensor]
+            buffer = self.place(source, env)
+            limits = source.box(buffer.shape, env)
+            box = tuple(
+                (max(low, a), max(min(high, b), max(low, a)))
+                for (low, high), (a, b) in zip(operand.region(block), limits, strict=True)
+            )
+            result[operand.tensor] = BoxValues(box, self.read(buffer, box)[None])
         return result
 
+    def sources(self, ins: tuple[Slice, ...]) -> dict[str, Slice]:
+        """By the tensors that they are of."""
+        return {self.plan.buffer[piece.buffer].tensor: piece for piece in ins}
+
     def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Mapping[str, BoxValues]:
-        sources = {self.plan.buffer[s.buffer].tensor: s for s in ins}
-        result = {}
+        sources, result = self.sources(ins), {}
         for operand in op.completion(self.graph.tensors):
             source = sources[operand.tensor]
             buffer = self.place(source, env)

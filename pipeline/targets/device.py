@@ -14,7 +14,7 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import card, flash, host, native, qemu, simavr
 from pipeline.targets.layers import REST, of_functions
-from pipeline.targets.runs import Images, Runs, uncounted
+from pipeline.targets.runs import Images, Runs
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
 SIMULATORS: dict[str, Simulator] = {
@@ -91,10 +91,10 @@ def _run(
 ) -> tuple[Runs, flash.Written | None]:
     name = target["name"]
     if name == "host":
-        return uncounted(native), None
+        return Runs(native), None
     if name == "flash":
         runs, written = flash.run(build, target, hardware, images)
-        return runs or uncounted(native[:0]), written
+        return runs or Runs(native[:0]), written
     if hardware.simulator not in SIMULATORS:
         raise ThimbleError(
             f"hardware {hardware.name}: no simulator {hardware.simulator!r}; have "

@@ -196,11 +196,5 @@ def answers(
             told = protocol.report(board.ask(Command.REPORT))
             cycles[index], stack = told.invoke_cycles, max(stack, told.stack_bytes)
             advance(1)
-    none = np.zeros(0, np.int64)
-    return Runs(
-        outputs,
-        none,
-        none,
-        stack_bytes=None if stack == UNSAID else stack,
-        invoke_cycles=cycles,
-    )
+    stack_bytes = None if stack == UNSAID else stack
+    return Runs(outputs, stack_bytes=stack_bytes, invoke_cycles=cycles)

@@ -10,7 +10,7 @@ from pipeline import prefix
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import elf, host, toolchain, tools
-from pipeline.targets.runs import Images, Runs, uncounted
+from pipeline.targets.runs import Images, Runs
 from pipeline.targets.toolchain import Size
 
 READ_ONLY = (".rodata", ".data.rel.ro")
@@ -61,4 +61,4 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
 
 def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
     """target=simulate: the same program as target=host."""
-    return uncounted(host.infer(build / "host", images))
+    return Runs(host.infer(build / "host", images))

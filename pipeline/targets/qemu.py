@@ -103,14 +103,13 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
         parts = in_parallel(several, list(shares(len(images), IMAGES_A_RUN)))
         modelled = model.result()
     memories = [memory, *(after for _, after in parts)]
-    none = np.zeros(0, np.int64)
+    none = Runs(np.zeros((0, who.outputs), who.dtype))
+    every = [none, *(part for part, _ in parts)]
     return Runs(
-        np.concatenate([np.zeros((0, who.outputs), who.dtype), *(p.outputs for p, _ in parts)]),
-        none,
-        none,
+        np.concatenate([part.outputs for part in every]),
         stack_bytes=max(_stack(after, size) for after in memories),
         modelled_cycles=modelled,
-        instructions=np.concatenate([none, *(p.instructions for p, _ in parts)]),
+        instructions=np.concatenate([part.instructions for part in every]),
         arena_touched_bytes=max(_touched(after, size) for after in memories),
     )
 
@@ -145,8 +144,7 @@ def _infer(
     outputs = [protocol.outputs(protocol.accept(r, Command.INFER), who) for r in replies[::2]]
     reports = [protocol.report(protocol.accept(r, Command.REPORT)) for r in replies[1::2]]
     counts = np.array([r.invoke_cycles for r in reports], np.int64)
-    none = np.zeros(0, np.int64)
-    return Runs(np.stack(outputs), none, none, instructions=counts), memory
+    return Runs(np.stack(outputs), instructions=counts), memory
 
 
 def _stack(memory: bytes, size: Mapping[str, Any]) -> int:

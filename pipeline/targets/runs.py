@@ -17,6 +17,11 @@ Images = npt.NDArray[np.uint8]
 T = TypeVar("T")
 
 
+def _none(*shape: int) -> Any:
+    """A field that is empty where nothing counts it."""
+    return field(default_factory=lambda: np.zeros(shape or 0, np.int64))
+
+
 @dataclass(frozen=True)
 class Runs:
     """Inferences on one target.
@@ -46,28 +51,20 @@ class Runs:
     """
 
     outputs: npt.NDArray[Any]
-    latency_cycles: npt.NDArray[np.int64]
-    compute_cycles: npt.NDArray[np.int64]
+    latency_cycles: npt.NDArray[np.int64] = _none()
+    compute_cycles: npt.NDArray[np.int64] = _none()
     layers: tuple[str, ...] = ()
-    layer_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    layer_cycles: npt.NDArray[np.int64] = _none(0, 0)
     stack_bytes: int | None = None
     painted_stack_bytes: int | None = None
-    instructions: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    instructions: npt.NDArray[np.int64] = _none()
     modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
-    invoke_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    first_cycles: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    invoke_cycles: npt.NDArray[np.int64] = _none()
+    first_cycles: npt.NDArray[np.int64] = _none()
     functions: tuple[str, ...] = ()
-    function_cycles: npt.NDArray[np.int64] = field(
-        default_factory=lambda: np.zeros((0, 0), np.int64)
-    )
+    function_cycles: npt.NDArray[np.int64] = _none(0, 0)
     unskipped_cycles: int | None = None
-
-
-def uncounted(outputs: npt.NDArray[Any]) -> Runs:
-    """Runs on a target that counts nothing."""
-    none = np.zeros(0, np.int64)
-    return Runs(outputs, none, none)
 
 
 def check_images(images: Images, input_bytes: int) -> None:
