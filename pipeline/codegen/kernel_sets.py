@@ -16,7 +16,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.copies import by_strides
 from pipeline.codegen.program import Program
 from pipeline.plan.steps import touched
-from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move, Slice
+from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move
 
 CORTEX_M = "cortex_m."
 AVR = "avr."
@@ -32,7 +32,8 @@ INT4 = "int4."
 def counts(program: Program, step: Working) -> bool:
     """Whether what runs the step can count with the loops around it."""
     kernel = _kernel(program, step)
-    if kernel.startswith(CORTEX_M) and any(_in_blocks(program, piece) for piece in touched(step)):
+    blocks = any(isinstance(program.buffer(piece).map, Blocks) for piece in touched(step))
+    if kernel.startswith(CORTEX_M) and blocks:
         return False
     if kernel.startswith(AVR):  # where the output overlaps, it is known for which rows it may
         assert isinstance(step, Compute)
@@ -79,7 +80,3 @@ def _kernel(program: Program, step: Working) -> str:
     nibbles = any(program.buffer(piece).bits < 8 for piece in touched(step))
     avr = program.hardware.core == "avr" and isinstance(step, Move)
     return f"{INT4}move" if nibbles or avr else "int8.copy"
-
-
-def _in_blocks(program: Program, piece: Slice) -> bool:
-    return isinstance(program.buffer(piece).map, Blocks)

@@ -13,7 +13,6 @@ from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.checks import arena_memory
 from pipeline.codegen.int8 import values
-from pipeline.codegen.int8.values import Span
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image
@@ -103,7 +102,7 @@ def _unless_empty(program: Program, step: Working) -> None:
         return
     unsure = [part for part in box if part.fewest < 1]
     if unsure:
-        program.line(f"if ({' && '.join(_filled(part) for part in unsure)}) {{")
+        program.line(f"if ({' && '.join(f'{part.stop} > {part.start}' for part in unsure)}) {{")
     if streamed.waits(step, program):
         streamed.take(program, step)
     else:
@@ -146,10 +145,6 @@ def _written(step: Working) -> Slice:
         case Move(dst=dst):
             return dst
     return step.out
-
-
-def _filled(part: Span) -> str:
-    return f"{part.stop} > {part.start}"
 
 
 def _check_memory(program: Program, step: Working) -> None:

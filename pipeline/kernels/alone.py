@@ -26,7 +26,8 @@ def alone_us(graph: Graph, hardware: Hardware, windows: bool = True) -> dict[str
     Args:
         windows: of memory have the weights; else flash has.
     """
-    if hardware.card.timing == "paper" or not _declares(hardware):
+    declares = cortex_m.has_dsp(hardware) or thumb.has_thumb(hardware)
+    if hardware.card.timing == "paper" or not declares:
         return {}
     found = dict[str, float]()
     for op in graph.operators:
@@ -52,10 +53,6 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
     }
     whole = (("alone_us", f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()
     return replace(plan, notes=(*plan.notes, *note_us(us, graph), *whole))
-
-
-def _declares(hardware: Hardware) -> bool:
-    return cortex_m.has_dsp(hardware) or thumb.has_thumb(hardware)
 
 
 def _form(op: Operator, graph: Graph) -> Form:

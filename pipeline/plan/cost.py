@@ -98,7 +98,7 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
     held = {
         buffer.name: intervals(buffer)
         for buffer in plan.buffers
-        if buffer.role in roles and buffer.name in used and _in_ram(plan, buffer)
+        if buffer.role in roles and buffer.name in used and plan.memory[buffer.memory].kind == "ram"
     }
     sizes = {name: int((each[:, 1] - each[:, 0]).sum()) / 2 for name, each in held.items()}
     turns = sorted({turn for name in held for turn in (used[name][0], used[name][1] + 1)})
@@ -119,10 +119,6 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ..
             bytes_ = tuple((name, sizes[name]) for name in live)
             moments.append(Moment(turn, label, covered / 2, bytes_))
     return tuple(moments)
-
-
-def _in_ram(plan: Plan, buffer: Buffer) -> bool:
-    return plan.memory[buffer.memory].kind == "ram"
 
 
 def intervals(buffer: Buffer) -> IntArray:

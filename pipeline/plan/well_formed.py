@@ -178,7 +178,9 @@ def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
         if memory.kind == "block" and not isinstance(step, Move):
             raise PlanError(f"{step.op} uses {piece.buffer} in {memory.name}: only moves can")
     if isinstance(step, Compute | Finish):
-        _units(step.op, step.unit, len(step.out.lo))
+        unit, axes = step.unit, len(step.out.lo)
+        if unit and (len(unit) != axes or min(unit) < 1):
+            raise PlanError(f"units of {unit} do not divide the {axes} axes of {step.op}")
     if isinstance(step, Compute):
         if step.delay < 0 or (step.delay and step.partial):
             raise PlanError(f"{step.op} is delayed by {step.delay} units, partial={step.partial}")
@@ -188,11 +190,6 @@ def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
             _scratch(plan, step, name)
             if any(plan.buffer[name].meets(plan.buffer[other]) for other in step.scratch[:n]):
                 raise PlanError(f"scratch {name} of {step.op} lies on another scratch of it")
-
-
-def _units(op: str, unit: tuple[int, ...], axes: int) -> None:
-    if unit and (len(unit) != axes or min(unit) < 1):
-        raise PlanError(f"units of {unit} do not divide the {axes} axes of {op}")
 
 
 def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:

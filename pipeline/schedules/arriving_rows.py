@@ -80,12 +80,10 @@ class ArrivingRows:
             box = Range(row, 1), Range(left, some), Range(0, depth)
             return self.given.taken(draft, kept, box) if some > 0 else []
 
-        def row_of(row: Index) -> list[Step]:
-            return [*self.given.begun(draft, row), *take(row, 0, columns)]
-
         def whole(count: int, first: int, *coef: tuple[str, int]) -> list[Step]:
             rows = (Lin(first + n, coef) if coef else first + n for n in range(count))
-            return [step for row in rows for step in row_of(row)]
+            both = ((*self.given.begun(draft, row), *take(row, 0, columns)) for row in rows)
+            return [step for each in both for step in each]
 
         before, here = self.ring - down, ("row", down)
         newest = Lin(self.ring - 1, (here,))

@@ -279,7 +279,8 @@ class Draft:
         return self.slices[name, box]
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
-        buffers = {name: self.buffer(name) for name in self._named(step)}
+        names = {step.out.buffer, *(piece.buffer for piece in step.ins)}
+        buffers = {name: self.buffer(name) for name in names}
         out = self.held.get(step.out.buffer)
         over = out.over if out and overlaps else ""
         in_place = bool(over) and all(self.home[name] == over for name in overlaps)
@@ -355,9 +356,6 @@ class Draft:
         name = self.asked.get(form.op.output, "")
         kernels = [named(name, form, self.hardware)] if name else []
         return [kernel for kernel in kernels if kernel.accepts(form)]
-
-    def _named(self, step: Compute) -> set[str]:
-        return {step.out.buffer, *(piece.buffer for piece in step.ins)}
 
     def _scratch(self, tensor: str, size: int) -> str:
         """At one place for all steps that make some of ``tensor``."""

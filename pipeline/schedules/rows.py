@@ -168,7 +168,7 @@ def rows_of(graph: Graph, tensor: str) -> int:
 
 def read_by(op: Operator, graph: Graph, row: int) -> dict[str, range]:
     """Rows of each input that row ``row`` of the output needs."""
-    found = needs(op, graph.tensors, _row(graph, op, row))
+    found = needs(op, graph.tensors, row_box(graph, op.output, row))
     rows = {name: _first_axis(found[name]) for name in dict.fromkeys(op.inputs)}
     return {name: each if len(found[name]) == 3 else range(1) for name, each in rows.items()}
 
@@ -176,7 +176,7 @@ def read_by(op: Operator, graph: Graph, row: int) -> dict[str, range]:
 def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, Gap]:
     """For each input over a row of which row ``row`` of the output may lie, if that dies, where; of
     those only where this saves more than is kept aside."""
-    out, box = draft.buffer(draft.home[op.output]), _row(draft.graph, op, row)
+    out, box = draft.buffer(draft.home[op.output]), row_box(draft.graph, op.output, row)
     found = {}
     for name in dict.fromkeys(op.inputs):
         gap = draft.gap(op, out, box, name) if draft.home[name] in draft.held else None
@@ -203,12 +203,12 @@ def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int
         may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
         draft.overlaps += may
         over += [name] if may else []
-    return draft.compute(op, out, _row(draft.graph, op, row), over=over, part=f".{row}")
+    return draft.compute(op, out, row_box(draft.graph, op.output, row), over=over, part=f".{row}")
 
 
-def _row(graph: Graph, op: Operator, row: int) -> Box:
-    """Of the output."""
-    shape = graph.tensors[op.output].shape
+def row_box(graph: Graph, tensor: str, row: int) -> Box:
+    """Of an image; a vector is one row."""
+    shape = graph.tensors[tensor].shape
     return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
 
 

@@ -16,10 +16,10 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.concat import Concat
 from pipeline.plan.vocabulary import Buffer, Step
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.bounds import Box, Range, all_of
+from pipeline.schedules.bounds import Range, all_of
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import needed
-from pipeline.schedules.rows import read_by, rows_of
+from pipeline.schedules.rows import read_by, row_box, rows_of
 
 
 class Made(NamedTuple):
@@ -120,7 +120,7 @@ class Sliding:
                 before = draft.buffer(draft.home[name])
                 after = self._hold(draft, name, base[name], order.height[name])
                 found += _kept(draft, before, after, range(first, row))
-            out, box = draft.buffer(draft.home[name]), _row(graph, name, row)
+            out, box = draft.buffer(draft.home[name]), row_box(graph, name, row)
             if name == start:
                 found.extend(self.given.taken(draft, out, box))
             else:
@@ -141,12 +141,6 @@ def _kept(draft: Draft, before: Buffer, after: Buffer, rows: range) -> list[Step
         return []
     box = (Range(rows.start, len(rows)), *all_of(before.shape[1:]))
     return [draft.move(before, after, box)]
-
-
-def _row(graph: Graph, tensor: str, row: int) -> Box:
-    """Of an image; a vector is one row."""
-    shape = graph.tensors[tensor].shape
-    return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
 
 
 def kept_bytes(graph: Graph, windows: int) -> float:

@@ -244,7 +244,7 @@ def run(
         patched, skips = no_skips(elf.read_bytes(), size.get("code", {}).values())
         slow = None
         if skips and len(images):
-            elf, line, advance = Path(name) / "patched.elf", "instant", _unseen
+            elf, line, advance = Path(name) / "patched.elf", "instant", lambda _: None
             elf.write_bytes(patched)
             slow = one_chip(slice(0, 1))
             if not np.array_equal(slow.outputs, parts[0].outputs[:1]):
@@ -262,10 +262,6 @@ def run(
         function_cycles=np.concatenate([p.function_cycles for p in parts]),
         unskipped_cycles=None if slow is None else int(slow.latency_cycles[0]),
     )
-
-
-def _unseen(_: int) -> None:
-    pass
 
 
 def own_functions(code: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,9 +62,6 @@ class _Track:
     clock: float = 0.0
     waiting: bool = False
 
-    def waits_for(self, counter: int) -> bool:
-        return self.waiting and self.counter[self.place] == counter
-
 
 STEP, SIGNAL, WAIT = 0, 1, 2
 
@@ -193,7 +190,8 @@ def _run(
                 name = counter[place]
                 counted[name] = counted.get(name, 0) + 1
                 for other in tracks:
-                    if other.waits_for(name) and counted[name] >= other.amount[other.place]:
+                    waits = other.waiting and other.counter[other.place] == name
+                    if waits and counted[name] >= other.amount[other.place]:
                         other.waiting, other.place = False, other.place + 1
                         other.clock = max(other.clock, clock)
                         others = min(others, other.clock)

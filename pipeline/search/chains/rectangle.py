@@ -96,12 +96,8 @@ class Rectangle:
         return [cut for cut in CUTS if not (self.in_corner and cut.at_end)]
 
     @cached_property
-    def _kinds(self) -> list[tuple[bool, bool, int]]:
-        return list(dict.fromkeys(map(_kind, self._options)))
-
-    @cached_property
     def _rises(self) -> dict[tuple[bool, bool, int], Rises]:
-        return {kind: self._rise(*kind) for kind in self._kinds}
+        return {kind: self._rise(*kind) for kind in dict.fromkeys(map(_kind, self._options))}
 
     def _rise(self, by_row: bool, at_end: bool, thickness: int) -> Rises:
         one, other = (self.rows, self.columns)[:: 1 if by_row else -1]

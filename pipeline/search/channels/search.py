@@ -85,7 +85,8 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
         if state not in moves_of:
             if len(moves_of) >= most_states:
                 raise TooManyStates
-            moves_of[state] = [] if _settled(rules, state) else rules.moves(state)
+            over = rules.ended(state) or rules.loop_ended(state)
+            moves_of[state] = [] if over else rules.moves(state)
         if rules.ended(state):
             known[state] = [Found(rules.bytes_of(state.full), 0, 0, 0, 0, None, None)]
             continue
@@ -114,10 +115,6 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
             moves.append(step.move)
         step = step.rest
     return Best(best.peak, best.accumulated, tuple(reversed(moves)), len(moves_of))
-
-
-def _settled(rules: Rules, state: State) -> bool:
-    return rules.ended(state) or rules.loop_ended(state)
 
 
 def _begun(state: State, rest: Found) -> Found:
