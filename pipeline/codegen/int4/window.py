@@ -9,7 +9,7 @@ from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
-from pipeline.codegen.int4.windows import Windows
+from pipeline.codegen.int4.windows import Windows, stored
 from pipeline.codegen.names import identifier
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -34,7 +34,7 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
     windows.edges |= window.padded
     kernel = _kernel(windows, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
-    use = Use(windows.add_lines(lines), len(lines), in_view.row, in_view.column)
+    use = Use(stored(windows.lines, [*lines]), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
     kernel.in_rows &= _in_rows(in_buffer, in_view)
     for y, x in order:

@@ -70,18 +70,6 @@ class Windows:
     endings: dict[str, tuple[str, str]] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
 
-    def add_lines(self, lines: tuple[Line, ...]) -> int:
-        """Where in ``nn_lines`` they begin; equal stretches are stored once."""
-        return _add(self.lines, [*lines])
-
-    def add_cycles(self, cycles: list[int]) -> int:
-        """Where in ``nn_cycles`` they begin; equal stretches are stored once."""
-        return _add(self.cycles, cycles)
-
-    def add_sums(self, table: list[int]) -> int:
-        """Where in ``nn_sums`` it begins; equal ones are stored once."""
-        return _add(self.sums, table)
-
     @property
     def pixel_steps(self) -> str:
         """The C type of the steps in y and x of all lines."""
@@ -117,8 +105,8 @@ class Windows:
         return self.hardware.core == "avr"
 
 
-def _add(known: list[T], more: list[T]) -> int:
-    """Where in ``known`` they are; put behind it if they are not."""
+def stored(known: list[T], more: list[T]) -> int:
+    """Where in ``known`` they begin; put behind it if they are not there yet."""
     size = len(more)
     for at in range(len(known) - size + 1):
         if known[at : at + size] == more:

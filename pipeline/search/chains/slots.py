@@ -80,16 +80,13 @@ def _made(
     if layer is None:
         return item, _follow(arena, item, elements)
     name, row_major = item.output, item.in_rows()
-    following = [each for each in after if _reads(each, name) and not _beside(each, arena.size)]
+    readers = [n for n in after if any(name in op.inputs for op in n.flow.of(n.span))]
+    following = [each for each in readers if not _beside(each, arena.size)]
     if following and (base := arena.block(layer.outputs)) is not None:
         return row_major, {name: _packed(layer, base, _deaths(following[0], name))}
     if not following and (base := _room(arena, row_major, layer, elements)) is not None:
         return row_major, {name: _packed(layer, base, np.arange(layer.outputs.number))}
     return item, _follow(arena, item, elements)
-
-
-def _reads(item: Item, name: str) -> bool:
-    return any(name in op.inputs for op in item.flow.of(item.span))
 
 
 def _beside(item: Item, nibbles: int) -> bool:

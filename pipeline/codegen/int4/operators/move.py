@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.views import grid
+from pipeline.codegen.int4.windows import stored
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
@@ -39,7 +40,7 @@ def permute(program: Program, sources: IntArray, targets: IntArray, nibbles: int
     cycles, chains = decompose(taken, given)
     if not cycles and not chains:
         return
-    at = windows.add_cycles([n for places in (*cycles, *chains) for n in (len(places), *places)])
+    at = stored(windows.cycles, [n for at in (*cycles, *chains) for n in (len(at), *at)])
     windows.units.add(unit)
     numbers = (Argument(PLACE, Value(n)) for n in (len(cycles), len(chains), base))
     call = Call(f"nn_permute_{unit}", (Argument(f"&nn_cycles[{PLACE}]", Value(at)), *numbers))

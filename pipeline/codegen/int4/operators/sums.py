@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.codegen.int4.lines import are_disjoint, pixels
 from pipeline.codegen.int4.stretches import Stretch, stretches
 from pipeline.codegen.int4.views import as_pixels
+from pipeline.codegen.int4.windows import stored
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
@@ -23,7 +24,7 @@ STORED = np.arange(16)
 def emit(program: Program, op: Add, step: Compute) -> None:
     """Of a row or of all; no loop is around it. A call for each stretch that lies in one piece."""
     pieces = {program.buffer(piece).tensor: piece for piece in step.ins}
-    at = program.windows.add_sums(table(op, program.graph.tensors))
+    at = stored(program.windows.sums, table(op, program.graph.tensors))
     for numbers in _stretches(program, [*(pieces[name] for name in op.operands), step.out], step):
         places = (Argument(PLACE, Value(number)) for number in numbers)
         arguments = (Argument(f"&nn_sums[{PLACE}]", Value(at)), *places)

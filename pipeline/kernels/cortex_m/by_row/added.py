@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout, added_row
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
@@ -17,20 +17,9 @@ class RowAdded(Fast):
 
     def can(self, form: Form) -> bool:
         op = form.op
-        if not isinstance(op, AveragePool2d) or not form.partial or form.overlaps:
+        if not isinstance(op, AveragePool2d) or (source := added_row(form)) is None:
             return False
-        source, shape = RowLayout.of(form, op.inputs[0]), form.source.shape
-        return (
-            source is not None
-            and source.blocked
-            and not any(op.padding)
-            and op.kernel == shape[:2]
-            and form.given.extents == (1, *shape[1:])
-            and form.out.bits == 32
-            and form.out.step == 1
-            and form.covers(op.output)
-            and form.in_one_piece(op.output)
-        )
+        return source.blocked and not any(op.padding) and op.kernel == form.source.shape[:2]
 
     def counts(self, form: Form) -> Counts:
         source = RowLayout.of(form, form.op.inputs[0])

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -47,14 +48,12 @@ class RowConvolution(RowKernel):
         return (
             target.channels > 1
             and (target.blocked or target.pixels == 1)
-            and self.fits(op, positions(form), source, target)
+            and self.fits(form, source, target)
             and bool(reached(op, form.graph.tensors))
             and quick_end(op, form.graph) is not None
         )
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
         raise NotImplementedError
 
     def parts(self, form: Form) -> Sequence[Part]:
@@ -142,10 +141,9 @@ class RowPointwise(RowConvolution):
     )
     most = 8
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
-        plain = (kernel, op.padding[2:]) == ((1, 1), (0, 0)) and op.padding[0] == 0
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
+        op = convolution(form)
+        plain = (positions(form), op.padding[2:]) == ((1, 1), (0, 0)) and op.padding[0] == 0
         return plain and op.stride[1] in (1, 2) and source.blocked
 
     def parts(self, form: Form) -> Sequence[Part]:
@@ -172,11 +170,9 @@ class RowFused(RowPointwise):
     most_pixels = 40
     """Times groups in the code of all pixels."""
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
-        block = source.plane and source.columns > BLOCK and op.stride[1] == 1
-        return block and super().fits(op, kernel, source, target)
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
+        block = source.plane and source.columns > BLOCK and convolution(form).stride[1] == 1
+        return block and super().fits(form, source, target)
 
     def parts(self, form: Form) -> Sequence[Part]:
         source, target = self.known(form)
@@ -209,12 +205,11 @@ class RowSpatial(RowConvolution):
     )
     most = 3
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
+        op = convolution(form)
         stride, pad = op.stride[1], op.padding[2]
         return (
-            kernel[1] == 3
+            positions(form)[1] == 3
             and op.dilation[1] == 1
             and stride in (1, 2)
             and pad in (0, 1)
@@ -253,11 +248,9 @@ class RowWide(RowConvolution):
     reads_first = True
     most = 3
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
-        small = RowSpatial().fits(op, kernel, source, target)
-        wide = kernel != (1, 1) and source.blocked and source.columns <= MOST_WIDE
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
+        small = RowSpatial().fits(form, source, target)
+        wide = positions(form) != (1, 1) and source.blocked and source.columns <= MOST_WIDE
         return wide and not small
 
     def window(self, form: Form) -> tuple[int, int]:
@@ -293,14 +286,12 @@ class RowImage(RowConvolution):
     )
     most = 6
 
-    def fits(
-        self, op: Conv2d, kernel: tuple[int, int], source: RowLayout, target: RowLayout
-    ) -> bool:
+    def fits(self, form: Form, source: RowLayout, target: RowLayout) -> bool:
         return (
             source.pixels == 1
-            and op.dilation[1] == 1
-            and kernel[0] * kernel[1] * source.channels <= MOST_LINE
-            and kernel != (1, 1)
+            and convolution(form).dilation[1] == 1
+            and prod(positions(form)) * source.channels <= MOST_LINE
+            and positions(form) != (1, 1)
         )
 
     def window(self, form: Form) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.cortex_m.by_row.layout import added_row
 from pipeline.kernels.cortex_m.fast import Fast, words
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
@@ -20,16 +20,7 @@ class RowDense(Fast):
     takes = "dense layers that add a row of a map, in one piece, to exact sums"
 
     def can(self, form: Form) -> bool:
-        op, shape = form.op, form.source.shape
-        if not isinstance(op, Dense) or not form.partial or form.overlaps or len(shape) != 3:
-            return False
-        return (
-            RowLayout.of(form, op.inputs[0]) is not None
-            and form.given.extents == (1, *shape[1:])
-            and (form.out.bits, form.out.step) == (32, 1)
-            and form.covers(op.output)
-            and form.in_one_piece(op.output)
-        )
+        return isinstance(form.op, Dense) and added_row(form) is not None
 
     def counts(self, form: Form) -> Counts:
         outputs, given = form.target.size, words(form.source.size // form.source.shape[0])

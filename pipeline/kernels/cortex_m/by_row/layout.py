@@ -77,3 +77,13 @@ class RowLayout:
 def best_pixels(columns: int) -> int:
     """Of a block, for rows of so many columns."""
     return columns if columns <= MOST_PLANE else BLOCK
+
+
+def added_row(form: Form) -> RowLayout | None:
+    """How the row lies that is added to exact sums, all of them side by side; None: none is."""
+    out, shape = form.op.output, form.source.shape
+    exact = form.partial and not form.overlaps and (form.out.bits, form.out.step) == (32, 1)
+    if not (exact and form.covers(out) and form.in_one_piece(out)):
+        return None
+    whole = len(shape) == 3 and form.given.extents == (1, *shape[1:])
+    return RowLayout.of(form, form.op.inputs[0]) if whole else None
