@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.render import rows
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
+
+T = TypeVar("T")
 
 LONGEST = 48
 OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
@@ -225,3 +228,13 @@ def narrowest(values: IntArray) -> str:
         if -(1 << (bits - 1)) <= low and high < 1 << (bits - 1):
             return f"int{bits}_t"
     return "int64_t"
+
+
+def stored(known: list[T], more: list[T]) -> int:
+    """Where in ``known`` they begin; put behind it if they are not there yet."""
+    size = len(more)
+    for at in range(len(known) - size + 1):
+        if known[at : at + size] == more:
+            return at
+    known.extend(more)
+    return len(known) - size

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
-from pipeline.codegen.int4.windows import Windows, stored
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.names import identifier
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -103,16 +100,6 @@ class Windows:
     @property
     def has_assembly(self) -> bool:
         return self.hardware.core == "avr"
-
-
-def stored(known: list[T], more: list[T]) -> int:
-    """Where in ``known`` they begin; put behind it if they are not there yet."""
-    size = len(more)
-    for at in range(len(known) - size + 1):
-        if known[at : at + size] == more:
-            return at
-    known.extend(more)
-    return len(known) - size
 
 
 def c_bits(values: Iterable[int], signed: bool = False) -> int:

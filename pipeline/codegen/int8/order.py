@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pipeline.codegen.constants import stored
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Compute
@@ -33,12 +34,7 @@ class Lines:
 
     def add(self, lines: Sequence[Line]) -> int:
         """Where they begin; the same stretch is held once."""
-        size = len(lines)
-        for at in range(len(self.held) - size + 1):
-            if self.held[at : at + size] == list(lines):
-                return at
-        self.held += lines
-        return len(self.held) - size
+        return stored(self.held, list(lines))
 
     def code(self) -> str:
         """C of the table; "" without any."""
