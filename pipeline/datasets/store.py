@@ -41,6 +41,11 @@ class File:
     sha256: str
 
 
+def listed(text: str) -> tuple[File, ...]:
+    """The files that ``text`` lists, as ``sha256sum`` prints them."""
+    return tuple(File(*reversed(line.split())) for line in text.strip().splitlines())
+
+
 class Source(Protocol):
     def __str__(self) -> str:
         """What a person calls it in an error message."""
