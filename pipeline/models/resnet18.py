@@ -5,6 +5,7 @@ shortcuts of 1x1 convolutions where the shape changes (its option B), and smalle
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -13,15 +14,21 @@ from pipeline.models.network import Model
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut: (n, c_in, h, w) -> (n, c_out, h', w')."""
+    """Two 3x3 convolutions beside a shortcut: (n, c_in, h, w) -> (n, c_out, h', w').
 
-    def __init__(self, c_in: int, c_out: int, stride: int) -> None:
+    ``plain``: shortcuts are not normalized, and all convolutions have biases.
+    """
+
+    def __init__(self, c_in: int, c_out: int, stride: int, plain: bool = False) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            convolution(c_in, c_out, 3, stride, act="relu"), convolution(c_out, c_out, act=None)
+            convolution(c_in, c_out, 3, stride, act="relu", bias=plain),
+            convolution(c_out, c_out, act=None, bias=plain),
         )
-        same = (c_in, 1) == (c_out, stride)
-        self.shortcut = nn.Identity() if same else convolution(c_in, c_out, 1, stride, act=None)
+        self.shortcut: nn.Module = nn.Identity()
+        if (c_in, 1) != (c_out, stride):
+            matched = nn.Conv2d if plain else partial(convolution, act=None)
+            self.shortcut = matched(c_in, c_out, 1, stride)
         self.relu = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,30 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
 from pipeline.models.layers import classifier, convolution
 from pipeline.models.network import Model
-
-
-class Residual(nn.Module):
-    """Two 3x3 convolutions beside a shortcut: (n, c_in, h, w) -> (n, c_out, h', w')."""
-
-    def __init__(self, c_in: int, c_out: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            convolution(c_in, c_out, 3, stride, act="relu", bias=True),
-            convolution(c_out, c_out, act=None, bias=True),
-        )
-        self.shortcut = (
-            nn.Conv2d(c_in, c_out, 1, stride) if (c_in, 1) != (c_out, stride) else nn.Identity()
-        )
-        self.relu = nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.body(x)
-        result: Tensor = self.relu(y + self.shortcut(x))
-        return result
+from pipeline.models.resnet18 import BasicBlock
 
 
 @dataclass(frozen=True)
@@ -46,7 +27,8 @@ class ResNet8(Model):
         network = nn.Sequential()
         network.add_module("stem", convolution(self.input_shape[2], c_in, act="relu", bias=True))
         for index, c_out in enumerate(self.channels):
-            network.add_module(f"stage{index + 1}", Residual(c_in, c_out, 1 if index == 0 else 2))
+            block = BasicBlock(c_in, c_out, 1 if index == 0 else 2, plain=True)
+            network.add_module(f"stage{index + 1}", block)
             c_in = c_out
         network.add_module("head", classifier(c_in, self.classes))
         return network
