@@ -56,10 +56,8 @@ class Builder:
         self.here = f"{self.here}, the output"
         plain = np.arange(result.index.size)
         turned = result.transpose((0, 2, 1)) if len(result.shape) == 3 else result
-        if is_usual(result):
-            final = self.usual(result)
-        elif (turned.index.reshape(-1) == plain).all():  # (1, h, w, c) in the source, too
-            final = self.ordered(turned, turned.index, turned.shape[1:])
+        if not is_usual(result) and (turned.index.reshape(-1) == plain).all():
+            final = self.ordered(turned, turned.index, turned.shape[1:])  # (1, h, w, c) there, too
         else:
             final = self.usual(result)
         if not self.nodes:

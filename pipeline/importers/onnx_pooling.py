@@ -33,19 +33,14 @@ def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding]:
         raise call.refuse("dilated pooling is not supported")
     top, bottom, left, right = sides(call, size, kernel, stride, (1, 1))
     if call.integer("ceil_mode", 0):
-        more = [
-            -(extent + before + after - taps) % step
-            for extent, taps, step, before, after in zip(
-                size, kernel, stride, (top, left), (bottom, right), strict=True
-            )
-        ]
-        # a window that would begin in the padding at the end is left out
-        more = [
-            0 if extra and extent + before + after + extra - taps >= extent + before else extra
-            for extra, extent, taps, before, after in zip(
-                more, size, kernel, (top, left), (bottom, right), strict=True
-            )
-        ]
+        more = []
+        for extent, taps, step, before, after in zip(
+            size, kernel, stride, (top, left), (bottom, right), strict=True
+        ):
+            extra = -(extent + before + after - taps) % step
+            begins = extent + before + after + extra - taps
+            # a window that would begin in the padding at the end is left out
+            more.append(0 if extra and begins >= extent + before else extra)
         bottom, right = bottom + more[0], right + more[1]
     return kernel, stride, (top, bottom, left, right)
 

@@ -9,6 +9,7 @@ value, or a tensor with itself, the result is a function of one value: a table.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,17 +66,7 @@ def mul(build: Builder, node: Node, options: Options) -> None:
     if _tabled(build, node, options, lambda x, y: requant.apply(x * y)):
         return
     operands = _operand(build, node.input(0)), _operand(build, node.input(1))
-    target = build.target(node.output)
-    clip = fused(options, node.output)
-    build.operators.append(
-        Multiply(
-            node.name,
-            *_roles(build, operands, target.name),
-            operands=operands,
-            requant=requant,
-            clip=clip,
-        )
-    )
+    _combined(Multiply, build, node, options, operands, requant=requant)
 
 
 def prelu(build: Builder, node: Node, options: Options) -> None:
@@ -122,27 +113,21 @@ def _enlarged(requant: FixedPoint, x: IntArray) -> IntArray:
 
 
 def _sum(build: Builder, node: Node, options: Options, operands: tuple[str, str]) -> None:
-    target = build.target(node.output)
     requants, requant = _factors(node)
-    build.operators.append(
-        Add(
-            node.name,
-            *_roles(build, operands, target.name),
-            operands=operands,
-            left_shift=LEFT_SHIFT,
-            operand_requants=requants,
-            requant=requant,
-            clip=fused(options, node.output),
-        )
-    )
+    arithmetic = {"left_shift": LEFT_SHIFT, "operand_requants": requants, "requant": requant}
+    _combined(Add, build, node, options, operands, **arithmetic)
 
 
-def _roles(
-    build: Builder, operands: tuple[str, str], target: str
-) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """(activations, output, constants) of an operator."""
+def _combined(
+    kind: type[Add | Multiply], build: Builder, node: Node, options: Options,
+    operands: tuple[str, str], **arithmetic: Any,
+) -> None:  # fmt: skip
+    target, clip = build.target(node.output), fused(options, node.output)
     held = tuple(name for name in operands if name in build.constants)
-    return tuple(name for name in operands if name not in held), target, held
+    moving = tuple(name for name in operands if name not in held)
+    build.operators.append(
+        kind(node.name, moving, target.name, held, operands=operands, clip=clip, **arithmetic)
+    )
 
 
 def _operand(build: Builder, tensor: FileTensor) -> str:

@@ -119,6 +119,14 @@ def padding(
     return found[0], found[1], found[2], found[3]
 
 
+def axis_of(axis: int, tensor: FileTensor) -> int:
+    """``axis``, counted from the first, if ``tensor`` has it."""
+    rank = len(tensor.dims)
+    if not -rank <= axis < rank:
+        raise ThimbleError(f"its axis {axis} does not fit {tensor.name} of {list(tensor.dims)}")
+    return axis % rank
+
+
 def image(shape: tuple[int, ...], tensor: FileTensor) -> None:
     """Raises ThimbleError unless ``shape`` is (h, w, c)."""
     if len(tensor.dims) != 4 or len(shape) != 3:

@@ -5,65 +5,38 @@ Source of the arithmetic: tflite-micro's integer_ops/pooling.h and reduce.h.
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import FixedPoint, Mean
-from pipeline.graph.tensor import Tensor
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, fused, image, padding, positive
 
 
-def average_pool_2d(build: Builder, node: Node, options: Options) -> None:
+def pool_2d(build: Builder, node: Node, options: Options) -> None:
     """Padding takes no part; input and output of one quantization."""
-    name, source, target = _window(build, node)
-    kernel, stride = _sizes(options)
-    build.operators.append(
-        AveragePool2d(
-            name,
-            (source.name,),
-            target.name,
-            kernel=kernel,
-            stride=stride,
-            padding=padding(options, source.shape, kernel, stride),
-            clip=fused(options, node.output),
-            requant=Mean(),
-        )
-    )
-
-
-def max_pool_2d(build: Builder, node: Node, options: Options) -> None:
-    """Padding takes no part; input and output of one quantization."""
-    name, source, target = _window(build, node)
-    kernel, stride = _sizes(options)
-    build.operators.append(
-        MaxPool2d(
-            name,
-            (source.name,),
-            target.name,
-            kernel=kernel,
-            stride=stride,
-            padding=padding(options, source.shape, kernel, stride),
-            clip=fused(options, node.output),
-        )
-    )
-
-
-def _window(build: Builder, node: Node) -> tuple[str, Tensor, Tensor]:
     given = node.input(0)
     source = build.source(given)
     image(source.shape, given)
     same_quantization(given, node.output, tolerance=1e-6)
-    return node.name, source, build.target(node.output, like=source)
-
-
-def _sizes(options: Options) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(kernel, stride)"""
-    return (
-        positive(options, "filter_height", "filter_width"),
-        positive(options, "stride_h", "stride_w"),
+    target = build.target(node.output, like=source)
+    kernel = positive(options, "filter_height", "filter_width")
+    stride = positive(options, "stride_h", "stride_w")
+    average = node.kind == "AVERAGE_POOL_2D"
+    make = partial(AveragePool2d, requant=Mean()) if average else MaxPool2d
+    build.operators.append(
+        make(
+            node.name,
+            (source.name,),
+            target.name,
+            kernel=kernel,
+            stride=stride,
+            padding=padding(options, source.shape, kernel, stride),
+            clip=fused(options, node.output),
+        )
     )
 
 
@@ -136,8 +109,8 @@ def _reduce(build: Builder, node: Node, requant: FixedPoint) -> None:
 _POOL = "padding:i8 stride_w:i32 stride_h:i32 filter_width:i32 filter_height:i32 activation:i8"
 
 OPERATORS = {
-    "AVERAGE_POOL_2D": Entry(average_pool_2d, "Pool2DOptions", _POOL),
-    "MAX_POOL_2D": Entry(max_pool_2d, "Pool2DOptions", _POOL),
+    "AVERAGE_POOL_2D": Entry(pool_2d, "Pool2DOptions", _POOL),
+    "MAX_POOL_2D": Entry(pool_2d, "Pool2DOptions", _POOL),
     "MEAN": Entry(mean, "ReducerOptions", "keep_dims:bool"),
     "SUM": Entry(sum_, "ReducerOptions", "keep_dims:bool"),
 }

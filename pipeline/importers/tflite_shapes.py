@@ -9,7 +9,7 @@ from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.importers.tflite_builder import Builder, unchanged, values_of
 from pipeline.importers.tflite_model import Node
-from pipeline.importers.tflite_operator import Entry, Options
+from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import same_quantization
 
 
@@ -29,10 +29,8 @@ def concatenation(build: Builder, node: Node, options: Options) -> None:
     sources = [build.source(node.input(i)) for i in range(len(node.inputs))]
     for i in range(len(sources)):
         same_quantization(node.input(i), node.output)
-    dims, axis = node.output.dims, options["axis"]
-    if not -len(dims) <= axis < len(dims):
-        raise ThimbleError(f"its axis {axis} does not fit {node.output.name} of {list(dims)}")
-    axis = axis % len(dims) - (len(dims) - len(node.output.shape))
+    dims = node.output.dims
+    axis = axis_of(options["axis"], node.output) - (len(dims) - len(node.output.shape))
     if axis < 0:
         raise ThimbleError("it joins along the batch axis, and a batch of 1 is supported")
     names: list[str] = []

@@ -16,7 +16,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import Entry, Options, image
+from pipeline.importers.tflite_operator import Entry, Options, axis_of, image
 from pipeline.importers.tflite_pooling import same_quantization
 from pipeline.importers.tflite_shapes import reshape
 
@@ -59,7 +59,7 @@ def strided_slice(build: Builder, node: Node, options: Options) -> None:
 
 def split(build: Builder, node: Node, options: Options) -> None:
     """Into equal parts along any axis but the batch's."""
-    given, axis = node.input(1), _axis(node.input(0), node.input(1))
+    given, axis = node.input(1), axis_of(_numbers(node.input(0), 1)[0], node.input(1))
     size, left = divmod(given.dims[axis], len(node.outputs))
     if left:
         raise ThimbleError(f"{given.dims[axis]} entries do not make {len(node.outputs)} parts")
@@ -68,7 +68,7 @@ def split(build: Builder, node: Node, options: Options) -> None:
 
 def split_v(build: Builder, node: Node, options: Options) -> None:
     """Into parts of given sizes along any axis but the batch's."""
-    given, axis = node.input(0), _axis(node.input(2), node.input(0))
+    given, axis = node.input(0), axis_of(_numbers(node.input(2), 1)[0], node.input(0))
     sizes = _numbers(node.input(1), len(node.outputs))
     rest = given.dims[axis] - sum(size for size in sizes if size != -1)
     _parts(build, node, given, axis, [rest if size == -1 else size for size in sizes])
@@ -76,10 +76,8 @@ def split_v(build: Builder, node: Node, options: Options) -> None:
 
 def unpack(build: Builder, node: Node, options: Options) -> None:
     """Along any axis but the batch's."""
-    given, axis = node.input(0), options["axis"]
-    if not -len(given.dims) <= axis < len(given.dims):
-        raise ThimbleError(f"its axis {axis} does not fit {given.name} of {list(given.dims)}")
-    _parts(build, node, given, axis % len(given.dims), [1] * len(node.outputs))
+    given = node.input(0)
+    _parts(build, node, given, axis_of(options["axis"], given), [1] * len(node.outputs))
 
 
 def transpose(build: Builder, node: Node, options: Options) -> None:
@@ -139,13 +137,6 @@ def _numbers(tensor: FileTensor, count: int) -> list[int]:
     if len(found) != count:
         raise ThimbleError(f"{tensor.name} has {len(found)} numbers, expected {count}")
     return found
-
-
-def _axis(tensor: FileTensor, given: FileTensor) -> int:
-    axis = _numbers(tensor, 1)[0]
-    if not -len(given.dims) <= axis < len(given.dims):
-        raise ThimbleError(f"its axis {axis} does not fit {given.name} of {list(given.dims)}")
-    return axis % len(given.dims)
 
 
 def _clamped(index: int, extent: int) -> int:

@@ -6,6 +6,8 @@ Arguments are those of ATen's schemas
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from pipeline.importers import float_nodes as nodes
@@ -45,22 +47,6 @@ def arithmetic(call: Call, name: str) -> Value:
     return build.scale(x, 1 / other, zero)
 
 
-def add(call: Call) -> Value:
-    return arithmetic(call, "add")
-
-
-def sub(call: Call) -> Value:
-    return arithmetic(call, "sub")
-
-
-def mul(call: Call) -> Value:
-    return arithmetic(call, "mul")
-
-
-def div(call: Call) -> Value:
-    return arithmetic(call, "div")
-
-
 def rsub(call: Call) -> Value:
     """other - self"""
     swapped = Call(call.builder, (call.args[1], call.args[0]), call.kwargs, call.shape)
@@ -68,13 +54,10 @@ def rsub(call: Call) -> Value:
 
 
 OPERATORS: Table = {
-    "aten.add.Tensor": add,
-    "aten.add.Scalar": add,
-    "aten.sub.Tensor": sub,
-    "aten.sub.Scalar": sub,
+    **{
+        f"aten.{name}.{of}": partial(arithmetic, name=name)
+        for name in ("add", "sub", "mul", "div")
+        for of in ("Tensor", "Scalar")
+    },
     "aten.rsub.Scalar": rsub,
-    "aten.mul.Tensor": mul,
-    "aten.mul.Scalar": mul,
-    "aten.div.Tensor": div,
-    "aten.div.Scalar": div,
 }

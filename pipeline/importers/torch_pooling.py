@@ -55,32 +55,21 @@ def ceiled(call: Call, kernel: Pair, stride: Pair, padding: Pair) -> Padding:
     return top, bottom, left, right
 
 
-def adaptive_average(call: Call) -> Value:
+def adaptive(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
     """Where the output divides the input: ordinary windows."""
-    *_, height, width = call.x.shape
-    *_, rows, columns = call.shape
-    if height % rows or width % columns:
-        raise call.builder.refuse(
-            f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of different "
-            "sizes: choose an output that divides the input"
-        )
-    kernel = (height // rows, width // columns)
-    return call.builder.pool(
-        nodes.AveragePool, call.x, call.shape, kernel, kernel, (0, 0, 0, 0)
-    )  # fmt: skip
 
+    def pooled(call: Call) -> Value:
+        *_, height, width = call.x.shape
+        *_, rows, columns = call.shape
+        if height % rows or width % columns:
+            raise call.builder.refuse(
+                f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of "
+                "different sizes: choose an output that divides the input"
+            )
+        kernel = (height // rows, width // columns)
+        return call.builder.pool(kind, call.x, call.shape, kernel, kernel, (0, 0, 0, 0))
 
-def adaptive_maximum(call: Call) -> Value:
-    *_, height, width = call.x.shape
-    rows, columns = (int(n) for n in call.get(1, "output_size"))
-    if height % rows or width % columns:
-        raise call.builder.refuse(
-            f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of different "
-            "sizes: choose an output that divides the input"
-        )
-    kernel = (height // rows, width // columns)
-    shape = (*call.x.shape[:2], rows, columns)
-    return call.builder.pool(nodes.MaxPool, call.x, shape, kernel, kernel, (0, 0, 0, 0))
+    return pooled
 
 
 def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
@@ -97,9 +86,9 @@ OPERATORS: Table = {
     "aten.max_pool2d.default": max_pool,
     "aten.max_pool2d_with_indices.default": max_pool,
     "aten.avg_pool2d.default": average_pool,
-    "aten.adaptive_avg_pool2d.default": adaptive_average,
-    "aten._adaptive_avg_pool2d.default": adaptive_average,
-    "aten.adaptive_max_pool2d.default": adaptive_maximum,
+    "aten.adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
+    "aten._adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
+    "aten.adaptive_max_pool2d.default": adaptive(nodes.MaxPool),
     "aten.mean.dim": over(nodes.AveragePool),
     "aten.amax.default": over(nodes.MaxPool),
 }
