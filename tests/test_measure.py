@@ -22,8 +22,9 @@ from pipeline.measure import (
     timing,
     warnings,
 )
-from pipeline.metrics import METRICS, METRICS_VERSION
+from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.interpret import interpret
+from pipeline.report.words import METRICS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.timing.summary import WITHOUT_CARD
 from tests.codegen.int8.loops import looped

@@ -1,10 +1,11 @@
-"""What metrics are called for a person, how their values are written, and what they count."""
+"""The metrics: their names, the same in JSON, MLflow and the report (DESIGN.md §5), what they are
+called for a person, what they count, and how their values are written."""
 
 from __future__ import annotations
 
 from typing import Any
 
-WORDS = {
+METRICS = {
     "metrics_version": ("version of these figures", "what their names mean"),
     "accuracy_float": ("accuracy of the float network", "test images that it labels rightly"),
     "accuracy_int": ("accuracy of the integer network", "of all test images, on this computer"),
@@ -61,8 +62,8 @@ WORDS = {
     "energy_idle_uj": ("while both wait", "modelled"),
     "io_us": ("time of the card", ""),
     "sealing_us": ("time for security", "the core seals and opens what passes"),
-    "overhead_pct": ("over a memory without end", ""),
     "makespan_us": ("planned time", "core and card side by side"),
+    "overhead_pct": ("over a memory without end", ""),
     "throughput_fps": ("inferences a second", ""),
     "throughput_loss_pct": ("time in which the core waits", ""),
     "card_read_bytes": ("read from the card", "an inference"),
@@ -78,7 +79,36 @@ WORDS = {
     "write_amplification_block": ("stored over written, in blocks", ""),
     "write_amplification_erase": ("stored over written, in erase units", "at most"),
 }
-"""Metric -> (what it is called, what it counts)."""
+"""Metric -> (what it is called, what it counts).
+
+Every number says in its name what it counts. Bytes may have fractions: 4-bit elements.
+
+``agreement_float`` is the share of test images, of the first ``images_float``, to which the
+generated C gives the label that the float network gives before it is quantized to 8 bits.
+
+``cycles``, ``instructions``, ``compute_us`` and ``energy_uj`` are of all CPU work of an inference,
+the feeding of its input included; ``latency_us`` is from its last byte on.
+
+In a sweep that also runs ``strategy=ordinary`` on the same network, ``…_over_ordinary`` are a job's
+figures divided by that one's.
+
+``metrics.json`` also has ``layers``, a list: see ``pipeline.measure.by_layer``; and where the
+network learnt nothing (``train=random``) ``random_weights``: then no accuracy means anything. Where
+its accuracy is no better than chance ``warnings`` says so, see ``pipeline.measure.warnings``.
+
+``liveness_bytes``, ``arena_bytes``, ``linked_bytes`` and ``sram_bytes`` are four numbers for one
+RAM, see ``pipeline.report.ram``. ``latency_error_pct`` is the largest error of a modelled latency
+where its model was compared with measurements; a modelled latency without it was not.
+
+``wear`` is the bytes an inference writes to a card's cells, the input that is fed included, at
+least (whole blocks) and ``_worst`` (whole erase units, ``pipeline.timing.wear``): 0 without a card,
+which then has no years to last. ``write_amplification_…`` divides them by what was to be written.
+Of a plan with a card ``energy_uj`` is the core's and the card's, and the sum of four states: the
+core computes, the card moves, both or neither do; without one it is all ``energy_compute_uj``.
+``makespan_us`` is the plan's time of all its frames, ``latency_us`` beside it the run's: the calls
+of kernels as the simulated core counted them, what the card charges, and no polling.
+``…_stay_bytes`` are the SRAM from which on no feature map, or no weight, has to be swapped.
+"""
 
 
 MEMORIES = {
@@ -107,11 +137,11 @@ def memory(name: str) -> str:
 
 
 def called(key: str) -> str:
-    return WORDS[key][0] if key in WORDS else key
+    return METRICS[key][0] if key in METRICS else key
 
 
 def counts(key: str) -> str:
-    return WORDS[key][1] if key in WORDS else ""
+    return METRICS[key][1] if key in METRICS else ""
 
 
 def valued(key: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
-from pipeline.metrics import METRICS
+from pipeline.report.words import METRICS
 
 SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
@@ -82,9 +82,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     }
     for group in ("model", "data", "hardware", "strategy", "target"):
         result[group] = config[group]["name"]
-    result |= {name: merged[name] for name in METRICS if name in merged}
-    result |= {name: merged[name] for name in BESIDES if name in merged}
-    result |= {name: merged[name] for name in TIMED if name in merged}
+    result |= {name: merged[name] for name in (*METRICS, *BESIDES, *TIMED) if name in merged}
     if merged:
         result["fits"] = status != "infeasible"
     if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM

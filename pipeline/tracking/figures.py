@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.home import STAGES
-from pipeline.metrics import METRICS
+from pipeline.report.words import METRICS
 
 ASKED = {
     "accuracy_int": ("simulate", "measure"),

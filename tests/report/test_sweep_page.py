@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pipeline.artifacts import write_json
-from pipeline.metrics import METRICS
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.report import page, sweep_page
 from pipeline.report.memory_map.thumbnail import COLUMNS, ROWS, thumbnail
 from pipeline.report.pareto import Point, front
+from pipeline.report.words import METRICS
 from pipeline.runner.table import flat, names
 from tests.report.browser import (
     PAPER,

@@ -10,7 +10,7 @@ import pytest
 from pipeline import verdict
 from pipeline.artifacts import write_json
 from pipeline.hardware import Power
-from pipeline.metrics import METRICS
+from pipeline.report.words import METRICS
 from pipeline.runner.results import known
 from pipeline.strategies.swap import Swap
 from tests.strategies.swap.nets import random_chain
