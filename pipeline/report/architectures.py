@@ -3,25 +3,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.style import SERIES, STYLE
+from pipeline.report import style
+from pipeline.report.style import SERIES
 
 
 def png(search: Mapping[str, Any]) -> bytes | None:
     """The picture; None where nothing was trained."""
-    with matplotlib.rc_context({**STYLE, "savefig.dpi": 130}):
-        found = figure(search)
-        if found is None:
-            return None
-        stream = io.BytesIO()
-        found.savefig(stream, format="png", metadata={"Software": None})
-        return stream.getvalue()
+    found = figure(search)
+    return found and style.png(found)
 
 
 def figure(search: Mapping[str, Any]) -> Figure | None:

@@ -9,16 +9,14 @@ job is a panel.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report import frontier, seeds
-from pipeline.report.style import INK, SERIES, STYLE, TIME
+from pipeline.report import frontier, seeds, style
+from pipeline.report.style import INK, SERIES, TIME
 
 Job = Mapping[str, Any]
 
@@ -29,14 +27,11 @@ def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
     Args:
         jobs: results, with what schedule.json holds.
     """
-    with matplotlib.rc_context({**STYLE, "savefig.dpi": 130}):
-        figure = _figure(spec, jobs)
-        if figure is None:
-            return None
-        figure.suptitle(spec.get("title", ""), color=INK)
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-        return stream.getvalue()
+    figure = _figure(spec, jobs)
+    if figure is None:
+        return None
+    figure.suptitle(spec.get("title", ""), color=INK)
+    return style.png(figure)
 
 
 def _figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:

@@ -5,16 +5,15 @@ A job is on the front when no other is at least as good on both axes and better 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
 
-import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.style import INK, LINE, PAPER, PEAK, STYLE
+from pipeline.report import style
+from pipeline.report.style import INK, LINE, PAPER, PEAK
 
 MEMORY = {
     "sram_bytes": "SRAM, bytes (measured)",
@@ -88,26 +87,21 @@ def png(jobs: Sequence[Job], names: Sequence[str]) -> bytes | None:
         if (at := _place(x, job)) is not None
     ]
     limits = {job.get(x.replace("_bytes", "_limit_bytes")) for job in jobs}
-    with matplotlib.rc_context({**STYLE, "savefig.dpi": 150}):
-        figure = Figure(figsize=(9.0, 5.0), layout="constrained")
-        if y is None:
-            _by_job(figure, points)
-        else:
-            _against(figure, points, y)
-        axes = figure.axes[0]
-        axes.set_xlabel(MEMORY[x])
-        limit = limits.pop() if len(limits) == 1 else None
-        if limit and axes.get_xlim()[0] < limit < axes.get_xlim()[1]:
-            axes.axvline(limit, color=PEAK, linewidth=0.8, linestyle=":")
-            axes.annotate(
-                f"the board's {limit:,} B ", (limit, 1.01), xycoords=("data", "axes fraction"),
-                ha="center", va="bottom", color=PEAK,
-            )  # fmt: skip
-        stream = io.BytesIO()
-        figure.savefig(
-            stream, format="png", bbox_inches="tight", pad_inches=0.15, metadata={"Software": None}
-        )
-        return stream.getvalue()
+    figure = Figure(figsize=(9.0, 5.0), layout="constrained")
+    if y is None:
+        _by_job(figure, points)
+    else:
+        _against(figure, points, y)
+    axes = figure.axes[0]
+    axes.set_xlabel(MEMORY[x])
+    limit = limits.pop() if len(limits) == 1 else None
+    if limit and axes.get_xlim()[0] < limit < axes.get_xlim()[1]:
+        axes.axvline(limit, color=PEAK, linewidth=0.8, linestyle=":")
+        axes.annotate(
+            f"the board's {limit:,} B ", (limit, 1.01), xycoords=("data", "axes fraction"),
+            ha="center", va="bottom", color=PEAK,
+        )  # fmt: skip
+    return style.png(figure, 150, bbox_inches="tight", pad_inches=0.15)
 
 
 def _against(figure: Figure, points: Sequence[Point], y: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib
 from matplotlib.figure import Figure
 
-from pipeline.report.style import LINE, SERIES, STYLE
+from pipeline.report import style
+from pipeline.report.style import LINE, SERIES
 
 COLOURS = (LINE, *SERIES)
 """Of the plans, in order; the first is filled."""
@@ -38,23 +37,20 @@ def png(profiles: Sequence[Profile]) -> bytes | None:
         return None
     order = [name for name, _ in profiles[0].layers]
     places = range(len(order))
-    with matplotlib.rc_context({**STYLE, "savefig.dpi": 150}):
-        figure = Figure(figsize=(10.0, 4.6), layout="constrained")
-        axes = figure.add_subplot()
-        for number, profile in enumerate(profiles):
-            sizes = dict(profile.layers)
-            kilobytes = [sizes[name] / 1000 for name in order]
-            label = f"{profile.name}: peak {profile.peak_bytes:,.0f} B"
-            if number == 0:
-                axes.bar(places, kilobytes, 1.0, color=COLOURS[0], label=label)
-            else:
-                edges = [n - 0.5 for n in range(len(order) + 1)]
-                axes.stairs(kilobytes, edges, color=COLOURS[number], linewidth=1.8, label=label)
-        shown = [*places][:: max(1, -(-len(order) // MOST_NAMES))]
-        axes.set_xticks(shown, [order[n] for n in shown], rotation=40, ha="right", fontsize=7)
-        axes.set_xlim(-0.5, len(order) - 0.5)
-        axes.set_ylabel("activations in use, kB")
-        axes.legend(frameon=False, loc="upper right")
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-        return stream.getvalue()
+    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    for number, profile in enumerate(profiles):
+        sizes = dict(profile.layers)
+        kilobytes = [sizes[name] / 1000 for name in order]
+        label = f"{profile.name}: peak {profile.peak_bytes:,.0f} B"
+        if number == 0:
+            axes.bar(places, kilobytes, 1.0, color=COLOURS[0], label=label)
+        else:
+            edges = [n - 0.5 for n in range(len(order) + 1)]
+            axes.stairs(kilobytes, edges, color=COLOURS[number], linewidth=1.8, label=label)
+    shown = [*places][:: max(1, -(-len(order) // MOST_NAMES))]
+    axes.set_xticks(shown, [order[n] for n in shown], rotation=40, ha="right", fontsize=7)
+    axes.set_xlim(-0.5, len(order) - 0.5)
+    axes.set_ylabel("activations in use, kB")
+    axes.legend(frameon=False, loc="upper right")
+    return style.png(figure, 150)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import matplotlib
 from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from pipeline.report import palette
@@ -20,18 +22,27 @@ SERIES = tuple(palette.ALL[name].light for name in palette.SERIES)
 TIME = tuple(palette.TIME[name].light for name in ("compute", "read", "write"))
 """By the kinds of ``timing.bars``."""
 
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.parse_math": False,  # names are text, whatever dollars are in them
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.edgecolor": LINE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+matplotlib.rcParams.update(
+    {
+        "font.family": "sans-serif",
+        "font.size": 10,
+        "text.parse_math": False,  # names are text, whatever dollars are in them
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.edgecolor": LINE,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+)
+
+
+def png(figure: Figure, dpi: int = 130, **how: Any) -> bytes:
+    """The picture; ``how`` it is saved besides."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None}, **how)
+    return stream.getvalue()
 
 
 def label_sizes(axis: Axis) -> None:
