@@ -12,7 +12,7 @@ by their accuracy, which is the score. The integers of the best may be polished 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -25,12 +25,12 @@ from pipeline.models.network import Model, PixelPool
 from pipeline.models.small_cnn import Convolution
 from pipeline.quantize.parameters import to_arrays
 from pipeline.training import paper_kernel
-from pipeline.training.augment import Distortion
+from pipeline.training.augment import Distorting, Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
 from pipeline.training.paper_engine import Engine, device, engine
-from pipeline.training.paper_images import Copies, Judged
+from pipeline.training.paper_images import Copies, Judged, times
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_rows import to_network
 from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
@@ -42,8 +42,8 @@ VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""
 
 
-@dataclass(frozen=True)
-class Paper(Recipe):
+@dataclass(frozen=True, kw_only=True)
+class Paper(Distorting, Recipe):
     """Settings of the recipe.
 
     Attributes:
@@ -128,17 +128,6 @@ class Paper(Recipe):
             raise ThimbleError(
                 f"train.probes={self.probes}: at least the {self.trials[0]} trials that go on, or 0"
             )
-
-    @property
-    def distortion(self) -> Distortion:
-        return Distortion(
-            self.rotation_degrees,
-            self.scale,
-            self.shear,
-            self.shift_pixels,
-            self.elastic_pixels,
-            self.flip,
-        )
 
     @property
     def phases(self) -> list[tuple[str, int, int, float]]:
@@ -236,14 +225,8 @@ class Paper(Recipe):
     @property
     def distortion_of_teacher(self) -> Distortion:
         """Wider than what it will judge."""
-        return Distortion(
-            2 * self.rotation_degrees,
-            2 * self.scale,
-            2 * self.shear,
-            2 * self.shift_pixels,
-            self.elastic_pixels * 5 / 3,
-            self.flip,
-        )
+        wider = times(self.distortion, 2)
+        return replace(wider, elastic_pixels=self.elastic_pixels * 5 / 3)
 
 
 def _pooled(pool: PixelPool, pixels: Tensor) -> paper_kernel.U8:
