@@ -74,24 +74,25 @@ def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
     except SystemExit as ended:
         if not isinstance(ended.code, str):
             raise
-        error = ended.code  # the config was checked before the run began
-        fail(error)
-        if as_json:
-            json_line({"status": "failed", "error": error})
-        return results.EXIT["failed"]
+        return _failed(ended.code, as_json)  # the config was checked before the run began
     except Exception as caught:
         if trace:
             raise
         error = messages.explain(caught) or _unexpected(caught)
         if not _sweep():
-            fail(error)
-            if as_json:
-                json_line({"status": "failed", "error": error})
-            return results.EXIT["failed"]
+            return _failed(error, as_json)
         print(error, file=sys.stderr)
     if folder := _sweep():
         return results.exit_code(sweep.finish(folder, error))
     return 130 if error else 0
+
+
+def _failed(error: str, as_json: bool) -> int:
+    """The exit code of what ended before a run had a folder; ``error`` is said."""
+    fail(error)
+    if as_json:
+        json_line({"status": "failed", "error": error})
+    return results.EXIT["failed"]
 
 
 def _unexpected(error: Exception) -> str:

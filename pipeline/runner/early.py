@@ -21,6 +21,7 @@ from pipeline.runner.own import PATHS
 FILES = ("model.path", "model.state_dict")
 """Keys that name a file, never a folder."""
 
+LEAST = {"hardware.sram_bytes": 1, "hardware.flash_bytes": 1, "target.images": 0}
 FOUR_BITS = "pipeline.quantize.int4.Int4"
 
 
@@ -30,14 +31,13 @@ def check(config: DictConfig) -> None:
     a compiler or a simulator is missing."""
     allowed.task(config, allowed.folders(config.hydra.runtime))
     disk.make_home()
-    for key in ("sram_bytes", "flash_bytes"):
-        if config["hardware"][key] < 1:
-            raise ThimbleError(f"hardware.{key}={config['hardware'][key]}: give 1 or more")
+    for key, least in LEAST.items():
+        if (value := OmegaConf.select(config, key)) < least:
+            raise ThimbleError(f"{key}={value}: give {least} or more")
     card = config["hardware"]["card"]
     security = str(getattr(card["security"], "name", card["security"]))
     core = config["hardware"]["cpu"] or config["hardware"]["core"]
     sealing.check(security, config["hardware"]["name"], card["bytes"], core)
-    _images(config["target"])
     Prefix(config["codegen"]["prefix"])
     _packages(config)
     _windows(config["sliding"])
@@ -88,11 +88,6 @@ def _windows(sliding: Mapping[str, Any]) -> None:
         raise ThimbleError(
             f"sliding.windows={sliding['windows']}, sliding.rows={sliding['rows']}: 1 at least"
         )
-
-
-def _images(target: Mapping[str, Any]) -> None:
-    if target["images"] < 0:
-        raise ThimbleError(f"target.images={target['images']}: give 0 or more")
 
 
 def _exists(key: str, path: str) -> None:

@@ -64,8 +64,8 @@ class Screen:
             return
         if result["status"] == "infeasible":
             self.console.print(Text(infeasible(result), style=palette.PEAK.light))
-        self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes", "needed_bytes")
-        self._bar("Flash", result, "flash_bytes", "flash_limit_bytes", "needed_bytes")
+        self._bar("SRAM", result, "sram_bytes", "sram_limit_bytes")
+        self._bar("Flash", result, "flash_bytes", "flash_limit_bytes")
         self._table(result)
         if flasher := result.get("flasher"):  # whole, to be copied, however narrow the screen
             verb = "would run" if flasher["dry_run"] else "ran"
@@ -79,14 +79,12 @@ class Screen:
         if page := next((page for page in pages if page.is_file()), None):
             self.console.print(f"  {page.stem:<10} {shown(page)}")
 
-    def _bar(
-        self, title: str, result: Mapping[str, Any], used: str, limit: str, needed: str
-    ) -> None:
+    def _bar(self, title: str, result: Mapping[str, Any], used: str, limit: str) -> None:
         has, of = result.get(used), result[limit]
         if of >= NO_LIMIT:
             return
         if has is None and result.get("resource", "").lower() == title.lower():
-            has = result[needed]
+            has = result["needed_bytes"]
         if has is None:
             return
         share = min(1.0, has / of)
@@ -193,12 +191,18 @@ def published(result: Mapping[str, Any]) -> list[str]:
     lines = []
     for row in result.get("rows", ()):
         ours, paper = ("–" if row[key] is None else number(row[key]) for key in ("ours", "paper"))
-        known = row["paper"] is not None and row["ours"] is not None
-        apart = f", difference {number(row['ours'] - row['paper'])}" if known else ""
+        more = difference(row)
+        apart = "" if more is None else f", difference {number(more)}"
         lines.append(f"  {row['name']} {row['metric']}: {ours}, published {paper}{apart}")
     for line in result.get("unpublished", ()):
         lines.append(f"  {line} published, of a network that is not")
     return lines
+
+
+def difference(row: Mapping[str, Any]) -> Any:
+    """By how much ours is more than the published figure; None where either is missing."""
+    ours, paper = row["ours"], row["paper"]
+    return None if ours is None or paper is None else ours - paper
 
 
 def replayed(replay: Mapping[str, Any]) -> Iterator[str]:

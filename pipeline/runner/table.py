@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
-from pipeline.metrics import METRICS
 from pipeline.report import repeats
+from pipeline.report.words import METRICS
 from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
-from pipeline.runner.screen import number, published, shown
+from pipeline.runner.screen import difference, number, published, shown
 
 COLUMNS = (
     ("status", "status"),
@@ -125,15 +125,8 @@ def keep_rows(
     files = []
     with contextlib.suppress(OSError):
         if rows := result.get("rows"):
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(("name", "metric", "paper", "ours", "difference"))
-            for row in rows:
-                known = row["paper"] is not None and row["ours"] is not None
-                apart = row["ours"] - row["paper"] if known else None
-                writer.writerow([row[key] for key in ("name", "metric", "paper", "ours")] + [apart])
-            write_text(folder / "rows.csv", text.getvalue())
-            files.append(folder / "rows.csv")
+            beside = [row | {"difference": difference(row)} for row in rows]
+            files.append(_table(folder / "rows.csv", beside))
         if figure:
             from pipeline.report.figures import png as drawn
 

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
-from pipeline.runner import own, versions
+from pipeline.runner import cached, own, versions
 from pipeline.runner.closure import closure, remember, target_file
 from pipeline.runner.options import CODE_GROUPS, checked
 
@@ -131,11 +131,7 @@ def _clear(folder: Path) -> None:
     content = yaml.load((home.ROOT / "dvc.yaml").read_text(), yaml.CSafeLoader)
     stages = content["stages"].values()
     for out in [*(out for stage in stages for out in stage["outs"]), *REPORTS]:
-        path = folder / out
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        cached.remove(folder / out)
 
 
 def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
