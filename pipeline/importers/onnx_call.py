@@ -98,27 +98,21 @@ class Call:
         return tuple(int(each) for each in found.values.reshape(-1))
 
     def many(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        found = self.node.attributes.get(name, default)
-        if not isinstance(found, tuple):
-            raise self.refuse(f"the attribute {name} is not a list")
-        return tuple(int(each) for each in found)
+        return tuple(int(each) for each in self._attribute(name, default, tuple, "a list"))
 
     def integer(self, name: str, default: int) -> int:
-        found = self.node.attributes.get(name, default)
-        if not isinstance(found, int):
-            raise self.refuse(f"the attribute {name} is not an integer")
-        return found
+        return int(self._attribute(name, default, int, "an integer"))
 
     def number(self, name: str, default: float) -> float:
-        found = self.node.attributes.get(name, default)
-        if not isinstance(found, (int, float)):
-            raise self.refuse(f"the attribute {name} is not a number")
-        return float(found)
+        return float(self._attribute(name, default, (int, float), "a number"))
 
     def text(self, name: str, default: str) -> str:
+        return str(self._attribute(name, default, str, "a text"))
+
+    def _attribute(self, name: str, default: Any, kind: Any, said: str) -> Any:
         found = self.node.attributes.get(name, default)
-        if not isinstance(found, str):
-            raise self.refuse(f"the attribute {name} is not a text")
+        if not isinstance(found, kind):
+            raise self.refuse(f"the attribute {name} is not {said}")
         return found
 
     def axis(self, axis: int, rank: int) -> int:

@@ -14,18 +14,11 @@ from pipeline.importers.onnx_call import Call, Table, scalar
 SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
 
-def function(name: str, *constants: float) -> Callable[[Call], Value]:
-    def made(call: Call) -> Value:
-        return call.builder.function(call.x, Composed.of(name, *constants))
-
-    return made
-
-
-def parametric(name: str, *defaults: tuple[str, float]) -> Callable[[Call], Value]:
-    """A function whose attributes are its constants."""
+def function(name: str, *constants: float | tuple[str, float]) -> Callable[[Call], Value]:
+    """Constants are numbers, or attributes with what they are by default."""
 
     def made(call: Call) -> Value:
-        given = [call.number(key, value) for key, value in defaults]
+        given = [call.number(*each) if isinstance(each, tuple) else each for each in constants]
         return call.builder.function(call.x, Composed.of(name, *given))
 
     return made
@@ -36,16 +29,6 @@ def clip(call: Call) -> Value:
     low = call.number("min", scalar(call, 1, -inf))
     high = call.number("max", scalar(call, 2, inf))
     return call.builder.function(call.x, Composed.of("clip", low, high))
-
-
-def elu(call: Call) -> Value:
-    constants = (call.number("alpha", 1.0), 1.0, 1.0)
-    return call.builder.function(call.x, Composed.of("elu", *constants))
-
-
-def selu(call: Call) -> Value:
-    alpha, gamma = call.number("alpha", SELU[0]), call.number("gamma", SELU[1])
-    return call.builder.function(call.x, Composed.of("elu", alpha, gamma, 1.0))
 
 
 def gelu(call: Call) -> Value:
@@ -72,11 +55,11 @@ OPERATORS: Table = {
     "Sigmoid": function("sigmoid"),
     "Tanh": function("tanh"),
     "HardSwish": function("hardswish"),
-    "HardSigmoid": parametric("hardsigmoid", ("alpha", 0.2), ("beta", 0.5)),
-    "LeakyRelu": parametric("leaky_relu", ("alpha", 0.01)),
+    "HardSigmoid": function("hardsigmoid", ("alpha", 0.2), ("beta", 0.5)),
+    "LeakyRelu": function("leaky_relu", ("alpha", 0.01)),
     "PRelu": prelu,
-    "Elu": elu,
-    "Selu": selu,
+    "Elu": function("elu", ("alpha", 1.0), 1.0, 1.0),
+    "Selu": function("elu", ("alpha", SELU[0]), ("gamma", SELU[1]), 1.0),
     "Gelu": gelu,
     "Mish": function("mish"),
     "Softplus": function("softplus", 1.0, 20.0),

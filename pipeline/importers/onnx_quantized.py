@@ -5,6 +5,7 @@ uint8 activations are stored as int8, 128 less: the same real values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 
 import numpy as np
@@ -149,7 +150,7 @@ def gemm(call: Call) -> Item:
     return stored(call, product(call, x, turned_matrix, offsets), 7, 8)
 
 
-def binary(kind: type[nodes.Binary]) -> Table:
+def binary(kind: type[nodes.Binary]) -> Callable[[Call], Item]:
     def made(call: Call) -> Item:
         a, b = call.item(0), call.item(3)
         if isinstance(a, Constant) == isinstance(b, Constant):
@@ -162,7 +163,7 @@ def binary(kind: type[nodes.Binary]) -> Table:
         factor, offset = (one, constant.floats) if kind is nodes.Sum else (constant.floats, zero)
         return stored(call, call.builder.scale(x, factor, offset), 6, 7)
 
-    return {"": made}
+    return made
 
 
 def average(call: Call) -> Item:
@@ -175,13 +176,13 @@ def average(call: Call) -> Item:
     return stored(call, averaged(call, x), 3, 4)
 
 
-def function(name: str, *attributes: tuple[str, float]) -> Table:
+def function(name: str, *attributes: tuple[str, float]) -> Callable[[Call], Item]:
     def made(call: Call) -> Item:
         constants = [call.number(key, value) for key, value in attributes]
         result = call.builder.function(real(call, 0, 1, 2), Composed.of(name, *constants))
         return stored(call, result, 3, 4)
 
-    return {"": made}
+    return made
 
 
 def concat(call: Call) -> Item:
@@ -202,12 +203,12 @@ OPERATORS: Table = {
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
     "QGemm": gemm,
-    "QLinearAdd": binary(nodes.Sum)[""],
-    "QLinearMul": binary(nodes.Product)[""],
+    "QLinearAdd": binary(nodes.Sum),
+    "QLinearMul": binary(nodes.Product),
     "QLinearAveragePool": average,
     "QLinearGlobalAveragePool": average,
-    "QLinearSigmoid": function("sigmoid")[""],
-    "QLinearLeakyRelu": function("leaky_relu", ("alpha", 0.01))[""],
+    "QLinearSigmoid": function("sigmoid"),
+    "QLinearLeakyRelu": function("leaky_relu", ("alpha", 0.01)),
     "QLinearConcat": concat,
     "QLinearSoftmax": softmax,
 }

@@ -36,18 +36,14 @@ def _clip(call: Call, low: Any, high: Any) -> Value:
     return call.builder.function(call.x, Composed.of("clip", *limits))
 
 
-def function(name: str, *constants: float) -> Callable[[Call], Value]:
-    def made(call: Call) -> Value:
-        return call.builder.function(call.x, Composed.of(name, *constants))
-
-    return made
-
-
-def parametric(name: str, *defaults: tuple[str, float]) -> Callable[[Call], Value]:
-    """A function whose arguments after the input are its constants."""
+def function(name: str, *constants: float | tuple[str, float]) -> Callable[[Call], Value]:
+    """Constants are numbers, or the arguments after the input with what they are by default."""
 
     def made(call: Call) -> Value:
-        given = [call.get(index, key, value) for index, (key, value) in enumerate(defaults, 1)]
+        given = [
+            call.get(index, *each) if isinstance(each, tuple) else each
+            for index, each in enumerate(constants, 1)
+        ]
         return call.builder.function(call.x, Composed.of(name, *given))
 
     return made
@@ -89,7 +85,7 @@ OPERATORS: Table = {
     "aten.relu6.default": function("clip", 0.0, 6.0),
     "aten.hardtanh.default": hardtanh,
     "aten.clamp.default": clip,
-    "aten.clamp_min.default": parametric("clip", ("min", 0.0), ("none", inf)),
+    "aten.clamp_min.default": function("clip", ("min", 0.0), inf),
     "aten.sigmoid.default": function("sigmoid"),
     "aten.tanh.default": function("tanh"),
     "aten.hardswish.default": function("hardswish"),
@@ -97,12 +93,12 @@ OPERATORS: Table = {
     "aten.silu.default": function("silu"),
     "aten.gelu.default": gelu,
     "aten.mish.default": function("mish"),
-    "aten.leaky_relu.default": parametric("leaky_relu", ("negative_slope", 0.01)),
+    "aten.leaky_relu.default": function("leaky_relu", ("negative_slope", 0.01)),
     "aten.prelu.default": prelu,
     "aten._prelu_kernel.default": prelu,
-    "aten.elu.default": parametric("elu", ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
+    "aten.elu.default": function("elu", ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
     "aten.celu.default": celu,
-    "aten.softplus.default": parametric("softplus", ("beta", 1.0), ("threshold", 20.0)),
+    "aten.softplus.default": function("softplus", ("beta", 1.0), ("threshold", 20.0)),
     "aten.exp.default": function("exp"),
     "aten.expm1.default": function("expm1"),
     "aten.log.default": function("log"),

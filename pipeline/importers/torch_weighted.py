@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.importers.builder import pair
-from pipeline.importers.float_nodes import Floats, Padding
+from pipeline.importers.float_nodes import Padding
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
 from pipeline.importers.unsupported import unsupported
@@ -21,22 +21,17 @@ def convolution(call: Call) -> Value:
     """aten.convolution; 1-D as 2-D of height 1."""
     if call.get(6, "transposed", False):
         raise call.builder.refuse("transposed convolution is not supported")
-    weights = required(call, 1, "weight")
     stride, padding, dilation = (call.get(index, "") for index in (3, 4, 5))
-    groups = call.get(8, "groups", 1)
-    return _convolved(call, weights, call.constant(2, "bias"), stride, padding, dilation, groups)
+    return _convolved(call, stride, padding, dilation, call.get(8, "groups", 1))
 
 
 def conv(call: Call) -> Value:
     """aten.conv2d, aten.conv1d"""
-    weights = required(call, 1, "weight")
-    spatial = weights.ndim - 2
+    spatial = required(call, 1, "weight").ndim - 2
     stride = call.get(3, "stride", [1] * spatial)
     padding = call.get(4, "padding", [0] * spatial)
     dilation = call.get(5, "dilation", [1] * spatial)
-    return _convolved(
-        call, weights, call.constant(2, "bias"), stride, padding, dilation, call.get(6, "groups", 1)
-    )
+    return _convolved(call, stride, padding, dilation, call.get(6, "groups", 1))
 
 
 def conv_named(call: Call) -> Value:
@@ -52,14 +47,13 @@ def conv_named(call: Call) -> Value:
             total = spread * (taps - 1)
             around += [total // 2, total - total // 2]
     stride = call.get(3, "stride", [1] * spatial)
-    groups = call.get(6, "groups", 1)
-    return _convolved(call, weights, call.constant(2, "bias"), stride, around, dilation, groups)
+    return _convolved(call, stride, around, dilation, call.get(6, "groups", 1))
 
 
 def _convolved(
-    call: Call, weights: Floats, bias: Floats | None, stride: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int], groups: int,
-) -> Value:  # fmt: skip
+    call: Call, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
+) -> Value:
+    weights, bias = required(call, 1, "weight"), call.constant(2, "bias")
     x, spatial = call.x, weights.ndim - 2
     if spatial not in (1, 2) or len(x.shape) != spatial + 2:
         raise call.builder.refuse(
