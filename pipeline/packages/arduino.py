@@ -29,13 +29,9 @@ def package(library: Library) -> Package:
         )
     examples = ["Smallest", *(["SerialClassifier"] if has_serial(library) else [])]
     texts = {f"{name}.ino": _said(f"{name}.ino", library) for name in examples}
-    named = library.named(texts)
-    files = {"library.properties": _said("library.properties", library)}
-    for name, text in named.items():
-        if name.endswith(".ino"):
-            files[f"examples/{name.removesuffix('.ino')}/{name}"] = text
-        else:
-            files[f"{'src' if name.endswith(('.c', '.h')) else 'extras'}/{name}"] = text
+    places = {f"{name}.ino": f"examples/{name}/{name}.ino" for name in examples}
+    files = library.placed(texts, places)
+    files["library.properties"] = _said("library.properties", library)
     if has_serial(library):
         files["extras/send.py"] = _said("send.py", library)
     return Package(library.name, files)

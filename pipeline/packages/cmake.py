@@ -17,12 +17,7 @@ def package(library: Library) -> Package:
     hardware = library.hardware
     machine = [flag for flag in hardware.toolchain.flags if flag.startswith("-m")]
     example = {"main.c": render("cmake/main.c.j2", library=library)}
-    files = {}
-    for name, text in library.named(example).items():
-        if name == "main.c":
-            files["example/main.c"] = text
-        else:
-            files[f"{'src' if name.endswith(('.c', '.h')) else 'extras'}/{name}"] = text
+    files = library.placed(example, {"main.c": "example/main.c"})
     asked = {
         "library": library,
         "core": hardware.core,

@@ -58,9 +58,12 @@ class Library:
     def board(self) -> str:
         return self.hardware.title
 
-    def named(self, files: Mapping[str, str]) -> dict[str, str]:
-        """The library's files, and ``files`` with them, with its prefix."""
-        return self.options.names.files({**self.files, **files})
+    def placed(self, files: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+        """The library's files and ``files``, with its prefix, by their paths: that in ``places``,
+        else C in ``src`` and what belongs to it in ``extras``."""
+        named = self.options.names.files({**self.files, **files})
+        kinds = {name: "src" if name.endswith((".c", ".h")) else "extras" for name in named}
+        return {places.get(name, f"{kinds[name]}/{name}"): text for name, text in named.items()}
 
 
 def library(

@@ -16,12 +16,8 @@ def package(library: Library) -> Package:
     """For a board that there is one for, see ``boards``."""
     platform, board = library.hardware.platformio.split("/")
     sketch = render("arduino/SerialClassifier.ino.j2", library=library)
-    named = library.named({"main.cpp": f"#include <Arduino.h>\n\n{sketch}"})
-    places = {"main.cpp": "project/src/main.cpp"}
-    files = {
-        places.get(name, f"{'src' if name.endswith(('.c', '.h')) else 'extras'}/{name}"): text
-        for name, text in named.items()
-    }
+    main = {"main.cpp": f"#include <Arduino.h>\n\n{sketch}"}
+    files = library.placed(main, {"main.cpp": "project/src/main.cpp"})
     files["library.json"] = json.dumps(_about(library, platform), indent=2) + "\n"
     files["project/platformio.ini"] = render(
         "platformio/platformio.ini.j2", library=library, platform=platform, board=board

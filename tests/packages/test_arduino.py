@@ -77,7 +77,7 @@ def test_weights_in_sram_have_the_smallest_sketch(
 
 
 def test_header_says_the_stack(in_flash: Library) -> None:
-    header = in_flash.named({})["kws.h"]
+    header = in_flash.placed({}, {})["src/kws.h"]
     said = re.search(r"#define KWS_STACK_BYTES (\d+) /\* .*: avr-gcc [\d.]+ -Os \*/", header)
     assert said and int(said[1]) == in_flash.memory.stack.bytes and 30 < int(said[1]) < 64
     assert "KWS_STACK_BYTES of it at most" in header and "KWS_LABEL_BYTES 6 " in header
