@@ -23,12 +23,19 @@ Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write ``content`` to a temporary file beside ``path``, then rename it into place."""
+    """``content`` as ``path``, whole or not at all."""
+    with _whole(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside ``path``, renamed into place at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
@@ -59,24 +66,13 @@ def read_json(path: Path) -> Any:
 
 
 def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """An uncompressed ``.npz`` in key order; numpy dates its members 1980, so bytes are stable."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            _save(stream, arrays)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """An uncompressed ``.npz`` in key order; numpy dates its members 1980, so bytes are stable.
 
-
-def _save(stream: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """What ``np.savez`` writes, which takes no arrays called ``file`` or ``allow_pickle``."""
+    What ``np.savez`` writes, which takes no arrays called ``file`` or ``allow_pickle``.
+    """
     import numpy as np
 
-    with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+    with _whole(path) as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
         for key in sorted(arrays):
             if "\0" in key:  # a zip file's name would end there
                 raise ThimbleError(f"a tensor is called {key!r}: give it a name without a NUL")

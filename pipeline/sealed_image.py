@@ -95,40 +95,26 @@ def write(
         piece: tag and content as they lie on the card, of a piece's number and content; ``tag``:
             that of the first or the last block.
     """
-    part = image.with_name(f"{image.name}.part")
+    size, part = manifest["block_bytes"], image.with_name(f"{image.name}.part")
+    ends = (HEADER, 0, "identity"), (LAST, manifest["blocks"] - 1, "last")
     try:
-        _write(manifest, source, part, piece, tag, salt)
+        with source.open("rb") as plain, part.open("wb") as file:
+            for number, at, block, count in manifest["pieces"]:
+                plain.seek(at)
+                content = plain.read(count)
+                if len(content) < count:
+                    raise ThimbleError(f"{source} ends early: run stage generate again")
+                file.seek(block * size)
+                file.write(piece(number, content))
+            for number, block, name in ends:
+                said = bytes.fromhex(manifest[name]) + salt
+                file.seek(block * size)
+                file.write((said + tag(number, said)).ljust(size, b"\0"))
         part.replace(image)
     except OSError as error:
         raise ThimbleError(f"{error.filename or image}: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
-
-
-def _write(
-    manifest: dict[str, Any],
-    source: Path,
-    part: Path,
-    piece: Callable[[int, bytes], bytes],
-    tag: Callable[[int, bytes], bytes],
-    salt: bytes,
-) -> None:
-    size = manifest["block_bytes"]
-    with source.open("rb") as plain, part.open("wb") as file:
-        for number, at, block, count in manifest["pieces"]:
-            plain.seek(at)
-            content = plain.read(count)
-            if len(content) < count:
-                raise ThimbleError(f"{source} ends early: run stage generate again")
-            file.seek(block * size)
-            file.write(piece(number, content))
-        for number, block, name in (
-            (HEADER, 0, "identity"),
-            (LAST, manifest["blocks"] - 1, "last"),
-        ):
-            said = bytes.fromhex(manifest[name]) + salt
-            file.seek(block * size)
-            file.write((said + tag(number, said)).ljust(size, b"\0"))
 
 
 def derived(key: bytes, salt: bytes) -> bytes:
