@@ -15,7 +15,7 @@ from pipeline.report.style import SERIES
 def png(search: Mapping[str, Any]) -> bytes | None:
     """The picture; None where nothing was trained."""
     found = figure(search)
-    return found and style.png(found)
+    return style.png(found) if found else None
 
 
 def figure(search: Mapping[str, Any]) -> Figure | None:
