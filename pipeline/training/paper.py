@@ -12,7 +12,7 @@ by their accuracy, which is the score. The integers of the best may be polished 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
 """Of the distorted copies of the validation images."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Paper(Distorting, Recipe):
     """Settings of the recipe.
 
@@ -91,6 +91,7 @@ class Paper(Distorting, Recipe):
     last_strength: float = 1.5
     label_share: float = 0.7
     temperature: float = 2.0
+    _: KW_ONLY
     rotation_degrees: float = 5.0
     scale: float = 0.05
     shear: float = 0.05
