@@ -33,8 +33,8 @@ class Inputs:
             else:
                 self._hash(dep)
                 dep.dumpd = partial(self._dump, dep.fs_path, dep.dumpd)
-            dep.get_hash = partial(_itself, dep.hash_info)
-            dep.save = _nothing
+            dep.get_hash = lambda found=dep.hash_info: found
+            dep.save = lambda: None
 
     def _dump(self, path: str, dumpd: Callable[[], dict[str, Any]], **_: Any) -> dict[str, Any]:
         """What dvc.lock says of a file, which is the same for each stage; DVC's options are for
@@ -79,11 +79,3 @@ def _value(content: Any, key: str) -> Any:
     for part in key.split("."):
         content = content[part]
     return content
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _nothing() -> None:
-    pass

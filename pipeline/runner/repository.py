@@ -29,7 +29,7 @@ def _remembering(kind: Any, root_dir: str, _: str, ignore: Any) -> Any:
     checkout`` alone, to remove what another revision left."""
     found = kind(root_dir, None, ignore)
     found.hashes = found.links = _Remembered()
-    found.set_link = _nothing
+    found.set_link = lambda *_: None
     return found
 
 
@@ -75,7 +75,3 @@ def plain_paths() -> Iterator[None]:
         yield
     finally:
         output.get_cloud_fs = usual
-
-
-def _nothing(*_: Any) -> None:
-    pass
