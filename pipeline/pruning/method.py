@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 from pipeline.artifacts import Arrays
@@ -52,13 +52,8 @@ class Pruning(ABC):
 
 def to_csv(rows: Sequence[Row]) -> str:
     """``pruning.csv``; only its header when nothing was pruned."""
-    lines = [
-        f"{row.layer},{row.channels_before},{row.channels_after},"
-        f"{row.weights_before},{row.weights_after}"
-        for row in rows
-    ]
-    header = "layer,channels_before,channels_after,weights_before,weights_after"
-    return "\n".join([header, *lines]) + "\n"
+    lines = (",".join(map(str, astuple(row))) for row in rows)
+    return "\n".join([",".join(each.name for each in fields(Row)), *lines]) + "\n"
 
 
 def steps_to_csv(steps: Sequence[Mapping[str, float]]) -> str:
