@@ -1,4 +1,4 @@
-"""What stages agree on about metrics; their names are in ``pipeline.report.words``."""
+"""What stages agree on about metrics; their names are in ``pipeline.words``."""
 
 METRICS_VERSION = 2
 """What the names mean; figures of two versions are not compared. Of version 1 ``cycles``,

@@ -24,9 +24,9 @@ from pipeline.measure import (
 )
 from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.interpret import interpret
-from pipeline.report.words import METRICS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.timing.summary import WITHOUT_CARD
+from pipeline.words import METRICS
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import apart, frames
 from tests.graphs import random_graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.metrics import NO_LIMIT
-from pipeline.report.words import energy, large, memory, number, time, valued
+from pipeline.words import energy, large, memory, number, time, valued
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Any
 
+from pipeline import words
 from pipeline.hardware import Hardware
 from pipeline.metrics import NO_LIMIT
 from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import Plan
-from pipeline.report import words
 
 
 @dataclass(frozen=True)

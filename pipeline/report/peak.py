@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import Cost
 from pipeline.plan.vocabulary import Plan
-from pipeline.report.words import number
+from pipeline.words import number
 
 MOST_NAMED = 4
 """Tensors; of more, the largest."""

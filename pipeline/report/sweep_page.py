@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.artifacts import read_json
 from pipeline.report.memory_map.thumbnail import LETTERS
 from pipeline.report.template import embedded, environment
-from pipeline.report.words import METRICS, called, counts
+from pipeline.words import METRICS, called, counts
 
 MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
 """Of metrics whose names begin so, more is better; of the others less."""

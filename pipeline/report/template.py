@@ -11,7 +11,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from pipeline.report import palette, words
+from pipeline import words
+from pipeline.report import palette
 
 ASSETS = Path(__file__).parent / "assets"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.words import METRICS
+from pipeline.words import METRICS
 
 FIGURES = {*METRICS, "modelled_us", "layers"} - {"sram_limit_bytes", "flash_limit_bytes"}
 """Keys of a job's result that ``metrics_version`` gives their meaning."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
-from pipeline.report.words import METRICS
+from pipeline.words import METRICS
 
 SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier

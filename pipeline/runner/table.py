@@ -16,11 +16,11 @@ from rich.text import Text
 
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.report import repeats
-from pipeline.report.words import METRICS
 from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import difference, number, published, shown
+from pipeline.words import METRICS
 
 COLUMNS = (
     ("status", "status"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.home import STAGES
-from pipeline.report.words import METRICS
+from pipeline.words import METRICS
 
 ASKED = {
     "accuracy_int": ("simulate", "measure"),

@@ -13,8 +13,8 @@ from pipeline.plan.fit import roomy
 from pipeline.report import headline, peak
 from pipeline.report.memories import bars, constants, planned
 from pipeline.report.results import groups
-from pipeline.report.words import METRICS as ALL_METRICS
-from pipeline.report.words import (
+from pipeline.words import METRICS as ALL_METRICS
+from pipeline.words import (
     PASSES,
     energy,
     large,

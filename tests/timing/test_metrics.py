@@ -10,9 +10,9 @@ import pytest
 from pipeline import verdict
 from pipeline.artifacts import write_json
 from pipeline.hardware import Power
-from pipeline.report.words import METRICS
 from pipeline.runner.results import known
 from pipeline.strategies.swap import Swap
+from pipeline.words import METRICS
 from tests.strategies.swap.nets import random_chain
 from tests.timing.toys import slow
 
