@@ -43,7 +43,8 @@ def test_the_headline(small: Project) -> None:
     result = small.run("experiment=gural_mnist", "target.images=2")
     ours = {row["name"]: row["ours"] for row in result["rows"]}
     assert ours["activations"] == 430.5 and ours["weights"] == 1512.5
-    assert ours["program"] == result["flash_bytes"] and ours["latency"] == result["latency_us"]
+    assert ours["program"] == result["flash_bytes"]
+    assert ours["computing time"] == result["compute_us"]  # as the paper's: not what is left to do
 
 
 @pytest.mark.ci
