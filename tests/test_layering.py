@@ -47,6 +47,7 @@ ALLOWED = {
     },
     "training": {"datasets", "graph", "models", "quantize"},
     "pruning": {
+        "datasets",
         "graph",
         "importers",
         "kernels",
