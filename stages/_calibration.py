@@ -28,5 +28,4 @@ def calibration_frames(graph: Graph, data: Arrays) -> Iterator[IntArray]:
         images = pictures(number, (image[0], image[1], image[2]), 0)
         tensor = replace(tensor, raw=None)
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
-    taken = images[chosen].reshape(-1, *tensor.shape)  # of axes that quantize has looked at
-    yield from stored(taken, tensor).astype(np.int64)
+    yield from stored(images[chosen], tensor).astype(np.int64)

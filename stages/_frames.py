@@ -68,5 +68,4 @@ def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.ND
         shape = (1,) * (3 - len(tensor.shape)) + tensor.shape
         images = pictures(max(0, int(target["images"])), (shape[0], shape[1], shape[2]), SEED)
         tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
-    images = np.asarray(images, np.uint8).reshape(len(images), *tensor.shape)
-    return stored(images, tensor)  # quantize has looked at their axes
+    return stored(np.asarray(images, np.uint8), tensor)

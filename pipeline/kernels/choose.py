@@ -34,7 +34,11 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
-        return *own, _of_nibbles(form, cycles, hardware.weight_memory), portable
+        nibbles = _of_nibbles(form, cycles, hardware.weight_memory)
+        narrow = any(form.graph.tensors[name].dtype.bits < 8 for name in form.op.parameters[:1])
+        if narrow and nibbles.accepts(form):  # portable C would hold a byte for each weight
+            return *own, nibbles
+        return *own, nibbles, portable
     if thumb.has_thumb(hardware):
         return *thumb.KERNELS, portable, _of_nibbles(form, 4 * cycles)
     if not cortex_m.has_dsp(hardware):
