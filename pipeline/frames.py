@@ -63,13 +63,18 @@ def other_images(images: npt.NDArray[np.uint8], takes: Tensor) -> ThimbleError:
 def stored(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[Any]:
     """(n, h, w, c) u8 -> (n, *tensor.shape) of the tensor's own integer type.
 
-    ``check`` has looked at the axes; a pass may since have given the input others.
-
     Raises:
-        ThimbleError: when an image has more or fewer values, or the type has no 8 bits.
+        ThimbleError: when an image has other axes, or the type has no 8 bits.
     """
     if tensor.dtype.bits != 8:
         raise ThimbleError(f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 bits")
-    if images[:1].size != tensor.size * len(images[:1]):
+    if not fits(images.shape[1:], tensor.shape):
         raise other_images(images, tensor)
     return integers(tensor).astype(tensor.dtype.stored)[images.reshape(len(images), *tensor.shape)]
+
+
+def reshaped(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[np.uint8]:
+    """``images``, whose axes ``check`` has looked at, with those that a pass has given the input
+    since; as they are where they have more or fewer values."""
+    alike = images[:1].size == tensor.size * len(images[:1])
+    return images.reshape(len(images), *tensor.shape) if alike else images

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.artifacts import Arrays
 from pipeline.datasets.noise import pictures
-from pipeline.frames import stored
+from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 
@@ -28,4 +28,4 @@ def calibration_frames(graph: Graph, data: Arrays) -> Iterator[IntArray]:
         images = pictures(number, (image[0], image[1], image[2]), 0)
         tensor = replace(tensor, raw=None)
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
-    yield from stored(images[chosen], tensor).astype(np.int64)
+    yield from stored(reshaped(images[chosen], tensor), tensor).astype(np.int64)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline import config
 from pipeline.artifacts import Arrays
 from pipeline.datasets.noise import pictures
-from pipeline.frames import stored
+from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
 from pipeline.sliding import Windows
 
@@ -68,4 +68,4 @@ def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.ND
         shape = (1,) * (3 - len(tensor.shape)) + tensor.shape
         images = pictures(max(0, int(target["images"])), (shape[0], shape[1], shape[2]), SEED)
         tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
-    return stored(np.asarray(images, np.uint8), tensor)
+    return stored(reshaped(np.asarray(images, np.uint8), tensor), tensor)
