@@ -41,5 +41,6 @@ def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security) -> None
     assert len(found) > 3 * len(frames) * (made.writes + made.fed)
     assert len({(key, nonce) for key, nonce, _ in found}) == len(found)  # sealed once, too
     assert {int.from_bytes(nonce[4:8], "little") for _, nonce, _ in found} == {1, 2, 3, 4, 5}
-    assert len({content for *_, content in found}) > len(found) // 2
+    pieces = len(frames) * (made.writes + made.fed)  # the same ones at each start
+    assert pieces // 2 < len({content for *_, content in found}) <= pieces
     assert {key for key, *_ in found}.isdisjoint({KEY})
