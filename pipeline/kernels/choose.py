@@ -22,7 +22,7 @@ RATES = {**cortex_m.RATES, **dict.fromkeys(thumb.CPUS, thumb.RATE), "avr": 5.0}
 
 
 def declares(hardware: Hardware) -> bool:
-    """Whether kernels' cycles are of this core."""
+    """Return whether the kernels declare cycles for this core."""
     return (hardware.cpu or hardware.core) in RATES
 
 

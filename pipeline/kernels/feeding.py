@@ -1,5 +1,5 @@
-"""What a plan takes besides its kernels: nn_init, a call of nn_feed for each byte of the input, and
-moves within a memory."""
+"""Counts the cycles that a plan takes besides its kernels: nn_init, a call of nn_feed for each byte
+of the input, and moves within a memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DIVIDED = 1.46
 
 
 def costs(hardware: Hardware) -> Costs:
-    """Of what was simulated: layers of the networks of tests/kernels/test_all_work.py."""
+    """Return the costs fitted to simulated layers, those of tests/kernels/test_all_work.py."""
     if hardware.core == "avr":
         return AVR
     rate = RATES.get(hardware.cpu, 1.0)
@@ -52,7 +52,7 @@ def costs(hardware: Hardware) -> Costs:
 
 
 def feeds(step: Step, plan: Plan) -> bool:
-    """Whether ``step`` reads what arrives: then nn_feed does it."""
+    """Return whether ``step`` reads arriving input, so that nn_feed runs it."""
     pieces = (
         step.ins if isinstance(step, Compute) else (step.src,) if isinstance(step, Move) else ()
     )
@@ -60,7 +60,7 @@ def feeds(step: Step, plan: Plan) -> bool:
 
 
 def feeding_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
-    """Of the whole input; kernels that run meanwhile are left out."""
+    """Count the cycles of feeding the whole input, without kernels that run meanwhile."""
     each, bytes_ = costs(hardware), graph.tensors[graph.input].size
     parts = [list(repeated([step])) for track in plan.tracks for step in track.steps]
     reads = [n for n, part in enumerate(parts) if any(feeds(step, plan) for step, _ in part)]
@@ -85,7 +85,7 @@ def feeding_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
 
 
 def moving_cycles(plan: Plan, hardware: Hardware) -> float:
-    """Of moves within a memory, which are permutations."""
+    """Count the cycles of moves within a memory, which permute elements."""
     moved = 0
     for step, times in repeated(step for track in plan.tracks for step in track.steps):
         if isinstance(step, Move):

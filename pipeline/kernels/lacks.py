@@ -1,4 +1,4 @@
-"""Whether there is C for a plan: each step has a kernel, and the output is of whole bytes."""
+"""Checks that there is C for a plan: each step has a kernel, and the output has whole bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.plan.well_formed import statements
 
 
 def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
-    """The first thing there is no C for, and why; "" where there is C for all of ``plan``."""
+    """Return the first step without C, and why; "" if there is C for all of ``plan``."""
     output = graph.tensors[graph.output]
     if output.dtype.bits < 8:
         made = graph.producer(output.name).name

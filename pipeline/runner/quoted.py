@@ -1,5 +1,4 @@
-"""Words of the command line in the quotes that Hydra wants: its grammar knows ASCII alone outside
-of them, and of that not all that names of files have."""
+"""Quotes command-line values for Hydra, whose grammar takes only part of ASCII without quotes."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ PARTS = r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[%s])"""
 
 
 def quoted(words: Sequence[str]) -> list[str]:
-    """``words``, what Hydra could not read in quotes; the values of a sweep one by one."""
+    """Return ``words`` with quotes around values that Hydra cannot read, one by one in sweeps."""
     return [_quoted(word) for word in words]
 
 

@@ -1,5 +1,5 @@
-"""The time of a run with a card: a plan's two tracks with the cycles that each call of a kernel
-took on the simulated core, and what its card charges for transfers. Polling is no part of it."""
+"""Times a run with a card: the plan's two tracks, with the cycles that each call of a kernel took
+on the simulated core and the card's charged transfer times. Polling is left out."""
 
 from __future__ import annotations
 
