@@ -6,6 +6,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.kernels.choose import why_none
+from pipeline.kernels.feeding import feeds
 from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Compute, Finish, Plan
 from pipeline.plan.well_formed import statements
@@ -17,6 +18,9 @@ def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
     if output.dtype.bits < 8:
         made = graph.producer(output.name).name
         return f"the output {output.name}: {made} has to make 8 bits or more, not {output.dtype}"
+    arrives = any(plan.memory[plan.buffer[name].memory].kind == "stream" for name in plan.resident)
+    if arrives and not any(feeds(step, plan) for step in statements(plan)):
+        return f"the input {graph.input}: it streams in, and nothing reads it"
     for step in statements(plan):
         if not isinstance(step, Compute | Finish):
             continue

@@ -87,7 +87,7 @@ class Store:
         for path in kept(folder):
             place = path if path.is_dir() else path.parent
             log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
-            log(run, str(path), str(place.relative_to(folder)).removeprefix("."))
+            log(run, str(path), "/".join(place.relative_to(folder).parts))
         if (
             entry.tags.get("code_dirty") == "true" and not entry.parent
         ):  # a sweep's jobs have copies

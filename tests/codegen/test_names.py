@@ -112,7 +112,7 @@ def test_whole_commands(tmp_path: Path, core: str) -> None:
         assert text.isascii() and "49 " not in text
         outside = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         assert "evil" not in outside.replace("_evil", "")
-        own = ('"NN_MODEL_H', '"arena and weights do', '"the arena does')
+        own = ('"NN_MODEL_H', '"arena and weights do', '"the arena does', '"numbers come with')
         assert all(said.startswith(own) for said in re.findall("#error (.*)", outside))
     found = Tags((tmp_path / "plan.html").read_text())
     assert found.tags.count("script") == 2 and "img" not in found.tags

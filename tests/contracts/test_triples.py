@@ -184,6 +184,14 @@ def test_sliding_windows_in_the_padding_below() -> None:
     runs(net.graph(), Sliding(), board())
 
 
+def test_an_input_that_streams_in_and_is_never_read() -> None:
+    """All windows are on the padding."""
+    net = Net((1, 4, 2))
+    net.conv(3, (1, 1), stride=(2, 1), padding=(1, 0, 0, 0))
+    said = refused(net.graph(), Sliding(), board("arduino", streams=True))
+    assert said.endswith("it streams in, and nothing reads it: use strategy=ordinary")
+
+
 @pytest.mark.parametrize("number", quick(4, range(100, 160)))
 def test_a_sample_of_the_campaign(number: int) -> None:
     triple = Triple.drawn(number)

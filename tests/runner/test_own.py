@@ -94,8 +94,8 @@ def test_stages_left_out_leave_no_dependencies() -> None:
 
 
 @pytest.mark.ci
-def test_editing_ones_own_data_fetches_it_again(project: Project, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.npz"
+def test_editing_ones_own_data_fetches_it_again(project: Project) -> None:
+    mine = project.root / "mine.npz"
     mine.write_bytes(b"first")
     node = project.root / "conf" / "data" / "mnist.yaml"
     node.write_text(yaml.safe_dump({**yaml.safe_load(node.read_text()), "path": str(mine)}))
