@@ -22,7 +22,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from tests.contracts.triples import FAMILIES, GOOD, STRATEGIES, End, Triple, tried
+from tests.contracts.triples import FAMILIES, GOOD, PAIRS, STRATEGIES, End, Triple, tried
 
 PATIENCE_SECONDS = 120
 """Of processor time."""
@@ -34,13 +34,13 @@ def row(number: int, seed: int) -> Row:
     """A triple, and how it ended."""
     signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE_SECONDS)
-    began, triple = process_time(), Triple.drawn(number, seed)
+    began, (strategy, family) = process_time(), PAIRS[number % len(PAIRS)]
     try:
-        end = tried(triple)
+        end = tried(Triple.drawn(number, seed))
     except Exception as error:  # of the campaign itself, or too late
         end = End(f"{type(error).__name__}", str(error))
     signal.setitimer(signal.ITIMER_PROF, 0)
-    said = {"strategy": triple.strategy.name, "family": triple.family, **vars(end)}
+    said = {"strategy": strategy.name, "family": family, **vars(end)}
     return {"number": number, "seed": seed, **said, "seconds": round(process_time() - began, 2)}
 
 

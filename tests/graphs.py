@@ -221,7 +221,8 @@ class Net:
     def lookup(self, source: str | None = None, like: str | None = None) -> str:
         name, source = self.fresh("lookup"), source or self.last
         bits = 1 << self.tensors[source].dtype.bits
-        table = np.clip(np.arange(bits) - bits // 2 + self.rng.integers(-30, 30, bits), -128, 127)
+        steps = np.arange(bits) - bits // 2 + self.rng.integers(-30, 30, bits)
+        table = np.clip(steps, -128, 127) + (self.tensors[like].dtype.minimum + 128 if like else 0)
         op = Lookup(name, (source,), name, table=tuple(int(entry) for entry in table))
         return self.add(op, like=like)
 

@@ -192,6 +192,12 @@ def test_an_input_that_streams_in_and_is_never_read() -> None:
     assert said.endswith("it streams in, and nothing reads it: use strategy=ordinary")
 
 
+def test_a_peak_of_a_few_bytes_is_found() -> None:
+    """Limits were halved for ever between two neighbours."""
+    net = Chain((1, 1, 2)).conv("first", 2, (1, 1)).conv("second", 2, (1, 1)).dense("dense", 1)
+    runs(net.graph(), Joint(extra_macs=0.2), board("arduino"))
+
+
 @pytest.mark.parametrize("number", quick(4, range(100, 160)))
 def test_a_sample_of_the_campaign(number: int) -> None:
     triple = Triple.drawn(number)

@@ -103,7 +103,7 @@ class _Search:
     def best(self) -> Way:
         best = self.plain
         low = best.peak // LOWEST
-        while best.peak - low > best.peak // CLOSE:
+        while best.peak - low > max(1, best.peak // CLOSE):
             limit = (low + best.peak) // 2
             found = self.within(limit)
             if found is None:
