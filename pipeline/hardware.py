@@ -13,6 +13,8 @@ from pipeline.sealing import Security
 
 LPM_BYTES = 1 << 16
 """Of an AVR's flash, which its plain load from there reaches; ELPM reaches all of it."""
+LARGEST_ON_AVR = (1 << 15) - 1
+"""Bytes of an array in C, whose differences of addresses have 16 bits."""
 
 
 @dataclass(frozen=True)

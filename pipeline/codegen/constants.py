@@ -13,6 +13,7 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.render import rows
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
+from pipeline.hardware import LARGEST_ON_AVR
 
 T = TypeVar("T")
 
@@ -21,8 +22,6 @@ OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
 """What the names of the constants of 4-bit kernels begin with."""
 FAR = "nn_far_"
 """What the names of constants begin with that need not be in the first 64 KiB of an AVR's flash."""
-LARGEST_ON_AVR = (1 << 15) - 1
-"""Bytes of an array in C, whose differences of addresses have 16 bits."""
 LONGEST_LIST = 1 << 16
 """Bytes that a person may still want to read as numbers."""
 TEXT_BYTES = 24

@@ -16,6 +16,10 @@ from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import products
 
+NIBBLES = 0x8000
+"""That addresses reach."""
+OUT_OF_REACH = "kernels of 4-bit networks address an arena of 16 KiB"
+
 
 @dataclass(frozen=True)
 class OfNibbles(Kernel):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.hardware import Hardware
+from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
 from pipeline.kernels.choose import why_none
 from pipeline.kernels.feeding import feeds
 from pipeline.kernels.form import Form
+from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
 from pipeline.plan.vocabulary import Compute, Finish, Plan
 from pipeline.plan.well_formed import statements
 
@@ -34,4 +35,19 @@ def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
             form = Form.of(step, plan.buffer, graph, overlaps)
             why = why_none(form, hardware) or "no kernel does without the scratch that it needs"
             return f"{op.name} ({type(op).__name__}): {why}"
+        elif why := _too_large(step, plan, graph, hardware):
+            return f"{op.name} ({type(op).__name__}): {why}"
+    return ""
+
+
+def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> str:
+    """Return which limit of the step's kernel its tensors pass."""
+    buffers = [plan.buffer[piece.buffer] for piece in (step.out, *step.ins)]
+    arena = (each.extent[1] for each in buffers if each.role != "constant")
+    if step.kernel.startswith("int4.") and max(arena) > NIBBLES:
+        return OUT_OF_REACH
+    weights = [graph.tensors[name].bytes for name in graph.operator(step.op).parameters]
+    near = hardware.flash_bytes <= LPM_BYTES or not step.kernel.startswith("avr.")
+    if hardware.core == "avr" and near and max(weights, default=0) > LARGEST_ON_AVR:
+        return f"an array on an AVR has at most {LARGEST_ON_AVR:,} B, its weights are more"
     return ""

@@ -166,6 +166,9 @@ def test_what_4_bits_have_no_c_for_is_refused_at_schedule() -> None:
     assert "conv has to make 8 bits or more, not uint4: " in refused(
         narrow, Ordinary(), board("arduino")
     )
+    wide = Chain((150, 150, 2)).conv("conv", 2, (1, 1)).conv("next", 2, (3, 3)).dense("dense", 3)
+    said = refused(wide.graph(), Ordinary(), board("host"))
+    assert "kernels of 4-bit networks address an arena of 16 KiB: use quantize=int8" in said
     sums = (
         Chain((1, 7, 3), "int8")
         .conv("first", 3, (1, 3))

@@ -17,10 +17,10 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
 from pipeline.plan.vocabulary import Affine, Buffer, Rows
 
-SCATTERED = 0x8000
-"""Also the limit of addresses: an arena of 16 KiB."""
+SCATTERED = NIBBLES
 MOST_TORN = 0x4000
 """Entries of ``nn_scatter``: what assembly reads instead has another flag below this one."""
 ROW = 128
@@ -63,11 +63,8 @@ class PixelTables:
     views: dict[tuple[str, tuple[int, int]], View] = field(default_factory=dict)
 
     def view(self, buffer: Buffer) -> View:
-        if buffer.extent[1] > SCATTERED:
-            raise ThimbleError(
-                f"{buffer.name}: kernels of 4-bit networks address an arena of 16 KiB, this ends "
-                f"at byte {-(-buffer.extent[1] // 2):,}"
-            )
+        if buffer.extent[1] > NIBBLES:
+            raise ThimbleError(f"{buffer.name}: {OUT_OF_REACH}")
         key = buffer.name, buffer.extent
         if key not in self.views:
             self.views[key] = _affine(buffer) or self._table(buffer)

@@ -12,10 +12,10 @@ import pytest
 
 from pipeline import artifacts
 from pipeline.codegen import generate
-from pipeline.codegen.constants import LARGEST_ON_AVR
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.hardware import LPM_BYTES, Hardware
+from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
+from pipeline.kernels.lacks import lacks
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -137,8 +137,11 @@ def test_what_must_be_near_and_is_too_large_is_one_line() -> None:
     net = Net((2, 2, 128), np.random.default_rng(0), name="large")
     net.conv(30, (3, 3))
     graph = net.graph()
+    plan = Ordinary().plan(graph, MEGA)
     with pytest.raises(ThimbleError, match=r"conv0 has 34,560 B of constants in one piece"):
-        generate(graph, Ordinary().plan(graph, MEGA), MEGA, {})
+        generate(graph, plan, MEGA, {})
+    said = "conv0 (Conv2d): an array on an AVR has at most 32,767 B, its weights are more"
+    assert lacks(plan, graph, MEGA) == said
 
 
 @needs_avr
