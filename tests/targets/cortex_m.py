@@ -45,13 +45,18 @@ def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = No
     """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
     it in ``folder``."""
     plan = plan or Ordinary().plan(graph, hardware)
+    return builds.build(generated(folder, graph, hardware, plan), folder / "build", hardware)
+
+
+def generated(folder: Path, graph: Graph, hardware: Hardware, plan: Plan) -> Path:
+    """What stage generate leaves in ``folder``: the path of it."""
     swaps = bool(plan.on_card)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware, swaps)}
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)
     if swaps:
         sealed.write(graph, plan, hardware, folder / "generated")
-    return builds.build(folder / "generated", folder / "build", hardware)
+    return folder / "generated"
 
 
 def built_stand_in(folder: Path, hardware: Hardware, *, header: str = "", **parts: str) -> Size:

@@ -1,7 +1,10 @@
 """``python -m tests.codegen.card.campaign_avr [FAULTS [CUTS [FILE]]]``: the campaign on an Uno.
 
 Each fault has a simulated chip of its own, which is given two frames: the fault comes in the second
-one. Otherwise as ``tests.codegen.card.campaign``.
+one, while it is computed or fed. And each command of the line (SD Physical Layer Simplified
+Specification, 7.3.1) fails in each function that issues it: once to three times, which the driver
+has to repair, and so often that it gives up once to three times; also with ``security=unchecked``,
+and where a result is taken. Otherwise as ``tests.codegen.card.campaign``.
 """
 
 from __future__ import annotations
@@ -9,18 +12,29 @@ from __future__ import annotations
 import hashlib
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from pipeline.graph.graph import Graph
 from pipeline.targets.protocol import Status
-from tests.codegen.card.campaign import BATCH, CUTS_BATCH, POWER, SEED, Batch, Record, shown
-from tests.codegen.card.cases import LOST, OTHER, REPAIRED, WRONG, Counts, failed
-from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, blocks, faulty_uno
+from tests.codegen.card.campaign import BATCH, CUTS_BATCH, EVERY, POWER, SEED, Batch, Record, shown
+from tests.codegen.card.cases import REPAIRED, WRONG, Counts, end, failed
+from tests.codegen.card.faulty import Way, Where
+from tests.codegen.card.faulty_avr import STARTS, Fault, FaultyUno, Kind, blocks, faulty_uno
 from tests.codegen.card.sealing import given
+from tests.codegen.card.tries import images, name
+from tests.strategies.swap.nets import Chain
 
-FAULTS, CUTS = 1000, 50
+FAULTS, CUTS, FED = 1000, 175, 500
+DRIVER = 4
+"""How often the driver tries a command (firmware/storage/sd_device.c)."""
+TIMES = (1, 2, 3, DRIVER, 2 * DRIVER, 3 * DRIVER)
 ON_LINE = {1: "a byte", 2: "a check", 3: "a short block", 4: "an error", 5: "nothing comes",
            6: "a refused write", 7: "busy for ever", 8: "a failed write"}  # fmt: skip
 """The model's own faults (firmware/simulators/sd_card.h)."""
@@ -31,8 +45,35 @@ OTHERS = frozenset({Status.OTHER_CARD, Status.NO_CARD})
 """Another card, or none yet."""
 
 
-def drawn(made: FaultyUno, rng: np.random.Generator) -> tuple[str, Fault, frozenset[Status]]:
-    """Any fault, with the statuses that it may end with."""
+GONE = frozenset({Status.CARD_FAILED, Status.NO_CARD})
+Drawn = tuple[str, Fault, frozenset[Status]]
+
+
+def passing(after: int, many: int) -> list[tuple[str, Fault, Status]]:
+    """Faults of blocks that pass."""
+    line = 1 + many % 8
+    return [
+        ("a bit of what is read", Fault(Kind.FLIP_READ, after, many), Status.OK),
+        ("a short read", Fault(Kind.SHORT_READ, after, many), Status.OK),
+        (f"on the line: {ON_LINE[line]}", Fault(Kind.ON_LINE, after, 1, line), Status.OK),
+        ("a bit of what is written", Fault(Kind.FLIP_WRITE, after, many), Status.OK),
+        ("a lost write", Fault(Kind.LOST_WRITE, after), Status.OK),
+    ]
+
+
+def feeding(made: FaultyUno, rng: np.random.Generator) -> Drawn:
+    """Any fault while the second frame is fed; of the line's own once to three times."""
+    after, many = int(rng.integers(made.feeds, made.begins)), int(rng.integers(1 << 30))
+    away = Fault(Kind.GONE, after, (int(rng.integers(1, 400)), 1 << 30)[many % 2])
+    found = [*passing(after, many), ("the card is removed", away, Status.NO_CARD)]
+    name, fault, status = found[int(rng.integers(len(found)))]
+    times = 1 + many // 8 % 3
+    fault = replace(fault, count=times) if fault.kind == Kind.ON_LINE else fault
+    return f"while feeding, {name}", fault, GONE if status in GONE else frozenset({status})
+
+
+def drawn(made: FaultyUno, rng: np.random.Generator) -> Drawn:
+    """Any fault while the second frame is computed, with the statuses that it may end with."""
 
     def pick(numbers: range) -> int:
         return int(rng.integers(numbers.start, numbers.stop))
@@ -41,13 +82,8 @@ def drawn(made: FaultyUno, rng: np.random.Generator) -> tuple[str, Fault, frozen
     made_maps = [n for n in made.maps if n not in made.input]
     first, second = rng.choice(np.array(made.weights), 2, replace=False)
     begins = made.begins
-    line = pick(range(1, 9))
     found = (
-        ("a bit of what is read", Fault(Kind.FLIP_READ, after, many), Status.OK),
-        ("a short read", Fault(Kind.SHORT_READ, after, many), Status.OK),
-        (f"on the line: {ON_LINE[line]}", Fault(Kind.ON_LINE, after, 1, line), Status.OK),
-        ("a bit of what is written", Fault(Kind.FLIP_WRITE, after, many), Status.OK),
-        ("a lost write", Fault(Kind.LOST_WRITE, after), Status.OK),
+        *passing(after, many),
         (
             "a bit of a feature map",
             Fault(Kind.FLIP_CARD, after, many, made_maps[many % len(made_maps)]),
@@ -72,24 +108,75 @@ def drawn(made: FaultyUno, rng: np.random.Generator) -> tuple[str, Fault, frozen
     return name, fault, expected if isinstance(expected, frozenset) else frozenset({expected})
 
 
-def injected(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
+def injected(
+    made: FaultyUno,
+    count: int,
+    seed: int,
+    folder: Path,
+    any_fault: Callable[[FaultyUno, np.random.Generator], Drawn] = drawn,
+) -> Counts:
     """What so many faults ended in."""
     rng, found = np.random.default_rng(seed), Counts()
     for _ in range(count):
-        name, fault, expected = drawn(made, rng)
+        name, fault, expected = any_fault(made, rng)
         frames = given(made.program.graph, 2)
         (first, reply), told = made.replies(frames, fault, folder)
         assert made.program.right(first, frames[0])
         if told.block in made.input and fault.kind in (Kind.FLIP_WRITE, Kind.LOST_WRITE):
             expected = frozenset({Status.INPUT_LOST})
-        if reply.status == Status.OK:
-            right = made.program.right(reply, frames[1])
-            end = WRONG if not right else REPAIRED if told.came else NOT_REACHED
-        elif reply.status in expected:
-            end = reply.status.name.lower()
-        else:
-            end = f"{LOST if Status.OK in expected else OTHER}, {reply.status.name.lower()}"
-        found[f"{name}: {end}"] += 1
+        ends = end(made.program, expected, frames[1], reply)
+        ends = NOT_REACHED if ends == REPAIRED and not told.came else ends
+        found[f"{name}: {ends}"] += 1
+    return found
+
+
+def fed(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
+    return injected(made, count, seed, folder, feeding)
+
+
+def tries(made: FaultyUno, folder: Path) -> Iterator[Drawn]:
+    """Of each of the line's commands, in each function, the first one, one in the middle and the
+    last one, failing in each way: of the start, of the first frame's check, of the second frame."""
+    dry = Fault(Kind.TRY, 0, 0, 0, STARTS + Where.CHECK)
+    made.replies(images(made.program.graph, 2), dry, folder)
+    noted = (folder / "commands").read_bytes()
+    for where in Where:
+        at = where + STARTS * {Where.INIT: 1, Where.CHECK: 2}.get(where, 3)
+        issued = [
+            number for said, number in zip(noted[::2], noted[1::2], strict=True) if said == at
+        ]
+        for command, times, way in product(chosen(issued), TIMES, Way):
+            once = "a command fails" if times < DRIVER else "the driver gives up"
+            fault = Fault(Kind.TRY, command, times, way, at)
+            yield f"{once} in nn_{name(where)}", fault, statuses(made, where, times)
+
+
+def chosen(issued: Sequence[int]) -> list[int]:
+    found = set[int]()
+    for number in issued:
+        there = [n for n, each in enumerate(issued) if each == number]
+        found |= {there[0], there[len(there) // 2], there[-1]}
+    return sorted(found)
+
+
+def statuses(made: FaultyUno, where: Where, times: int) -> frozenset[Status]:
+    """What may come of it: an inference begins anew once, or more often."""
+    again = made.program.hardware.card.summed and where == Where.INVOKE
+    return frozenset({Status.OK}) if times < DRIVER + again else GONE
+
+
+def tried(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
+    """What ``count`` of all tries ended in, or all of them; the next frame has to be right."""
+    every = list(tries(made, folder))
+    rng, found = np.random.default_rng(seed), Counts()
+    for n in sorted(rng.permutation(len(every))[:count]):
+        name, fault, expected = every[n]
+        judged = max(0, fault.target // STARTS - 2)
+        frames = images(made.program.graph, judged + 2, rng)
+        replies, told = made.replies(frames, fault, folder)
+        assert told.came and made.program.right(replies[-1], frames[-1])
+        assert judged == 0 or made.program.right(replies[0], frames[0])
+        found[f"{name}: {end(made.program, expected, frames[judged], replies[judged])}"] += 1
     return found
 
 
@@ -113,18 +200,46 @@ def cut(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
     return found
 
 
+def whole(
+    folder: Path, what: str, totals: dict[str, int], path: Path | None, **made_with: Any
+) -> Counts:
+    """All batches of one firmware."""
+    folder.mkdir()
+    made, found = faulty_uno(folder, **made_with), Counts()
+    firmware = (made.program.build / "firmware.elf").read_bytes()
+    record = Record(path, hashlib.sha256(firmware).hexdigest()[:16])
+    parts = {"injected": injected, "cut": cut, "fed": fed, "tried": tried}
+    for part, total in totals.items():
+        batch = {"cut": CUTS_BATCH, "tried": EVERY}.get(part, BATCH)
+        for number, low in enumerate(range(0, total, batch)):
+            count, seed = min(batch, total - low), SEED + 1000 * number
+            key: Batch = {"what": f"{part} on an Uno{what}", "count": count, "seed": seed}
+            found += record.counts(key, partial(parts[part], made, count, seed, folder))
+    return found
+
+
+def taken() -> Graph:
+    """A network whose result is larger than the arena."""
+    chain = Chain("net", (6, 6, 4))
+    chain.conv(40, 3, 1, 1)
+    return chain.graph(np.random.default_rng(0))
+
+
 def main(faults: int = FAULTS, cuts: int = CUTS, path: Path | None = None) -> int:
+    faulty = {"injected": faults, "cut": cuts, "fed": FED}
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
-        folder, found = Path(name), Counts()
-        made = faulty_uno(folder)
-        firmware = (made.program.build / "firmware.elf").read_bytes()
-        record = Record(path, hashlib.sha256(firmware).hexdigest()[:16])
-        for what, batch, total in ((injected, BATCH, faults), (cut, CUTS_BATCH, cuts)):
-            for number, low in enumerate(range(0, total, batch)):
-                count, seed = min(batch, total - low), SEED + 1000 * number
-                key: Batch = {"what": f"{what.__name__} on an Uno", "count": count, "seed": seed}
-                found += record.counts(key, partial(what, made, count, seed, folder))
-    shown(f"security=none on an Uno: {faults:,} faults, {cuts:,} cuts of power, seed {SEED}", found)
+        folder, every = Path(name), {"tried": EVERY}
+        found = whole(folder / "faults", "", faulty, path)
+        shown(f"security=none on an Uno: {faults:,} faults, {cuts:,} cuts of power", found)
+        for what, security, graph in (
+            ("none", "none", None),
+            ("unchecked", "unchecked", None),
+            ("unchecked, taken", "unchecked", taken()),
+        ):
+            made_with = {"security": security, "graph": graph, "tells": True}
+            tries_ = whole(folder / what, f", {what}", every, path, **made_with)
+            shown(f"security={what} on an Uno: commands that fail", tries_)
+            found += tries_
     return int(failed(found))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipeline.graph.tensor import IntArray
 from pipeline.targets.protocol import Reply, Status
 from tests.codegen.card.faulty import Fault, Faulty
+from tests.codegen.card.sealing import Program
 
 LEAST_REPAIRED = 0.99
 """Of what can be."""
@@ -30,13 +31,17 @@ class Case:
 
 
 def ended(made: Faulty, case: Case, frame: IntArray, reply: Reply) -> str:
+    return end(made.program, case.expected, frame, reply)
+
+
+def end(program: Program, expected: frozenset[Status], frame: IntArray, reply: Reply) -> str:
     """What a fault ended in: repaired, a status that it may end with, or what it should not."""
     if reply.status == Status.OK:
-        return REPAIRED if made.program.right(reply, frame) else WRONG
+        return REPAIRED if program.right(reply, frame) else WRONG
     said = reply.status.name.lower()
-    if reply.status in case.expected:
+    if reply.status in expected:
         return said
-    return f"{LOST if Status.OK in case.expected else OTHER}, {said}"
+    return f"{LOST if Status.OK in expected else OTHER}, {said}"
 
 
 def judged(found: Counts) -> tuple[int, int, int]:

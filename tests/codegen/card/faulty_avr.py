@@ -1,8 +1,9 @@
-"""A network on a simulated Uno with ``security=none`` whose card lies (``fixture/sd_faults.c``)."""
+"""A network on a simulated Uno whose card lies (``fixture/sd_faults.c``)."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,17 +16,24 @@ import numpy as np
 
 from pipeline.codegen.card.image import NAME, Image
 from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
+from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets import simavr
 from pipeline.targets.harness import FIRMWARE
-from pipeline.targets.protocol import Command, Reply
+from pipeline.targets.protocol import Command, FrameError, Reply, Status
+from tests.codegen.card.faulty import Where
 from tests.codegen.card.sealing import BLOCK, Program
 from tests.codegen.card.test_avr import large
 from tests.targets.cortex_m import board_named, built
 
 FAULTS = Path(__file__).parent / "fixture" / "sd_faults.c"
+FUNCTIONS = FAULTS.with_name("functions_avr.c")
+WRAPPED = "nn_init", "nn_feed", "nn_invoke", "nn_take"
 TOLD = struct.Struct("<III")
+STARTS = 8
+"""What a call of nn_init adds to a function's number: one at the start, one before each frame."""
 
 
 class Kind(IntEnum):
@@ -40,6 +48,7 @@ class Kind(IntEnum):
     GONE = 8
     OTHER_CARD = 9
     CUT = 10
+    TRY = 11
 
 
 @dataclass(frozen=True)
@@ -67,8 +76,8 @@ class FaultyUno:
     """
     Attributes:
         weights, maps, input: blocks of the card.
-        begins, ends: blocks that have passed before the second of two frames is computed, and
-            after.
+        feeds, begins, ends: blocks that have passed before the second of two frames is fed, before
+            it is computed, and after.
     """
 
     program: Program
@@ -76,6 +85,7 @@ class FaultyUno:
     weights: range
     maps: range
     input: range
+    feeds: int = 0
     begins: int = 0
     ends: int = 0
 
@@ -92,11 +102,16 @@ class FaultyUno:
             "THIMBLE_FAULT": " ".join(str(int(n)) for n in numbers),
             "THIMBLE_TOLD": str(told),
             "THIMBLE_LEFT": str(self.left(folder)),
+            "THIMBLE_COMMANDS": str(folder / "commands"),
         }
         with environment(said), self.chip(card) as chip:
             for frame in frames:
                 try:
                     reply, _ = chip.ask(Command.INFER, frame.astype(np.int8).tobytes())
+                except FrameError:  # the harness has a wrong check say that nn_take failed
+                    if fault.kind != Kind.TRY or fault.target % STARTS != Where.TAKE:
+                        raise
+                    reply = Reply(Command.INFER, Status.CARD_FAILED, b"")
                 except ThimbleError:
                     if fault.kind != Kind.CUT:
                         raise
@@ -129,12 +144,22 @@ def environment(values: dict[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-def faulty_uno(folder: Path) -> FaultyUno:
-    """A network whose weights are eight times the SRAM."""
-    graph, hardware = large(), board_named("arduino_sd")
-    hardware = replace(hardware, card=replace(hardware.card, security="none"))
+def faulty_uno(
+    folder: Path, security: Security = "none", graph: Graph | None = None, tells: bool = False
+) -> FaultyUno:
+    """A network whose weights are eight times the SRAM, if not ``graph``; ``tells``: its firmware
+    has ``fixture/functions_avr.c``, too."""
+    graph, hardware = graph or large(), board_named("arduino_sd")
+    hardware = replace(hardware, card=replace(hardware.card, security=security))
     plan = Swap().plan(graph, hardware)
+    if tells:
+        flags = (*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in WRAPPED))
+        hardware = replace(hardware, toolchain=replace(hardware.toolchain, flags=flags))
+        (folder / "generated").mkdir(parents=True)
+        shutil.copyfile(FUNCTIONS, folder / "generated" / FUNCTIONS.name)
     program = Program(folder, graph, hardware, plan, built(folder, graph, hardware, plan))
+    if not hardware.card.summed:
+        return FaultyUno(program, compiled(folder), *(range(0),) * 3)
     image = Image(graph, plan, apart=True)
     (_, weights, count), (_, maps, made) = image.extents
     fed = next(b for b in map(plan.buffer.__getitem__, plan.resident) if b.tensor == graph.input)
@@ -153,7 +178,7 @@ def faulty_uno(folder: Path) -> FaultyUno:
         ends.append(told.passed)
     whole, rest = divmod(graph.tensors[graph.input].size, BLOCK)
     fed = whole + (2 if rest else 0)  # what is written in part is read before
-    return replace(found, begins=ends[0] + fed, ends=ends[1])
+    return replace(found, feeds=ends[0], begins=ends[0] + fed, ends=ends[1])
 
 
 def compiled(folder: Path) -> Path:
@@ -167,7 +192,13 @@ def compiled(folder: Path) -> Path:
         f"-I{FIRMWARE}/storage",
         *map(str, sources),
     ]
-    command += ["-Wl,--wrap=sd_card_pass", "-o", "faulty_shim", "-lsimavr", "-lelf"]
+    command += [
+        "-Wl,--wrap=sd_card_pass,--wrap=spi_connect",
+        "-o",
+        "faulty_shim",
+        "-lsimavr",
+        "-lelf",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "faulty_shim"
 

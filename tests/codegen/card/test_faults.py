@@ -54,7 +54,7 @@ def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
     cases = [Case("", fault, tries.ends(made, fault)) for fault in faults]
     found = tries.judged_frames(made, [([], case) for case in cases], tmp_path, rng)
     assert found == {f": {REPAIRED}": 3 * made.fed, ": card_failed": 3 * made.fed}
-    frames = tries.images(made, len(cases) + 1, np.random.default_rng(0))
+    frames = tries.images(made.program.graph, len(cases) + 1, np.random.default_rng(0))
     written = (tmp_path / "written").read_bytes()
     assert tries.in_clear(frames, written) == (made.security != "encrypted")
 
@@ -81,7 +81,7 @@ def test_without_checks_the_first_failure_ends_with_its_status(
     found = tries.tried(made, 1000, 1, tmp_path / "run")
     assert found and all(name.endswith((": card_failed", ": no_card")) for name in found)
     fault = Fault(Kind.TRY, 1, 1, where=Where.TAKE)
-    made.replies(tries.images(made, 1), [fault], tmp_path / "run")
+    made.replies(tries.images(made.program.graph, 1), [fault], tmp_path / "run")
     said = {ran.block for ran in made.ran(tmp_path / "run") if ran.direction == REFUSED}
     assert said == ({NN_CARD_FAILED} if taken else set())
 

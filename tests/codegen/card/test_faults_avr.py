@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.sealing import Security
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign_avr
 from tests.codegen.card.campaign import POWER
@@ -15,7 +16,7 @@ from tests.codegen.card.sealing import given
 from tests.targets.conftest import needs_avr
 
 pytestmark = [needs_avr, pytest.mark.ci]
-SAMPLE, CUTS = 50, 4
+SAMPLE, CUTS, TRIED = 50, 4, 16
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,21 @@ def test_faults_are_repaired_or_end_with_their_status(made: FaultyUno, tmp_path:
     assert len({name.rsplit(": ", 1)[0].partition(":")[0] for name in found}) >= 10
     can, repaired, wrong = judged(found)
     assert repaired == can > SAMPLE // 3 and not wrong
+
+
+def test_faults_while_an_input_is_fed(made: FaultyUno, tmp_path: Path) -> None:
+    can, repaired, wrong = judged(campaign_avr.fed(made, TRIED, 1, tmp_path))
+    assert repaired == can > TRIED // 3 and not wrong
+
+
+@pytest.mark.parametrize("security", ["none", "unchecked"])
+def test_the_driver_tries_each_command_four_times(tmp_path: Path, security: Security) -> None:
+    """In whichever function; what comes when it gives up is another status, or the answer."""
+    made = faulty_uno(tmp_path, security, tells=True)
+    every = list(campaign_avr.tries(made, tmp_path))
+    assert len({name.rpartition(" ")[2] for name, *_ in every}) == 4  # nothing is taken
+    can, repaired, wrong = judged(campaign_avr.tried(made, TRIED, 1, tmp_path))
+    assert repaired == can > TRIED // 3 and not wrong
 
 
 def test_after_a_power_cut_the_next_start_is_right(made: FaultyUno, tmp_path: Path) -> None:

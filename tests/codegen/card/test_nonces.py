@@ -28,7 +28,7 @@ TRIES = [
 @pytest.mark.parametrize("security", ("encrypted", "integrity"))
 def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security) -> None:
     made = faulty(tmp_path / "made", security, besides={"aead_seal": NONCES})
-    frames, found = images(made, len(TRIES) + 1), list[tuple[bytes, ...]]()
+    frames, found = images(made.program.graph, len(TRIES) + 1), list[tuple[bytes, ...]]()
     cut = Fault(Kind.CUT, made.commands(True, 1) + made.fed + 2, 100, 1)
     starts = ([NONE, AGAIN, FAILS, NONE], [cut], TRIES, [AGAIN, NONE], [])
     for number, faults in enumerate(starts):

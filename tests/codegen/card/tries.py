@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.targets.protocol import Status
 from tests.codegen.card.cases import CLEAR, Case, Counts, ended
@@ -28,7 +29,7 @@ WORD = 8
 def tries(made: Faulty, folder: Path) -> Iterator[tuple[Sequence[Fault], Case]]:
     """Each command of a frame that goes well, failing in each way; with the faults of the frames
     before."""
-    made.replies(images(made, 4), [OFF, Fault(Kind.NONE), LOOKS], folder)
+    made.replies(images(made.program.graph, 4), [OFF, Fault(Kind.NONE), LOOKS], folder)
     found = made.ran(folder)
     for where in Where:
         frame = {Where.INIT: 1, Where.CHECK: 2}.get(where, 3)
@@ -79,7 +80,7 @@ def judged_frames(
 ) -> Counts:
     """What became of ``cases``, with the faults before each; a frame is fed after all of them."""
     faults = [fault for before, case in cases for fault in (*before, case.fault)]
-    frames = images(made, len(faults) + 1, rng)
+    frames = images(made.program.graph, len(faults) + 1, rng)
     replies, found, at = made.replies(frames, faults, folder), Counts(), 0
     for before, case in cases:
         at += len(before)
@@ -91,9 +92,9 @@ def judged_frames(
     return found
 
 
-def images(made: Faulty, count: int, rng: np.random.Generator | None = None) -> IntArray:
+def images(graph: Graph, count: int, rng: np.random.Generator | None = None) -> IntArray:
     """Random bytes."""
-    shape = made.program.graph.tensors[made.program.graph.input].shape
+    shape = graph.tensors[graph.input].shape
     rng = rng or np.random.default_rng(0)
     return rng.integers(-128, 128, (count, *shape)).astype(np.int64)
 
