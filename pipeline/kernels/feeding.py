@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels.waits import Waits
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Step
 
@@ -39,15 +40,16 @@ CORTEX_M4 = Costs(60.0, 110.0, 60.0, 110.0, 20.0, 100.0, 500.0, 12.0)
 RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
 """Other cores' cycles for one of a Cortex-M4."""
 
-DIVIDED = 1.46
-"""Where a pooled byte's column is a division and a remainder, more."""
+DIVIDED, CALLS = 1.46, 0.65
+"""Where a pooled byte's column is a division and a remainder, more; and of what a cycle of kernels
+waits for instructions that no cache holds, what a cycle of feeding does."""
 
 
 def costs(hardware: Hardware) -> Costs:
     """Return the costs fitted to simulated layers, those of tests/kernels/test_all_work.py."""
     if hardware.core == "avr":
         return AVR
-    rate = RATES.get(hardware.cpu, 1.0)
+    rate = RATES.get(hardware.cpu, 1.0) * (1 + CALLS * Waits.of(hardware).fetch)
     return Costs(*(rate * each for each in CORTEX_M4))
 
 

@@ -16,17 +16,14 @@ STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
 STEP_BYTES = 88
 """That the tape and what walks it read of the program's memory for a step."""
 
-SMALL_CACHE = 8192
-"""Bytes of a cache of instructions that holds few kernels at a time."""
+WORD = 4
+"""Bytes of a table that are read at a time: a read of flash where no cache holds any of it."""
 
+SMALL_CACHE, LEAST_CACHE, NO_LOOP = 8192, 1024, 16
+"""Bytes of a cache of instructions that holds few kernels at a time, a round of an innermost loop
+and not what is around that, and not even that."""
 
-LEAST_CACHE = 1024
-"""Of one that holds a round of an innermost loop, and not what is around that."""
-
-NO_LOOP = 16
-"""Of one that holds not even that."""
-
-FETCH, BYTE, PORTABLE = 0.42, 0.7, 0.9
+FETCH, BYTE, PORTABLE = 0.41, 0.7, 0.84
 """Of a wait state: that a cycle waits for instructions which no cache holds, and that a byte of a
 table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first what portable C waits."""
 
@@ -53,9 +50,10 @@ class Waits(NamedTuple):
         code_bytes = flash.line_bytes * flash.instruction_lines
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         each = flash.wait_states / flash.read_bytes
+        table = each if cached_bytes else flash.wait_states / WORD
         code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
         fetch = FETCH * flash.wait_states * (code_bytes <= NO_LOOP)
-        return cls(each * in_flash, code, loop, cached_bytes, fetch)
+        return cls(table * in_flash, code, loop, cached_bytes, fetch)
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
