@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
@@ -44,6 +45,7 @@ class Operator(ABC):
             the two ``parameters``.
         slides: a window over one input, of which each output element is a sum or a maximum.
         fixed_shape: the output's shape is the operator's own and does not follow its inputs'.
+        reading: the fields that name what it reads.
     """
 
     element_wise: ClassVar[bool] = False
@@ -51,6 +53,7 @@ class Operator(ABC):
     weighted: ClassVar[bool] = False
     slides: ClassVar[bool] = False
     fixed_shape: ClassVar[bool] = False
+    reading: ClassVar[tuple[str, ...]] = ("inputs", "parameters")
 
     name: str
     inputs: tuple[str, ...]
@@ -61,15 +64,24 @@ class Operator(ABC):
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same operator, reading ``names[x]`` wherever it read ``x``."""
-        inputs, parameters = (
-            tuple(names.get(name, name) for name in group)
-            for group in (self.inputs, self.parameters)
-        )
-        return replace(self, inputs=inputs, parameters=parameters)
+        changed: dict[str, Any] = {
+            field: tuple(names.get(name, name) for name in getattr(self, field))
+            for field in self.reading
+        }
+        return replace(self, **changed)
 
     @abstractmethod
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         """The output's shape; raises ThimbleError when the inputs' shapes do not go together."""
+
+    def same_quantization(self, tensors: Tensors) -> None:
+        """Raises ThimbleError unless input and output share type, scale and zero point."""
+        known = [tensors[name] for name in (self.inputs[0], self.output) if name in tensors]
+        if len({(str(t.dtype), t.scale, t.zero_point) for t in known}) > 1:
+            raise ThimbleError(
+                f"{self.name}: {self.inputs[0]} and {self.output} differ in type, scale or zero "
+                "point; it needs the same"
+            )
 
     @abstractmethod
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
@@ -144,16 +156,20 @@ class Operator(ABC):
         regions give partial accumulators that ``combine`` to the whole.
         """
 
-    @abstractmethod
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
-        """Complete accumulators to the output's type; ``regions`` holds the completion operands."""
+        """Complete accumulators to the output's type; ``regions`` holds the completion operands.
 
-    @abstractmethod
+        Here accumulators are what is stored already.
+        """
+        return acc
+
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         """The least and greatest value that accumulators can hold, whatever the input and
-        whichever of the atoms they hold so far."""
+        whichever of the atoms they hold so far; here, that the output's type can hold."""
+        dtype = tensors[self.output].dtype
+        return dtype.minimum, dtype.maximum
 
     def atoms(self, tensors: Tensors) -> int:
         """Products (or compared values) in one output element, padding included."""

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
-from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
+from pipeline.graph.families import Pairwise
+from pipeline.graph.operator import BoxValues, Clip, Constants, Tensors
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Add(Operator):
+class Add(Pairwise):
     """``operands`` (activations or constants) brought to one scale, added, and requantized.
 
     TFLite's int8 ADD: each operand is shifted left by ``left_shift``, multiplied by its own
     ``operand_requants``, and the sum by ``requant``. The 4-bit format shifts instead.
     """
 
-    element_wise: ClassVar[bool] = True
     accumulates: ClassVar[bool] = True
 
     operands: tuple[str, str] = ("", "")
@@ -31,13 +31,6 @@ class Add(Operator):
     operand_requants: tuple[Requant, Requant] = (FixedPoint((0,), (0,)),) * 2
     requant: Requant = FixedPoint((0,), (0,))
     clip: Clip = None
-
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        first, second = (names.get(name, name) for name in self.operands)
-        return replace(super().renamed(names), operands=(first, second))
-
-    def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        return broadcast.shape_of(self.name, self.operands, tensors)
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         rank = len(self.infer(tensors))
@@ -57,8 +50,3 @@ class Add(Operator):
             x = broadcast.values(term.operands[0], tensors, out, regions)
             total = total + requant.apply(x << self.left_shift)
         return total
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

@@ -9,12 +9,13 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
+from pipeline.graph.families import Placing
+from pipeline.graph.operator import BoxValues, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Concat(Operator):
+class Concat(Placing):
     """Every output element is an element of one input and padding of all others."""
 
     axis: int = 2
@@ -43,10 +44,6 @@ class Concat(Operator):
             base += shape[self.axis]
         return tuple(terms)
 
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        target = tensors[self.output]
-        return target.dtype.minimum - target.zero_point, target.dtype.maximum - target.zero_point
-
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         zero = tensors[self.output].zero_point
         total = np.zeros((1, *(stop - start for start, stop in out)), dtype=np.int64)
@@ -54,8 +51,3 @@ class Concat(Operator):
             operand = term.operands[0]
             total = total + windowed(regions[operand.tensor], operand.region(out), zero) - zero
         return total
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return acc + tensors[self.output].zero_point

@@ -11,31 +11,21 @@ from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import (
-    BoxValues,
-    Clip,
-    Constants,
-    Operator,
-    Tensors,
-    clipped_to,
-    product_sums,
-    windowed,
-)
+from pipeline.graph.families import Weighted
+from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Conv2d(Operator):
+class Conv2d(Weighted):
     """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> (h', w', c_out).
 
     ``parameters`` are (weights, bias). ``padding`` is (top, bottom, left, right); padded pixels
     have the real value 0. A fused ReLU is an unsigned output type, or ``clip``.
     """
 
-    accumulates: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
-    slides: ClassVar[bool] = True
+    channel_axis: ClassVar[int] = 2
 
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
@@ -76,12 +66,6 @@ class Conv2d(Operator):
             (Window(2), Window(None, kernel_h), Window(None, kernel_w), Window(None, depth)),
         )
         return (Term((image, weights)),)
-
-    def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
-        return (Operand(self.parameters[1], (Window(2),)),)
-
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         image, weights = self.terms(tensors)[0].operands
@@ -126,11 +110,3 @@ class Conv2d(Operator):
             y : y + (rows - 1) * self.stride[0] + 1 : self.stride[0],
             z : z + (columns - 1) * self.stride[1] + 1 : self.stride[1],
         ]
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        target = tensors[self.output]
-        bias = windowed(regions[self.parameters[1]], (out[2],), 0)
-        value = self.requant.part(*out[2]).apply(acc, bias)
-        return clipped_to(target, self.clip, value)

@@ -10,27 +10,17 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import (
-    BoxValues,
-    Clip,
-    Constants,
-    Operator,
-    Tensors,
-    clipped_to,
-    product_sums,
-    windowed,
-)
+from pipeline.graph.families import Weighted
+from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Dense(Operator):
+class Dense(Weighted):
     """(input shape) * (c_out, input shape) -> (c_out,). ``parameters`` are (weights, bias)."""
 
-    accumulates: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
-    slides: ClassVar[bool] = True
+    channel_axis: ClassVar[int] = 0
 
     clip: Clip = None
     requant: Requant = PowerOfTwo()
@@ -49,12 +39,6 @@ class Dense(Operator):
             ),
         )
 
-    def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
-        return (Operand(self.parameters[1], (Window(0),)),)
-
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
-
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source, weights = self.terms(tensors)[0].operands
         zero = tensors[source.tensor].zero_point
@@ -65,10 +49,3 @@ class Dense(Operator):
             np.float64
         )
         return np.asarray(product, dtype=np.int64)
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        target = tensors[self.output]
-        bias = windowed(regions[self.parameters[1]], out, 0)
-        return clipped_to(target, self.clip, self.requant.part(*out[0]).apply(acc, bias))

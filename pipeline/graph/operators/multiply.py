@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.graph import broadcast
 from pipeline.graph.access import Term
-from pipeline.graph.operator import BoxValues, Clip, Constants, Operator, Tensors, clipped_to
+from pipeline.graph.families import Pairwise
+from pipeline.graph.operator import BoxValues, Clip, Constants, Tensors
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Multiply(Operator):
+class Multiply(Pairwise):
     """``operands`` (activations or constants) multiplied, then requantized: TFLite's int8 MUL."""
-
-    element_wise: ClassVar[bool] = True
 
     operands: tuple[str, str] = ("", "")
     requant: FixedPoint = FixedPoint((0,), (0,))
     clip: Clip = None
-
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        first, second = (names.get(name, name) for name in self.operands)
-        return replace(super().renamed(names), operands=(first, second))
-
-    def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        return broadcast.shape_of(self.name, self.operands, tensors)
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         rank = len(self.infer(tensors))
@@ -50,8 +41,3 @@ class Multiply(Operator):
         first, second = self.terms(tensors)[0].operands
         x = broadcast.values(first, tensors, out, regions)
         return x * broadcast.values(second, tensors, out, regions)
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

@@ -83,19 +83,6 @@ class Pool2d(Operator):
                 )
         return result
 
-    def same_quantization(self, tensors: Tensors) -> None:
-        """Raises ThimbleError unless input and output share type, scale and zero point."""
-        kinds = {
-            (str(t.dtype), t.scale, t.zero_point)
-            for t in (tensors.get(name) for name in (self.inputs[0], self.output))
-            if t is not None
-        }
-        if len(kinds) > 1:
-            raise ThimbleError(
-                f"{self.name}: {self.inputs[0]} and {self.output} differ in type, scale or zero "
-                "point; this pooling needs the same"
-            )
-
 
 @dataclass(frozen=True)
 class AveragePool2d(Pool2d):
@@ -176,10 +163,6 @@ class MaxPool2d(Pool2d):
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         self.same_quantization(tensors)
         return super().infer(tensors)
-
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        dtype = tensors[self.inputs[0]].dtype
-        return dtype.minimum, dtype.maximum
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         return self.reduce(tensors, out, regions, tensors[self.output].dtype.minimum)

@@ -10,12 +10,13 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
+from pipeline.graph.families import Placing
+from pipeline.graph.operator import BoxValues, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Rearrange(Operator):
+class Rearrange(Placing):
     """Output element o is the input element that has, along each input axis d, the index
     ``o[axes[d]] // repeats[d] * steps[d] + starts[d]``; the quantization stays.
 
@@ -31,7 +32,7 @@ class Rearrange(Operator):
     repeats: tuple[int, ...] = ()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        source, target = tensors[self.inputs[0]], tensors.get(self.output)
+        source = tensors[self.inputs[0]]
         rank = len(source.shape)
         if sorted(self.axes) != list(range(rank)) or len(self.shape) != rank:
             raise ThimbleError(f"{self.name}: axes {self.axes} do not fit {source.shape}")
@@ -41,11 +42,7 @@ class Rearrange(Operator):
             assert operand.axis is not None
             if operand.span(0, self.shape[operand.axis])[1] > extent:
                 raise ThimbleError(f"{self.name}: {self.shape} reaches beyond {source.shape}")
-        if target is not None and (
-            (str(source.dtype), source.scale, source.zero_point)
-            != (str(target.dtype), target.scale, target.zero_point)
-        ):
-            raise ThimbleError(f"{self.name}: it changes the quantization of {source.name}")
+        self.same_quantization(tensors)
         return self.shape
 
     def whole_pixels(self, source: tuple[int, ...]) -> bool:
@@ -64,11 +61,6 @@ class Rearrange(Operator):
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         return (Term((Operand(self.inputs[0], self.windows),)),)
 
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        target = tensors[self.output]
-        low, high = (e - target.zero_point for e in (target.dtype.minimum, target.dtype.maximum))
-        return min(0, low), max(0, high)
-
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         zero = tensors[self.output].zero_point
         operand = self.terms(tensors)[0].operands[0]
@@ -79,8 +71,3 @@ class Rearrange(Operator):
             each -= out[window.axis][0] // window.divide
             taken = taken.take(each * window.stride, 1 + place)
         return taken.transpose(0, *(1 + self.axes.index(axis) for axis in range(len(out))))
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return acc + tensors[self.output].zero_point

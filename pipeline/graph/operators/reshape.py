@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -24,14 +24,10 @@ class Reshape(Operator):
     shape: tuple[int, ...] = ()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        source, target = tensors[self.inputs[0]], tensors.get(self.output)
+        source = tensors[self.inputs[0]]
         if prod(self.shape) != source.size or not self.shape:
             raise ThimbleError(f"{self.name}: {source.shape} cannot be reshaped to {self.shape}")
-        if target is not None and (
-            (str(source.dtype), source.scale, source.zero_point)
-            != (str(target.dtype), target.scale, target.zero_point)
-        ):
-            raise ThimbleError(f"{self.name}: reshaping changes the quantization of {source.name}")
+        self.same_quantization(tensors)
         return self.shape
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
@@ -42,16 +38,7 @@ class Reshape(Operator):
         """What it takes at once it may leave where it is."""
         return self.same_sized(tensors)
 
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        dtype = tensors[self.output].dtype
-        return dtype.minimum, dtype.maximum
-
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source = tensors[self.inputs[0]]
         x = windowed(regions[source.name], source.box, source.zero_point)
         return x.reshape(len(x), *self.shape)[:, *(slice(*each) for each in out)]
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return acc

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.exponential import SUM_BITS, reciprocal
-from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
+from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
 from pipeline.graph.requant import doubled_high, rounded_shift
 from pipeline.graph.tensor import Box, IntArray
 
@@ -42,10 +42,6 @@ class Softmax(Operator):
         windows = (*(Window(d) for d in range(len(rows))), Window(None, extent))
         return (Term((Operand(self.inputs[0], windows),)),)
 
-    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        dtype = tensors[self.output].dtype
-        return dtype.minimum, dtype.maximum
-
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         source, target = tensors[self.inputs[0]], tensors[self.output]
         rows = (*out[:-1], (0, source.shape[-1]))
@@ -57,8 +53,3 @@ class Softmax(Operator):
         shares = rounded_shift(doubled_high(scale, powers), over + 31 - 8)
         stored = target.dtype.clip(shares + target.dtype.minimum)
         return stored[..., slice(*out[-1])]
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return acc
