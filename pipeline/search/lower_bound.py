@@ -30,6 +30,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from pipeline.graph.access import Window
+from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
@@ -100,7 +101,7 @@ class Before:
     def of(cls, graph: Graph, operators: Sequence[Operator], streamed: bool) -> Before:
         """As many of ``operators``, from the last one back, as there may be pixels."""
         found = cls(graph, operators[-1].output, streamed)
-        found._hold(found.target, isinstance(operators[-1], Conv2d | Dense))
+        found._hold(found.target, isinstance(operators[-1], Weighted))
         for op in reversed(operators):
             if op.output not in found.first:
                 continue

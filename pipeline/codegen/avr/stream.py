@@ -16,9 +16,8 @@ import numpy as np
 
 from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.job import Job
+from pipeline.graph.families import Weighted
 from pipeline.graph.operator import limits
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.cortex_m.quick import quick_end
 
@@ -75,8 +74,7 @@ def stream(job: Job, unsigned: bool) -> Stream:
     Args:
         unsigned: weights have 128 added to them.
     """
-    op, graph = job.op, job.program.graph
-    assert isinstance(op, Conv2d | Dense)
+    op, graph = job.operator(Weighted), job.program.graph
     weights, bias = (graph.constants[name] for name in op.parameters)
     quick = quick_end(op, graph)
     assert quick is not None

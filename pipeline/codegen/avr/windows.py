@@ -41,8 +41,7 @@ def depthwise(job: Job) -> None:
 
 
 def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     rows.check(job, kernel)
     source = job.tensor(op.inputs[0])
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape

@@ -9,10 +9,7 @@ import numpy as np
 
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.cortex_m.inner import reach
 from pipeline.kernels.cortex_m.quick import REACH, Quick, element_end, quick_end
@@ -48,8 +45,7 @@ class QuickText:
 
 def element_ending(job: Job) -> dict[str, Any]:
     """What templates of sums and products of two elements take of how these end."""
-    op = job.op
-    assert isinstance(op, Add | Multiply)
+    op = job.operator(Pairwise)
     found = element_end(op, job.program.graph)
     assert found is not None
     names = ("multiplier", "end_offset", "shift")
@@ -95,8 +91,7 @@ class End:
 
 
 def end(job: Job) -> End:
-    op, graph = job.op, job.program.graph
-    assert isinstance(op, Conv2d | Dense)
+    op, graph = job.operator(Weighted), job.program.graph
     weights, bias = (graph.constants[name] for name in op.parameters)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point

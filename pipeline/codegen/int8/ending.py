@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pipeline.codegen.int8.requantize import Scaling, scaling, stored
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
+from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.operator import Operator, limits
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.requant import Mean
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 
 Range = tuple[int, int]
 
@@ -55,38 +52,20 @@ def ending(program: Program, op: Operator, held: Range = (0, 0)) -> Ending:
     """
     exact = op.partial_sums(program.graph.tensors, program.graph.constants)
     sums = min(exact[0], held[0]), max(exact[1], held[1])
+    target, bias = program.graph.tensors[op.output], None
     match op:
-        case Conv2d() | Dense():
-            return _weighted(program, op, sums)
-        case AveragePool2d():
-            return _average(program, op, sums)
+        case Weighted(requant=requant):
+            bias = program.graph.constants[op.parameters[1]]
+        case AveragePool2d(requant=Mean()):
+            mean = Scaling("nn_mean({sum}, count)", False)
+            return Ending(mean, limits(target, op.clip), counted=True)
         case MaxPool2d():
-            return Ending(
-                Scaling("{sum}", False), limits(program.graph.tensors[op.output], op.clip)
-            )
-        case Add() | Multiply():
-            return _element(program, op, sums)
-    raise ThimbleError(f"{op.name}: {type(op).__name__} has no partial results")
-
-
-def _weighted(program: Program, op: Conv2d | Dense, sums: Range) -> Ending:
-    target = program.graph.tensors[op.output]
-    bias = program.graph.constants[op.parameters[1]]
-    scaled = scaling(program.constants, op.name, op.requant, sums, bias)
-    return Ending(scaled, limits(target, op.clip), target.zero_point)
-
-
-def _average(program: Program, op: AveragePool2d, sums: Range) -> Ending:
-    target = program.graph.tensors[op.output]
-    if isinstance(op.requant, Mean):
-        return Ending(
-            Scaling("nn_mean({sum}, count)", False), limits(target, op.clip), counted=True
-        )
-    scaled = scaling(program.constants, op.name, op.requant, sums)
-    return Ending(scaled, limits(target, op.clip), target.zero_point)
-
-
-def _element(program: Program, op: Add | Multiply, sums: Range) -> Ending:
-    target = program.graph.tensors[op.output]
-    scaled = scaling(program.constants, op.name, op.requant, sums)
+            return Ending(Scaling("{sum}", False), limits(target, op.clip))
+        case AveragePool2d(requant=FixedPoint() | PowerOfTwo() as requant):
+            pass
+        case Pairwise(requant=requant):
+            pass
+        case _:
+            raise ThimbleError(f"{op.name}: {type(op).__name__} has no partial results")
+    scaled = scaling(program.constants, op.name, requant, sums, bias)
     return Ending(scaled, limits(target, op.clip), target.zero_point)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import TypeVar
 
 from pipeline.codegen.int8.order import Line, lines
 from pipeline.codegen.int8.values import Span, Value, atom, whole
@@ -16,12 +17,19 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
 from pipeline.plan.vocabulary import Compute, Slice
 
+Kind = TypeVar("Kind", bound=Operator)
+
 
 @dataclass(frozen=True)
 class Job:
     program: Program
     op: Operator
     step: Compute
+
+    def operator(self, kind: type[Kind] | tuple[type[Kind], ...]) -> Kind:
+        """Return ``op``, which the step's kernel says is of that kind."""
+        assert isinstance(self.op, kind)
+        return self.op
 
     @property
     def partial(self) -> bool:

@@ -17,8 +17,7 @@ from pipeline.kernels.thumb.conv2d import pixels_of
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
     count = job.box[0].extent * job.target.shape[1]
     view, shape = window(job, op, pixels)

@@ -25,8 +25,7 @@ class Phase(NamedTuple):
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     height, width, channels = source.shape
     _, kernel_h, kernel_w, _ = job.tensor(name).shape

@@ -8,8 +8,7 @@ import numpy as np
 
 from pipeline.codegen.cortex_m.ending import wrapped
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.families import Weighted
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.thumb.ending import narrow_end
 
@@ -38,8 +37,7 @@ def ends(job: Job, zero_point: int) -> Ends:
     Args:
         zero_point: of the input, as far as it is in what is multiplied.
     """
-    op, graph = job.op, job.program.graph
-    assert isinstance(op, Conv2d | Dense)
+    op, graph = job.operator(Weighted), job.program.graph
     found = narrow_end(op, graph)
     assert found is not None
     weights, bias = (graph.constants[name] for name in op.parameters)

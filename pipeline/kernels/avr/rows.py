@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import ClassVar
 
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.families import Weighted
 from pipeline.kernels.cortex_m.by_row.base import RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part
@@ -65,7 +64,7 @@ class AvrRows(AvrKernel, RowKernel):
 def ends_in_24_bits(form: Form) -> bool:
     """Whether all sums, and what they are scaled to before the last shift, fit 24 bits."""
     op = form.op
-    assert isinstance(op, Conv2d | Dense)
+    assert isinstance(op, Weighted)
     end = quick_end(op, form.graph)
     if end is None:
         return False

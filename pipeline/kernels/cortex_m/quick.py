@@ -21,12 +21,9 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Clip, clipped_to, limits
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
 
@@ -35,7 +32,6 @@ AT_ONCE = 1 << 16
 """Weights that are looked at together, so that what is made of them stays in a cache."""
 
 Reals = NDArray[np.float64]
-Weighted = Conv2d | Dense
 T = TypeVar("T")
 
 
@@ -56,7 +52,7 @@ class Quick:
     high: int | None
 
 
-def element_end(op: Add | Multiply, graph: Graph) -> Quick | None:
+def element_end(op: Pairwise, graph: Graph) -> Quick | None:
     """How sums or products of two elements end."""
     sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
     return quick(graph.tensors[op.output], op.clip, op.requant, sums)

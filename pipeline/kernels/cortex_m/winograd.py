@@ -12,12 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.inner import rounds
-from pipeline.kernels.cortex_m.quick import Weighted, endings, once_a_layer, quick_end
+from pipeline.kernels.cortex_m.quick import endings, once_a_layer, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
@@ -92,7 +92,7 @@ def _of_elements(form: Form) -> Iterator[str]:
     for name in op.parameters:
         if tensors[name].dtype.bits != 8:
             yield f"the constant {name} is {tensors[name].dtype}, not of 8 bits"
-    if isinstance(op, Add | Multiply):
+    if isinstance(op, Pairwise):
         for name in op.inputs:  # what is broadcast is read again after what is in its place
             if name in form.overlaps and tensors[name].shape != form.target.shape:
                 yield f"the plan overwrites {name}, which is read again"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
@@ -28,13 +27,13 @@ def ends(form: Form) -> bool:
     """Whether all channels are made, and sums end by products of 32 bits."""
     op = form.op
     whole = form.out.extents[-1] == form.target.shape[-1]
-    return isinstance(op, Conv2d | Dense) and whole and narrow_end(op, form.graph) is not None
+    return isinstance(op, Weighted) and whole and narrow_end(op, form.graph) is not None
 
 
 def stepped(form: Form) -> bool:
     """Whether results below the zero point end otherwise than those above."""
     graph: Graph = form.graph
     op = form.op
-    assert isinstance(op, Conv2d | Dense)
+    assert isinstance(op, Weighted)
     end = narrow_end(op, graph)
     return end is not None and end.steps is not None

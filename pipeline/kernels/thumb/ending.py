@@ -21,11 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import clipped_to, limits
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.quick import REACH, Weighted, channel_sums, once_a_layer
+from pipeline.kernels.cortex_m.quick import REACH, channel_sums, once_a_layer
 
 UNIT = 24
 """Bits below the byte that is stored."""

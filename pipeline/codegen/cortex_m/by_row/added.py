@@ -10,8 +10,7 @@ from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, AveragePool2d)
+    op = job.operator(AveragePool2d)
     piece = job.given(op.inputs[0])
     rows = job.program.box(piece)[0]
     assert rows.start.known, "loops around row kernels are unrolled"

@@ -10,8 +10,7 @@ from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 
 
 def compute(job: Job) -> None:
-    op, row = job.op, made_row(job)
-    assert isinstance(op, Concat)
+    op, row = job.operator(Concat), made_row(job)
     target = RowLayout.in_buffer(job.program.buffer(job.step.out))
     pieces = [job.given(name) for name in op.inputs]
     rows = [row_view(job, f"row{n}", piece, row) for n, piece in enumerate(pieces)]

@@ -177,8 +177,7 @@ def runs(
 
 
 def pointwise(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, target = layouts(job, RowPointwise())
     deep = -(-source.channels // 2)
     dot, shared = _shared(job, "pointwise", in_blocks((1, 1), source.channels), deep, 1)
@@ -187,8 +186,6 @@ def pointwise(job: Job) -> None:
 
 
 def fused(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
     source, target = layouts(job, RowFused())
     places = in_blocks((1, 1), source.channels)
     dot, shared = _shared(job, "fused", places, -(-source.channels // 2), 1)
@@ -201,8 +198,7 @@ def fused(job: Job) -> None:
 
 
 def spatial(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, target = layouts(job, RowSpatial())
     tensor, (_, rows, columns, _) = job.tensor(op.inputs[0]), job.tensor(op.parameters[0]).shape
     deep, stride = -(-source.channels // 2), op.stride[1]
@@ -220,8 +216,7 @@ def spatial(job: Job) -> None:
 
 
 def wide(job: Job) -> None:
-    op, tensors = job.op, job.program.graph.tensors
-    assert isinstance(op, Conv2d)
+    op, tensors = job.operator(Conv2d), job.program.graph.tensors
     source, target = layouts(job, RowWide())
     rows, taps = tensors[op.parameters[0]].shape[1], reached_columns(op, tensors)
     left, columns = columns_widened(op, tensors)
@@ -248,8 +243,7 @@ def wide(job: Job) -> None:
 
 
 def image(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, target = layouts(job, RowImage())
     _, rows, columns, depth = job.tensor(op.parameters[0]).shape
     size = rows * columns * depth
@@ -284,8 +278,7 @@ def _shared(
     job: Job, word: str, places: IntArray, groups: int, taps: int, columns: Sequence[int] = ()
 ) -> tuple[Dot, dict[str, Any]]:
     """What all of them hand to their templates; ``columns``: of the kernel, if not all are read."""
-    op, finish = job.op, end(job)
-    assert isinstance(op, Conv2d)
+    op, finish = job.operator(Conv2d), end(job)
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     if columns:
@@ -319,8 +312,7 @@ def _shared(
 def _call(job: Job, word: str, shared: dict[str, Any], **more: Any) -> None:
     given, target = KERNELS[word]().known(form_of(job))
     rows = {row.name: row for row in input_rows(job)}
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     job.program.call(
         op.name,
         f"cortex_m/by_row/{word}",

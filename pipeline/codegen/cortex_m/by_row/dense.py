@@ -14,8 +14,7 @@ from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Dense)
+    op = job.operator(Dense)
     source, name, piece = job.tensor(op.inputs[0]), op.parameters[0], job.given(op.inputs[0])
     rows = job.program.box(piece)[0]
     assert rows.start.known, "loops around row kernels are unrolled"

@@ -81,8 +81,7 @@ def runs(op: Conv2d, source: RowLayout, target: RowLayout, signed: bool) -> list
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, target = layouts(job, RowDepthwise())
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
     values = job.program.graph.constants[name].reshape(source.channels, 3, 3)

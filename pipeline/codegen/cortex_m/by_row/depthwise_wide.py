@@ -17,8 +17,7 @@ from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel
 
 
 def compute(job: Job) -> None:
-    op, tensors = job.op, job.program.graph.tensors
-    assert isinstance(op, Conv2d)
+    op, tensors = job.operator(Conv2d), job.program.graph.tensors
     source, target = layouts(job, RowDepthwiseWide())
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
     _, kernel_h, kernel_w, _ = tensors[name].shape

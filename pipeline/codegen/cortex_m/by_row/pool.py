@@ -15,8 +15,7 @@ from pipeline.kernels.cortex_m.by_row.pool import RowPool
 
 
 def compute(job: Job) -> None:
-    op, rows = job.op, pooled_rows(job)
-    assert isinstance(op, Pool2d)
+    op, rows = job.operator(Pool2d), pooled_rows(job)
     source, target = layouts(job, RowPool(), rows)
     tensor, end, out = job.tensor(op.inputs[0]), ending(job.program, op), out_row(job)
     words, pad, (kernel_h, kernel_w) = source.columns // BLOCK, op.padding[2], op.kernel

@@ -29,8 +29,7 @@ def out_row(job: Job) -> View:
 def input_rows(job: Job) -> list[View]:
     """Those under a convolution's kernel, ``row0`` and so on; one that is outside of the image is a
     row of zero points."""
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     top = made_row(job) * op.stride[0] - op.padding[0]
     found = []
@@ -45,8 +44,7 @@ def input_rows(job: Job) -> list[View]:
 
 def pooled_rows(job: Job) -> list[View]:
     """Those under a pooling's window that are inside of the image, ``row0`` and so on."""
-    op = job.op
-    assert isinstance(op, Pool2d)
+    op = job.operator(Pool2d)
     source, top = job.tensor(op.inputs[0]), made_row(job) * op.stride[0] - op.padding[0]
     inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))
     piece = job.given(source.name)

@@ -27,8 +27,7 @@ MOST_WORDS = 4
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, depth = values.shape

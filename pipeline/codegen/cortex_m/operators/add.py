@@ -63,8 +63,7 @@ def side(tensor: Tensor, requant: FixedPoint, left_shift: int) -> Side:
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Add)
+    op = job.operator(Add)
     names = [(f"{word}_in", job.given(name)) for word, name in zip(WORDS, op.operands, strict=True)]
     if form_of(job).alike_blocks():
         row = job.box[0].start.const
@@ -89,8 +88,7 @@ def gathered(job: Job) -> None:
     Raises:
         ThimbleError: where all of a pixel has to be read before any of it is written.
     """
-    op = job.op
-    assert isinstance(op, Add)
+    op = job.operator(Add)
     if max(job.unit()) > 1:
         job.refuse_overlap()
     pairs = zip(WORDS, op.operands, strict=True)
@@ -117,8 +115,7 @@ def _call(
     **shared: Any,
 ) -> None:
     """``views``: of the operands and the output."""
-    op, shape = job.op, shape_text(job.target.shape)
-    assert isinstance(op, Add)
+    op, shape = job.operator(Add), shape_text(job.target.shape)
     left, right = op.operand_requants
     assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
     pairs = zip(op.operands, (left, right), strict=True)

@@ -108,8 +108,7 @@ def met(job: Job, op: Conv2d, shape: Window) -> tuple[IntArray, IntArray]:
 
 
 def compute(job: Job) -> None:
-    op, part = job.op, step.part(job)
-    assert isinstance(op, Conv2d)
+    op, part = job.operator(Conv2d), step.part(job)
     source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
     channels, count = job.target.shape[2], job.box[0].extent * job.target.shape[1]
     view, shape = window(job, op, pixels)

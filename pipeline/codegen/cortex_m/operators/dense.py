@@ -11,8 +11,7 @@ from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Dense)
+    op = job.operator(Dense)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     (channels,) = job.target.shape
     values = job.program.graph.constants[name].reshape(channels, -1)

@@ -17,8 +17,7 @@ from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
 
 
 def compute(job: Job) -> None:
-    op, part = job.op, step.part(job)
-    assert isinstance(op, Conv2d)
+    op, part = job.operator(Conv2d), step.part(job)
     at_once = lanes(part.at_once)
     groups = weights.passes(job.target.shape[2], part.at_once, at_once)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]

@@ -92,8 +92,7 @@ class Windows:
 
 
 def convolution(job: Job) -> None:
-    op, view = job.op, step.source_view(job)
-    assert isinstance(op, Conv2d)
+    op, view = job.operator(Conv2d), step.source_view(job)
     kernel, form, source = GatheredConvolution(), form_of(job), job.tensor(op.inputs[0])
     taps = rows, columns = window(form)
     windows = Windows.of(job, view, taps)
@@ -122,8 +121,7 @@ def convolution(job: Job) -> None:
 
 
 def depthwise(job: Job) -> None:
-    op, view = job.op, step.source_view(job)
-    assert isinstance(op, Conv2d)
+    op, view = job.operator(Conv2d), step.source_view(job)
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     rows = table(values.reshape(len(values), -1), finish)
     _call(
@@ -158,8 +156,7 @@ def table(values: IntArray, finish: End) -> IntArray:
 
 
 def pool(job: Job) -> None:
-    op, view = job.op, step.source_view(job)
-    assert isinstance(op, Pool2d)
+    op, view = job.operator(Pool2d), step.source_view(job)
     _call(
         job,
         "cortex_m/gathered_pool",

@@ -15,8 +15,7 @@ HEADER = "nn_ordered.h"
 
 
 def convolution(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     _, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
     inside, _, outs = conv2d.ranges(job, op, depth)

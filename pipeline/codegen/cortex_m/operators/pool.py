@@ -16,8 +16,7 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Pool2d)
+    op = job.operator(Pool2d)
     source, part = job.tensor(op.inputs[0]), step.part(job)
     view = step.rows_view(job, job.program.box(job.given(source.name))[2])
     out = job.out(ring_axes=1)

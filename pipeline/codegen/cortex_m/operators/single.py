@@ -29,8 +29,7 @@ MOST_PAIRS = 8
 
 
 def by_taps(job: Job) -> None:
-    op, view = job.op, step.source_view(job)
-    assert isinstance(op, Conv2d)
+    op, view = job.operator(Conv2d), step.source_view(job)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
     depth = values.shape[3]
@@ -63,8 +62,8 @@ def by_taps(job: Job) -> None:
 
 
 def by_rows(job: Job) -> None:
-    op, part, finish, view = job.op, step.part(job), end(job), step.source_view(job)
-    assert isinstance(op, Conv2d) and finish.quick
+    op, part, finish, view = job.operator(Conv2d), step.part(job), end(job), step.source_view(job)
+    assert finish.quick
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
     channels, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
@@ -103,8 +102,8 @@ def by_rows(job: Job) -> None:
 
 
 def in_strips(job: Job) -> None:
-    op, part, finish = job.op, step.part(job), end(job)
-    assert isinstance(op, Conv2d) and finish.quick
+    op, part, finish = job.operator(Conv2d), step.part(job), end(job)
+    assert finish.quick
     tensors, name = job.program.graph.tensors, op.parameters[0]
     found = kinds(op, tensors)
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[name]

@@ -74,8 +74,7 @@ class Tile:
 
 
 def _tile(job: Job, kernel: Winograd) -> Tile:
-    op, form = job.op, form_of(job)
-    assert isinstance(op, Conv2d)
+    op, form = job.operator(Conv2d), form_of(job)
     source = job.tensor(op.inputs[0])
     m = outputs_of_a_side(op, job.program.graph)
     rows, columns, _ = job.target.shape
@@ -112,8 +111,8 @@ def _halves(values: IntArray, side: int) -> list[int]:
 
 
 def compute(job: Job) -> None:
-    op, program, kernel = job.op, job.program, kernel_of(job)
-    assert isinstance(op, Conv2d) and isinstance(kernel, Winograd)
+    op, program, kernel = job.operator(Conv2d), job.program, kernel_of(job)
+    assert isinstance(kernel, Winograd)
     tile = _tile(job, kernel)
     source, channels = job.tensor(op.inputs[0]), job.target.shape[2]
     end = quick_end(op, program.graph)

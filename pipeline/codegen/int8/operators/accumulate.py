@@ -39,8 +39,7 @@ def compute(
     outs: Span,
 ) -> bool:
     """Whether the step is one of these, and then its call."""
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, depth = values.shape

@@ -15,8 +15,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     count, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
     if kept := over.aside(job):

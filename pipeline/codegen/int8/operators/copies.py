@@ -25,8 +25,7 @@ from pipeline.plan.vocabulary import Move, Slice, Table
 
 def concat(job: Job) -> None:
     """One copy an input; none for an input that was computed where it belongs."""
-    op = job.op
-    assert isinstance(op, Concat)
+    op = job.operator(Concat)
     base = 0
     for name in op.inputs:
         shape = job.tensor(name).shape
@@ -51,8 +50,7 @@ def concat(job: Job) -> None:
 
 def pad(job: Job) -> None:
     """The border is filled, then the inside is copied."""
-    op = job.op
-    assert isinstance(op, Pad)
+    op = job.operator(Pad)
     source, target = job.tensor(op.inputs[0]), job.target
     fill(job.program, op.name, f"{op.name}: padding", job.out(), target.zero_point, "border")
     box, read = [], []
@@ -68,8 +66,7 @@ def pad(job: Job) -> None:
 
 def reshape(job: Job) -> None:
     """Row-major elements are copied in one piece, others each to its place."""
-    op = job.op
-    assert isinstance(op, Reshape)
+    op = job.operator(Reshape)
     source = job.tensor(op.inputs[0])
     piece, out = job.given(source.name), job.out()
     view = job.view("in", piece)
@@ -98,8 +95,7 @@ def _evenly_spaced(job: Job) -> bool:
 def rearrange(job: Job) -> None:
     """A loop over the output, in which the input's strides are those of what is chosen. What lies
     anywhere, over its input, or is repeated unevenly, is moved element by element."""
-    op = job.op
-    assert isinstance(op, Rearrange)
+    op = job.operator(Rearrange)
     places = [op.axes.index(axis) for axis in range(len(op.axes))]
     times = [
         1 if part.most == 1 else op.repeats[place]

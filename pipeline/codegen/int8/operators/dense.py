@@ -12,8 +12,7 @@ from pipeline.graph.operators.dense import Dense
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Dense)
+    op = job.operator(Dense)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     piece, held = job.given(source.name), job.program.box(job.given(name))
     taken = job.program.box(piece)

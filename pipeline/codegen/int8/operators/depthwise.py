@@ -12,8 +12,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 
 def compute(job: Job) -> None:
     """Output channel o reads input channel o // multiplier."""
-    op = job.op
-    assert isinstance(op, Conv2d)
+    op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     count, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     inside, _, outs = conv2d.ranges(job, op, 1)

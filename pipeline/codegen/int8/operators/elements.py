@@ -18,6 +18,7 @@ from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
+from pipeline.graph.families import Pairwise
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
@@ -28,8 +29,7 @@ from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 def add(job: Job) -> None:
     """Each operand to a scale that they share, then their sum to its own; a partial result is that
     of the operands the step names."""
-    op = job.op
-    assert isinstance(op, Add)
+    op = job.operator(Add)
     views = _operands(job)
     loops, counts = _loops(job, views)
     lines = []
@@ -48,8 +48,7 @@ def add(job: Job) -> None:
 
 def looked_up_add(job: Job) -> None:
     """The upper half of a sum of two numbers from tables, clipped."""
-    op = job.op
-    assert isinstance(op, Add)
+    op = job.operator(Add)
     found = tables(op, job.program.graph)
     assert found is not None
     views = _operands(job)
@@ -82,8 +81,7 @@ def multiply(job: Job) -> None:
 
 def _multiply_blocks(job: Job, stretch: Stretch) -> None:
     """As they lie; a vector's elements go with the channels."""
-    op, row = job.op, made_row(job)
-    assert isinstance(op, Multiply)
+    op, row = job.operator(Multiply), made_row(job)
     views, strides = dict[str, View](), [stretch.strides]
     for kind, name in zip(KINDS, op.operands, strict=True):
         if job.tensor(name).shape == job.target.shape:
@@ -101,8 +99,7 @@ def _multiply_blocks(job: Job, stretch: Stretch) -> None:
 def _multiply(
     job: Job, views: Mapping[str, View], loops: Nest, counts: Mapping[str, Value], part: str = ""
 ) -> None:
-    op = job.op
-    assert isinstance(op, Multiply)
+    op = job.operator(Multiply)
     factors = [
         expressions.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
         for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=False), 1)
@@ -117,16 +114,14 @@ RINGS = 3
 
 
 def _operands(job: Job) -> dict[str, View]:
-    op = job.op
-    assert isinstance(op, Add | Multiply)
+    op = job.operator(Pairwise)
     pairs = zip(KINDS, op.operands, strict=True)
     named = {k: n for k, n in pairs if job.slice(n) is not None or not job.partial}
     return {kind: operand(job, name).named(kind) for kind, name in named.items()}
 
 
 def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]:
-    op = job.op
-    assert isinstance(op, Add | Multiply)
+    op = job.operator(Pairwise)
     names = [op.operands[KINDS.index(kind)] for kind in views]
     steps = [
         broadcast_strides(view, job.tensor(name).shape, job.target.shape)
@@ -146,8 +141,7 @@ def _call(
     total: str,
     part: str = "",
 ) -> None:
-    op, out = job.op, views["out"]
-    assert isinstance(op, Add | Multiply)
+    op, out = job.operator(Pairwise), views["out"]
     if job.partial:
         result = out.added(loops.at(0), total)
     else:
@@ -200,8 +194,7 @@ def call(
 
 
 def lookup(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Lookup)
+    op = job.operator(Lookup)
     source = job.tensor(op.inputs[0])
     values = np.array(op.table, dtype=np.int64)
     # the elements' own bit pattern is the index

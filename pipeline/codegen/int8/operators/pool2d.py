@@ -10,8 +10,7 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Pool2d)
+    op = job.operator(Pool2d)
     if kept := over.aside(job):
         return over.compute(job, about(job, op), kept)
     source = job.tensor(op.inputs[0])

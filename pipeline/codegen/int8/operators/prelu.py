@@ -14,8 +14,7 @@ from pipeline.graph.operators.prelu import Prelu
 
 
 def compute(job: Job) -> None:
-    op, out = job.op, job.out(ring_axes=elements.RINGS)
-    assert isinstance(op, Prelu)
+    op, out = job.operator(Prelu), job.out(ring_axes=elements.RINGS)
     names, tensors = (op.inputs[0], op.parameters[0]), job.program.graph.tensors
     views = [
         elements.operand(job, name).named(called)

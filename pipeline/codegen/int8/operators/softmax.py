@@ -11,8 +11,7 @@ from pipeline.graph.operators.softmax import Softmax
 
 
 def compute(job: Job) -> None:
-    op = job.op
-    assert isinstance(op, Softmax)
+    op = job.operator(Softmax)
     job.refuse_overlap()
     source = job.tensor(op.inputs[0])
     extent = source.shape[-1]
