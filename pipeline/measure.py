@@ -31,7 +31,7 @@ REFERENCE_MACS = 4_000_000_000
 REFERENCE_IMAGES = 8
 
 MODELLED = ("latency_us", "median"), ("latency_low_us", "low"), ("latency_high_us", "high")
-"""Of cycles that are modelled."""
+"""Metrics of cycles that are modelled."""
 
 UNSAID = 0xFFFFFFFF
 """A board's cycles when they are more than its timer can say."""

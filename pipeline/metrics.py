@@ -1,7 +1,7 @@
-"""What stages agree on about metrics; their names are in ``pipeline.words``."""
+"""Hold what stages agree on about metrics; their names are in ``pipeline.words``."""
 
 METRICS_VERSION = 2
-"""What the names mean; figures of two versions are not compared. Of version 1 ``cycles``,
+"""The meaning of the names; figures of two versions are not compared. Version 1's ``cycles``,
 ``instructions`` and ``energy_uj`` of a Cortex-M were nn_invoke's alone, without the feeding."""
 
 NO_LIMIT = 1 << 30

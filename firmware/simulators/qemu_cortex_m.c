@@ -161,7 +161,7 @@ static void print(FILE *file, const counts_t *counts) {
     }
 }
 
-/* What functions took in nn_invoke: all together, then each. */
+/* Print what functions took in nn_invoke: all together, then each. */
 static void print_invoked(void) {
     counts_t all = {0};
     for (uint32_t n = 0; n <= function_count; n++) {

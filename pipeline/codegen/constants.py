@@ -230,7 +230,7 @@ def narrowest(values: IntArray) -> str:
 
 
 def stored(known: list[T], more: list[T]) -> int:
-    """Where in ``known`` they begin; put behind it if they are not there yet."""
+    """Return where in ``known`` they begin; append them if they are not there yet."""
     size = len(more)
     for at in range(len(known) - size + 1):
         if known[at : at + size] == more:

@@ -160,8 +160,8 @@ def _source(
 
 
 def _little_endian(program: Program, card: Card | None) -> bool:
-    """Whether numbers of several bytes, in the order of what is fed, sent or on a card, or as
-    nn_cells.h has them, are read as the core's own."""
+    """Check whether numbers of several bytes, in the order of what is fed, sent or on a card, or
+    as nn_cells.h has them, are read as the core's own."""
     graph, buffers = program.graph, card.image.weights if card else ()
     numbers = [graph.tensors[graph.input].dtype.bits, *(buffer.bits for buffer in buffers)]
     numbers += [graph.tensors[graph.output].dtype.bits] if "nn_cells.h" in program.headers else []

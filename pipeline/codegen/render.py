@@ -55,7 +55,7 @@ def without_idle(code: str) -> str:
 
 
 def number(value: float) -> str:
-    """As a macro says it: whole ones without a point, negative ones in parentheses."""
+    """Write it for a macro: whole ones without a point, negative ones in parentheses."""
     text = str(int(value) if value == int(value) else float(value))
     return f"({text})" if value < 0 else text
 

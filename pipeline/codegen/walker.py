@@ -32,7 +32,7 @@ from pipeline.plan.vocabulary import (
 MOST_STATEMENTS = 20_000
 
 ANY_PART = ("int4.", "int8.")
-"""What the names of kernels begin with that make any part of an image; all others make a tile as an
+"""Beginnings of the names of kernels that make any part of an image; all others make a tile as an
 image of its own, which their forms take it for."""
 
 Working = Compute | Clear | Finish | Move

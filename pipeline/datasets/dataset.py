@@ -47,7 +47,7 @@ def parts_of(train: Split, validation: Split, test: Split) -> Arrays:
 
 
 def seen(data: Arrays) -> Arrays:
-    """What may decide something: all but the test set."""
+    """Return what may decide something: all but the test set."""
     return {name: values for name, values in data.items() if not name.startswith("test_")}
 
 

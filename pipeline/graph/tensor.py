@@ -89,7 +89,7 @@ class Tensor:
         return nearest.clip(low, high).astype(self.dtype.stored)
 
     def real(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """What integers stand for."""
+        """Return the real values that integers stand for."""
         scale, zero = self.units
         return scale * (np.asarray(stored, np.float64) - zero)
 

@@ -99,7 +99,7 @@ class TorchModel(Model):
         exported(self.factory, network, self.example())
 
     def _tried(self, network: nn.Module) -> torch.Tensor:
-        """What it gives for an input of zeros."""
+        """Return what it gives for an input of zeros."""
         try:
             with torch.no_grad():
                 result: torch.Tensor = network(self.example())

@@ -18,7 +18,7 @@ from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
 RATES = {**cortex_m.RATES, **dict.fromkeys(thumb.CPUS, thumb.RATE), "avr": 5.0}
-"""By core: cycles of portable C for one of a Cortex-M4."""
+"""Cycles of portable C for one of a Cortex-M4, by core."""
 
 
 def declares(hardware: Hardware) -> bool:

@@ -41,8 +41,8 @@ RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
 """Other cores' cycles for one of a Cortex-M4."""
 
 DIVIDED, CALLS = 1.46, 0.65
-"""Where a pooled byte's column is a division and a remainder, more; and of what a cycle of kernels
-waits for instructions that no cache holds, what a cycle of feeding does."""
+"""So many times more where a pooled byte's column is a division and a remainder; and the part of
+what a cycle of kernels waits for instructions that no cache holds which a cycle of feeding does."""
 
 
 def costs(hardware: Hardware) -> Costs:

@@ -106,7 +106,7 @@ class Sum(OfNibbles):
 
 
 def crops(op: Operator, tensors: Tensors) -> bool:
-    """Whether ``op`` takes pixels of 4 bits out of an image, each as it is: over that, too."""
+    """Check whether ``op`` takes pixels of 4 bits out of an image, as they are: over that, too."""
     source = tensors[op.inputs[0]]
     return isinstance(op, Rearrange) and source.dtype.bits == 4 and op.whole_pixels(source.shape)
 

@@ -21,7 +21,7 @@ from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Compute, Plan
 
 Shares = Mapping[str, float]
-"""By a tensor's name, how many of its elements are 0."""
+"""The share of a tensor's elements that are 0, by its name."""
 
 
 def modelled(
@@ -40,8 +40,8 @@ def modelled(
 
 
 def modelled_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
-    """Of the kernels of one run of ``plan``, which plans of one network are compared by; infinitely
-    many where a step has no kernel, so that there is no C."""
+    """Add up the cycles of the kernels of one run of ``plan``, by which plans of one network are
+    compared; infinitely many where a step has no kernel, so that there is no C."""
     return sum(cycles_by_operator(plan, graph, hardware).values())
 
 
@@ -74,7 +74,7 @@ def cycles_by_operator(
 
 
 def skips(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
-    """Whether an activation of 0 makes any of its kernels faster."""
+    """Check whether an activation of 0 makes any of its kernels faster."""
     every = repeated(step for track in plan.tracks for step in track.steps)
     steps = (step for step, _ in every if isinstance(step, Compute) and step.kernel)
     forms = {step.op: (step.kernel, Form.of(step, plan.buffer, graph)) for step in steps}
@@ -82,7 +82,7 @@ def skips(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
 
 
 def zero_shares(graph: Graph, frames: Iterable[IntArray]) -> Shares:
-    """Of what ``frames`` (*input shape) become in ``graph``."""
+    """Return the shares of what ``frames`` (*input shape) become in ``graph``."""
     values = graph.run(np.stack(list(frames)))
     return {
         name: float((each == graph.tensors[name].zero_point).mean())

@@ -24,8 +24,8 @@ SMALL_CACHE, LEAST_CACHE, NO_LOOP = 8192, 1024, 16
 and not what is around that, and not even that."""
 
 FETCH, BYTE, PORTABLE = 0.41, 0.7, 0.84
-"""Of a wait state: that a cycle waits for instructions which no cache holds, and that a byte of a
-table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first what portable C waits."""
+"""Shares of a wait state: that a cycle waits for instructions which no cache holds, and that a byte
+of a table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first, portable C's."""
 
 
 class Waits(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a plan costs, from the plan alone: peak memory, work and traffic."""
+"""Compute what a plan costs, from the plan alone: peak memory, work and traffic."""
 
 from __future__ import annotations
 

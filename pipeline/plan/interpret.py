@@ -239,7 +239,7 @@ class Interpreter:
         return result
 
     def sources(self, ins: tuple[Slice, ...]) -> dict[str, Slice]:
-        """By the tensors that they are of."""
+        """Return them by the tensors that they are parts of."""
         return {self.plan.buffer[piece.buffer].tensor: piece for piece in ins}
 
     def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Mapping[str, BoxValues]:

@@ -88,7 +88,7 @@ def task(config: DictConfig, folders: Iterable[Path], way: str = TYPE) -> None:
 
 
 def folders(runtime: Any) -> list[Path]:
-    """Where ``hydra.runtime`` says that config files are."""
+    """Return where ``hydra.runtime`` says that config files are."""
     return [Path(each.path) for each in runtime.config_sources if each.schema == "file"]
 
 
@@ -121,7 +121,7 @@ def _hold(
 
 
 def _path(text: str) -> Path:
-    """Where it really is: a link may lead elsewhere."""
+    """Find where it really is: a link may lead elsewhere."""
     return (home.typed() / Path(text).expanduser()).resolve()
 
 

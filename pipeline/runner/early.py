@@ -52,7 +52,7 @@ def check(config: DictConfig) -> None:
 
 
 def _board(config: DictConfig) -> None:
-    """That a run will write to: plugged in now, or after hours of training?"""
+    """Check that the board a run will write to is there: now, not after hours of training."""
     target, until = config.target, config.until.name
     if target.name.name == "flash" and home.STAGES.index(until) >= home.STAGES.index("simulate"):
         from pipeline import board

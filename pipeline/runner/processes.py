@@ -66,7 +66,7 @@ class Processes:
             raise StageCmdFailedError(stage.cmd, code)
 
     def end(self) -> None:
-        """Of those whose turn has not come; none starts any more."""
+        """End those whose turn has not come; none starts any more."""
         with self._starting:
             self._over = True
         for process in self._waiting.values():

@@ -11,11 +11,11 @@ OF_PATHS = re.compile(
     r"\+*(model\.(path|state_dict)|data\.path|target\.port|cache\.remote|hydra\.(run|sweep)\.dir)"
 )
 PLAIN = re.compile(r"[\w/\\+.$%*@?|: -]*", re.ASCII)
-"""What Hydra takes without quotes."""
+"""Text that Hydra takes without quotes."""
 WITHIN = re.compile(r"[\[{].*|(choice|shuffle|sort|tag|str|glob)\(.*\)")
 """Values with parts: lists, dictionaries, and Hydra's functions."""
 PARTS = r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[%s])"""
-"""What is quoted already, and what stands between the parts of a value."""
+"""Text that is quoted already, and what stands between the parts of a value."""
 
 
 def quoted(words: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What each key of the config can reach, and what a config file may say there.
+"""List what each key of the config can reach, and what a config file may say there.
 
 One line for a key, or for keys alike; the first that matches counts. A test fails when a key of
 the composed config, or a field of a class that it names, can hold text and has no line here. Files
@@ -41,7 +41,7 @@ FLASHERS = {
     "pyocd": r"flash|load|-t (\{part\}|\w+)|\{hex\}",
     "st-flash": r"--reset|--format ihex|write|\{hex\}",
 }
-"""What each may be told, word by word. OpenOCD's other commands can run programs."""
+"""The words that each may be told. OpenOCD's other commands can run programs."""
 FLASHER = "|".join(f"({name}( ({words}))*)" for name, words in FLASHERS.items())
 PLATFORMS = "atmelavr|atmelmegaavr|nordicnrf52|nxplpc|raspberrypi|siliconlabsefm32|ststm32|teensy"
 
@@ -56,17 +56,17 @@ OPTIONS = (
     r"|ray\.init\.object_store_memory|ray\.remote\.(num_cpus|num_gpus|memory|max_retries)"
     r"|ray\.remote\.resources\.\w+"
 )
-"""Of launchers: no commands to run before a job, no other Python, and no cluster elsewhere, which
-would be sent code and could send some."""
+"""Options of launchers: no commands to run before a job, no other Python, and no cluster elsewhere,
+which would be sent code and could send some."""
 GROUPS = "data|frontend|model|train|prune|quantize|strategy"
 CLASSES = "datasets|frontends|models|importers|training|pruning|quantize|strategies"
-"""Where those of the groups are, in ``pipeline``."""
+"""The folders of the groups' classes, in ``pipeline``."""
 CODE, RUN, SAID = "code that is imported", "programs that are run", "C, packages and pages, escaped"
 OWN, LINE, A_WORD = "the project's own", "a line of text", "a word"
 
 
 class Line(NamedTuple):
-    """What ``keys``, a regular expression, reach, and what a file may say: a pattern, in words."""
+    """Say what ``keys``, an expression, reach, and what a file may say: ``pattern``, ``may``."""
 
     keys: str
     reach: str
@@ -128,7 +128,7 @@ REST = Line(".*", "nothing", WORD, "a number or a word")
 
 @cache
 def line(key: str) -> Line:
-    """What is said of the dotted ``key``; the elements of a list have its key. What pruning asks
-    the planner for, it has from keys of the same names."""
+    """Find what is said of the dotted ``key``; the elements of a list have its key. What pruning
+    asks the planner for, it has from keys of the same names."""
     own = re.sub(r"^prune\.(?=(hardware|strategy|passes)\b)", "", key)
     return next((each for each in TABLE if re.fullmatch(each.keys, own, re.DOTALL)), REST)

@@ -1,4 +1,4 @@
-"""What jobs of a sweep need more than ordinary execution of the same network; figures that mean
+"""Compare what jobs of a sweep need with ordinary execution of the same network; figures that mean
 something else are not beside them."""
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Record:
 
     @property
     def own(self) -> bool:
-        """Whether it was tracked here: what had to be typed then was typed."""
+        """Check whether it was tracked here: what had to be typed then was typed."""
         from pipeline.tracking import spool
 
         return self.folder.resolve().is_relative_to(spool.folder().resolve())

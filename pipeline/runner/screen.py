@@ -200,7 +200,7 @@ def published(result: Mapping[str, Any]) -> list[str]:
 
 
 def difference(row: Mapping[str, Any]) -> Any:
-    """By how much ours is more than the published figure; None where either is missing."""
+    """Subtract the published figure from ours; None where either is missing."""
     ours, paper = row["ours"], row["paper"]
     return None if ours is None or paper is None else ours - paper
 

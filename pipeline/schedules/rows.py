@@ -207,7 +207,7 @@ def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int
 
 
 def row_box(graph: Graph, tensor: str, row: int) -> Box:
-    """Of an image; a vector is one row."""
+    """Return the box of an image's row; a vector is one row."""
     shape = graph.tensors[tensor].shape
     return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
 

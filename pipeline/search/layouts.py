@@ -94,7 +94,7 @@ def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layou
 
 
 def rows_able(op: Operator, graph: Graph, hardware: Hardware) -> bool:
-    """Whether a kernel makes one row of ``op``'s output, channels last, or adds one to it."""
+    """Check whether a kernel makes a row of ``op``'s output, channels last, or adds one to it."""
     return bool(offers(form_of_a_row(op, graph, {}), hardware))
 
 

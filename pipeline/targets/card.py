@@ -79,7 +79,7 @@ SEALING = ("aead_", "chacha20", "poly1305", "crc32")
 
 
 def callers(functions: Iterable[str]) -> tuple[str, ...]:
-    """What calls kernels where something waits for a card: nn_invoke, and what runs its tape."""
+    """List what calls kernels where something waits for a card: nn_invoke, what runs its tape."""
     plain = {name: name.partition(".")[0] for name in functions}
     if not any(name.endswith(WAITING) for name in plain.values()):
         return ()
@@ -88,7 +88,7 @@ def callers(functions: Iterable[str]) -> tuple[str, ...]:
 
 
 def counted(modelled: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
-    """What the inference whose cycles are modelled took: ``kernels``, for each layer the cycles of
+    """Sum up the inference whose cycles are modelled: ``kernels``, for each layer the cycles of
     every call of its kernels in order, low, median and high; ``sealing``, those of what seals and
     opens. None where no calls were counted."""
     calls = (modelled or {}).get("calls")

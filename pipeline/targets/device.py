@@ -132,8 +132,8 @@ def _modelled(runs: Runs) -> dict[str, Any] | None:
 
 
 def _card_cycles(runs: Runs, layers: Sequence[str]) -> int | None:
-    """Of the median inference, those that the core takes for a card's transfers, or waits for them;
-    None where nothing counts them, or no card is used."""
+    """Count the median inference's cycles that the core takes for a card's transfers, or waits for
+    them; None where nothing counts them, or no card is used."""
     counted = _functions(runs)
     return counted and card.own_cycles(*counted, layers)
 

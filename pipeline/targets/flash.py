@@ -40,7 +40,7 @@ UNSAID = 0xFFFF
 
 @dataclass(frozen=True)
 class Written:
-    """What the flasher is told to write, in ``folder``, checked: ``bytes`` from ``start`` to
+    """Hold what the flasher is told to write, in ``folder``, checked: ``bytes`` from ``start`` to
     ``stop`` (one past), in a memory of so many bytes from ``memory_start`` on."""
 
     command: tuple[str, ...]

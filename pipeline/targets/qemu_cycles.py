@@ -116,7 +116,7 @@ def compile_plugin(folder: Path, hardware: Hardware) -> Path:
 
 
 CALLS = ("init", "feed", "listen")
-"""What the harness calls before nn_invoke, by the ends of their names."""
+"""Ends of the names of what the harness calls before nn_invoke."""
 
 Functions = Mapping[str, tuple[int, int]]
 """Where each lies: its start and its bytes."""
@@ -129,7 +129,7 @@ def ordered(functions: Functions) -> list[str]:
 
 
 def calls_beside(out: Path) -> Path:
-    """Where calls are counted, beside ``out``."""
+    """Return the file beside ``out`` in which calls are counted."""
     return out.with_suffix(".calls")
 
 
@@ -178,13 +178,13 @@ def options(
 def cycles(
     text: str, hardware: Hardware, functions: Functions | None = None, calls: str = ""
 ) -> dict[str, Any]:
-    """Of nn_invoke in the median inference: ``median``, and the band ``low`` to ``high``; the exact
-    number of ``instructions``; ``compute_cycles`` and ``compute_instructions``, the same with
-    nn_init and nn_feed; where this core with this flash was compared with measurements,
-    ``error_pct`` and ``evidence``; ``functions``, the cycles of each that took any, without what it
-    called, which are ``compute_cycles`` together; ``invoke_functions``, of nn_invoke the
-    instructions of each and its cycles, as ``BAND``; ``calls``, the same of each call in order,
-    with what it called.
+    """Return the cycles of nn_invoke in the median inference: ``median``, and the band ``low`` to
+    ``high``; the exact number of ``instructions``; ``compute_cycles`` and ``compute_instructions``,
+    the same with nn_init and nn_feed; where this core with this flash was compared with
+    measurements, ``error_pct`` and ``evidence``; ``functions``, the cycles of each that took any,
+    without what it called, which are ``compute_cycles`` together; ``invoke_functions``, of
+    nn_invoke the instructions of each and its cycles, as ``BAND``; ``calls``, the same of each call
+    in order, with what it called.
 
     Args:
         text: what the plugin wrote, a line for each inference.

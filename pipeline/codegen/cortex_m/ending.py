@@ -44,7 +44,7 @@ class QuickText:
 
 
 def element_ending(job: Job) -> dict[str, Any]:
-    """What templates of sums and products of two elements take of how these end."""
+    """Return what templates of sums and products of two elements need to end these."""
     op = job.operator(Pairwise)
     found = element_end(op, job.program.graph)
     assert found is not None

@@ -12,7 +12,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 GROUP_BYTES = 8
-"""Of four elements of a window for two channels."""
+"""Bytes of four elements of a window for two channels."""
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -59,7 +59,7 @@ def streamed(
     job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, most: int,
     together: object = "two",
 ) -> dict[str, Any]:  # fmt: skip
-    """What templates take that multiply two channels, or ``together``, by words of a window.
+    """Return what templates take that multiply two channels, or ``together``, by words of a window.
 
     Args:
         values: (channels, elements); ``places``: see ``order``; ``groups``: see ``pairs``.

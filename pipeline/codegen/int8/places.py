@@ -70,7 +70,7 @@ class Places:
     held: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def layout(self, buffer: Buffer) -> Layout:
-        """Of elements of whole bytes."""
+        """Return the layout of a buffer whose elements are whole bytes."""
         place = buffer.name, buffer.extent  # of a copy
         if place not in self.layouts:
             self.layouts[place] = self._layout(buffer)

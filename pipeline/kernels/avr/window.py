@@ -11,7 +11,7 @@ from pipeline.kernels.int4 import Window
 from pipeline.kernels.work import made, products
 
 MOST_SUMS, EVEN_SUMS = 11, 10
-"""Of a pixel, that registers hold; of each part where there are more."""
+"""Sums of a pixel that registers hold; of each part where there are more."""
 
 MOST_CODE = 1800
 """Weights that become instructions, counted for each nibble that a pixel may begin with."""
@@ -33,7 +33,7 @@ class Costs(NamedTuple):
 
 CODE, IN_SRAM = Costs(175, 4.5, 28, 3.7), Costs(219, 7.4, 29.5, 6.5)
 IN_FLASH = Costs(270, 14.2, 29.5, 7.9)
-"""Where weights are instructions, in SRAM, and tables in flash."""
+"""Costs where weights are instructions, in SRAM, and tables in flash."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class DenseLayer(FastDense):
         }
 
     def table_bytes(self, form: Form) -> float:
-        """What ends a channel is read once, from arrays that share no line of a cache."""
+        """Count what ends a channel as read once, from arrays that share no line of a cache."""
         return super().table_bytes(form) + ENDS_APART * form.target.size
 
     def scratch_bytes(self, form: Form) -> int:

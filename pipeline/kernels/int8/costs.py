@@ -28,15 +28,15 @@ LIGHT = {
     kind: {what: 0.6 * cycles for what, cycles in COSTS[kind].items()}
     for kind in ("copy", "lookup", "pool")
 }
-"""Of cores that multiply slowly, what multiplies nothing."""
+"""Costs of what multiplies nothing, on cores that multiply slowly."""
 
 OWN_COSTS = {
     "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}},
     "cortex-m0plus": COSTS | LIGHT,
     "avr": COSTS | LIGHT,
 }
-"""By core, where a kind takes less in proportion: of an M7 fitted to MobileNetV1's calls with a
-card (docs/swap.md)."""
+"""Costs by core, where a kind takes less in proportion: an M7's fitted to MobileNetV1's calls with
+a card (docs/swap.md)."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 

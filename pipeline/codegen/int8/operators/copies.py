@@ -82,7 +82,7 @@ def reshape(job: Job) -> None:
 
 
 def by_strides(job: Job) -> bool:
-    """Whether a loop around it may say where it begins."""
+    """Check whether a loop around it may say where it begins."""
     assert isinstance(job.op, Rearrange)
     return job.apart and max(job.op.repeats) == 1 and _evenly_spaced(job)
 
@@ -136,7 +136,7 @@ def _one_by_one(job: Job, op: Rearrange) -> None:
 
 
 def _whole(number: Value, of: int) -> bool:
-    """Whether it is a multiple, surely."""
+    """Check that it is a multiple of ``of`` whatever the loops' counters."""
     return number.known and number.const % of == 0
 
 
