@@ -27,6 +27,7 @@ from tests.tiers import quick
 
 LINE = 32
 DEVICE = Path(__file__).parent / "fixture" / "write_back_device.c"
+LATE = {"late_device.h": DEVICE.with_name("late_device.h").read_text()}
 
 
 def board(sram_bytes: int, line_bytes: int = LINE) -> Hardware:
@@ -35,7 +36,7 @@ def board(sram_bytes: int, line_bytes: int = LINE) -> Hardware:
 
 
 def cached(folder: Path, graph: Graph, plan: Plan, sanitize: bool = True) -> Native:
-    files = generate(graph, plan, board(arena_bytes(plan)), {})
+    files = generate(graph, plan, board(arena_bytes(plan)), {}) | LATE
     options = (f"-DSTORAGE_LINE_BYTES={LINE}",)
     return Native(
         folder, graph, plan, files=files, device=DEVICE, options=options, sanitize=sanitize
@@ -91,7 +92,7 @@ def test_without_it_there_is_another_answer(tmp_path: Path, what: str) -> None:
 
     def damaged(name: str, graph: Graph) -> bool:
         plan = planned(graph)
-        files = generate(graph, plan, board(arena_bytes(plan)), {})
+        files = generate(graph, plan, board(arena_bytes(plan)), {}) | LATE
         assert files["storage.c"].count(old) == 1
         files["storage.c"] = files["storage.c"].replace(old, new)
         options = (f"-DSTORAGE_LINE_BYTES={LINE}", "-Wno-error")
