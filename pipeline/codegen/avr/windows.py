@@ -49,8 +49,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
     views = {"in": view, "out": job.out(ring_axes=1)}
     if job.step.scratch:
         views["scratch"] = step.scratch(job)
-    job.program.call(
-        op.name,
+    job.call(
         f"avr/int8/{kernel.word}",
         about(job, op),
         views,
@@ -75,8 +74,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
 def dense(job: Job) -> None:
     op = job.op
     source = job.tensor(op.inputs[0])
-    job.program.call(
-        op.name,
+    job.call(
         "avr/int8/dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},

@@ -48,8 +48,7 @@ def call(
         divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
         most, even = (divisors[-1], True) if divisors else (most, False)
     block = {"block": max(most, 1)}
-    job.program.call(
-        job.op.name,
+    job.call(
         "int8/channels",
         about,
         {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipeline.codegen.int8.order import Line, lines
 from pipeline.codegen.int8.values import Span, Value, atom, whole
@@ -30,6 +30,21 @@ class Job:
         """Return ``op``, which the step's kernel says is of that kind."""
         assert isinstance(self.op, kind)
         return self.op
+
+    def call(
+        self,
+        template: str,
+        about: str,
+        views: Mapping[str, View],
+        ranges: Mapping[str, Value],
+        apart: bool = True,
+        kind: str = "",
+        order: Sequence[Line] = (),
+        **shared: Any,
+    ) -> None:
+        """Call a kernel that is named after the operator, see ``Program.call``."""
+        owner = self.op.name
+        self.program.call(owner, template, about, views, ranges, apart, kind, order, **shared)
 
     @property
     def partial(self) -> bool:

@@ -38,8 +38,7 @@ def compute(job: Job, about: str, kept: Buffer) -> None:
     assert isinstance(kept.map, Affine)
     size_bytes = (whole(kept.shape[0]),)
     held = View(SCRATCH, ARENA, Value(kept.map.base // 2), (1,), (0,), size_bytes, 8, False)
-    job.program.call(
-        op.name,
+    job.call(
         "int8/over",
         about,
         {"in": view, **(read.views if read else {}), "out": job.out(ring_axes=2), SCRATCH: held},

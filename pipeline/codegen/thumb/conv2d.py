@@ -24,8 +24,7 @@ def compute(job: Job) -> None:
     (values, never), finish = met(job, op, shape), ends(job, source.zero_point)
     starts = wrapped(finish.starts + never)
     rows = np.concatenate([starts[:, None], packed(values), finish.ends], axis=1)
-    job.program.call(
-        op.name,
+    job.call(
         "thumb/conv2d",
         about(job, op),
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},

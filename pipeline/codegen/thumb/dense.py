@@ -15,8 +15,7 @@ def compute(job: Job) -> None:
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     finish = ends(job, 0)
     rows = np.concatenate([finish.starts[:, None], finish.ends], axis=1)
-    job.program.call(
-        op.name,
+    job.call(
         "thumb/dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},

@@ -43,8 +43,7 @@ def compute(job: Job) -> None:
     table = np.concatenate([finish.starts[:, None], weights, finish.ends], axis=1)
     view = step.rows_view(job)
     phases = [phase(n, strip, width, op.stride[1], left) for n in range(strip.phases)]
-    job.program.call(
-        op.name,
+    job.call(
         "thumb/depthwise",
         about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},

@@ -19,8 +19,7 @@ def compute(job: Job) -> None:
     given = RowLayout.in_buffer(job.program.buffer(piece))
     blocks, left = divmod(given.columns, min(given.pixels, given.columns))
     full, rest = divmod(min(given.pixels, given.columns), BLOCK)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/added",
         f"{about(job, op)}, partial",
         {"out": job.out(), "row0": view},

@@ -14,8 +14,7 @@ def compute(job: Job) -> None:
     target = RowLayout.in_buffer(job.program.buffer(job.step.out))
     pieces = [job.given(name) for name in op.inputs]
     rows = [row_view(job, f"row{n}", piece, row) for n, piece in enumerate(pieces)]
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/concat",
         f"{op.name}: {len(rows)} tensors -> {shape_text(job.target.shape)}",
         {"out": out_row(job), **{view.name: view for view in rows}},

@@ -313,8 +313,7 @@ def _call(job: Job, word: str, shared: dict[str, Any], **more: Any) -> None:
     given, target = KERNELS[word]().known(form_of(job))
     rows = {row.name: row for row in input_rows(job)}
     op = job.operator(Conv2d)
-    job.program.call(
-        op.name,
+    job.call(
         f"cortex_m/by_row/{word}",
         about(job, op),
         {"out": out_row(job), **rows, "scratch": step.scratch(job)},

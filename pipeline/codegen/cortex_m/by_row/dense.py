@@ -24,8 +24,7 @@ def compute(job: Job) -> None:
     words = -(-given.bytes // 4)
     less, stream = source.zero_point * values.sum(axis=2), grouped(values, words)
     constants = job.program.constants
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text((outputs,))}, partial",
         {"out": job.out(), "row0": row_view(job, "row0", piece, rows.start.const)},

@@ -87,8 +87,7 @@ def compute(job: Job) -> None:
     values = job.program.graph.constants[name].reshape(source.channels, 3, 3)
     found = runs(op, source, target, tensor.dtype.signed)
     out = out_row(job)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/depthwise",
         about(job, op),
         {"out": out, **{row.name: row for row in input_rows(job)}},

@@ -26,8 +26,7 @@ def compute(job: Job) -> None:
     groups, left = divmod(target.columns, BLOCK)
     words = source.columns // BLOCK
     out = out_row(job)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/depthwise_wide",
         about(job, op),
         {"out": out, **{row.name: row for row in input_rows(job)}, "scratch": step.scratch(job)},

@@ -21,8 +21,7 @@ def compute(job: Job) -> None:
     words, pad, (kernel_h, kernel_w) = source.columns // BLOCK, op.padding[2], op.kernel
     low, high = limits(job.target, op.clip)
     last = (target.columns - 1) * op.stride[1] - pad + kernel_w
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/by_row/pool",
         about(job, op),
         {"out": out, **{row.name: row for row in rows}, "scratch": step.scratch(job)},

@@ -44,8 +44,7 @@ def compute(job: Job) -> None:
     stream = np.stack([_once(each, places, packed) for each in split])
     (height, width, _), (_, columns, _) = source.shape, job.target.shape
     (top, _, left, _), (down, across) = op.padding, op.dilation
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/accumulate",
         f"{about(job, op)}, partial",
         {"in": view, "out": out, "scratch": scratch},

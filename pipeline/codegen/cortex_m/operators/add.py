@@ -120,8 +120,7 @@ def _call(
     assert isinstance(left, FixedPoint) and isinstance(right, FixedPoint)
     pairs = zip(op.operands, (left, right), strict=True)
     sides = [side(job.tensor(name), requant, op.left_shift) for name, requant in pairs]
-    job.program.call(
-        op.name,
+    job.call(
         template,
         f"{op.name}: sum of {shape} and {shape}",
         {view.name: view for view in views},

@@ -117,8 +117,7 @@ def compute(job: Job) -> None:
     places = weights.order(shape.rows, shape.row)
     pairs = weights.passes(channels, part.at_once, 2)
     edges = shape.row_edges or (shape.column_edges and (shape.by_tap or shape.taps))
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/conv2d",
         about(job, op),
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},

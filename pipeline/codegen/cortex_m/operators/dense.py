@@ -18,8 +18,7 @@ def compute(job: Job) -> None:
     places = weights.order(1, source.size)
     at_once = together(channels)
     groups = weights.pairs(channels, at_once)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},

@@ -33,8 +33,7 @@ def compute(job: Job) -> None:
     half = odd_kernel(kernel_w) // 2
     outs = together(out_columns, kernel_h, half, stride)
     ending = last(out_columns % outs, stride)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/depthwise",
         about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},

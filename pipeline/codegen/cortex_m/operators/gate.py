@@ -76,8 +76,7 @@ def _call(
     """``names``: of the image and the factors."""
     op = job.op
     image, factors = map(job.tensor, names)
-    job.program.call(
-        op.name,
+    job.call(
         f"cortex_m/{template}",
         f"{op.name}: product of {shape_text(image.shape)} and {shape_text(factors.shape)}",
         {**views, "factors": job.view("factors", job.given(names[1]))},

@@ -173,8 +173,7 @@ def _call(job: Job, template: str, words: str, view: View, windows: Windows, **s
     rows, columns, _ = job.box
     source = job.tensor(job.op.inputs[0])
     job.program.headers.add(HEADER)
-    job.program.call(
-        job.op.name,
+    job.call(
         template,
         words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},

@@ -24,8 +24,7 @@ def convolution(job: Job) -> None:
     view = job.view("in", job.given(source.name), ring_axes=2)
     read = weights(job, op, job.program.box(job.given(op.parameters[0])))
     job.program.headers.add(HEADER)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/ordered_conv2d",
         conv2d.about(job, op),
         {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
@@ -53,8 +52,7 @@ def dense(job: Job) -> None:
     view = job.view("in", job.given(source.name), box)
     read = weights(job, op, (job.program.box(job.given(op.parameters[0]))[0], *box))
     job.program.headers.add(HEADER)
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/ordered_dense",
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": view, **read.views, "out": job.out((outs,), ring_axes=1)},

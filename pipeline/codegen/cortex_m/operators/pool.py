@@ -24,8 +24,7 @@ def compute(job: Job) -> None:
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
     )
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/pool",
         about(job, op),
         {"in": view, "out": out},

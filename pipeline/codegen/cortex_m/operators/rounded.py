@@ -72,8 +72,7 @@ def compute(
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * step
     near = out.strides[1] <= MOST_OFFSET
     if pairs_of_pixels(form_of(job)) and bytes_fit and near:
-        job.program.call(
-            op.name,
+        job.call(
             "cortex_m/pairs",
             f"{about(job, op)}, partial",
             {"in": view, "out": out, "scratch": scratch},
@@ -99,8 +98,7 @@ def compute(
     rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
     quads = count // 4 if out.bits == 8 and 2 * reach < 255 * step else 0
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/rounded",
         f"{about(job, op)}, partial",
         {"in": view, "out": out, "scratch": scratch},

@@ -38,8 +38,7 @@ def by_taps(job: Job) -> None:
     rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
     constants = job.program.constants
     less = values.sum(axis=3) * source.zero_point
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/single",
         conv2d.about(job, op),
         {"in": view, "out": job.out()},
@@ -74,8 +73,7 @@ def by_rows(job: Job) -> None:
     less = values.sum(axis=3) * source.zero_point
     starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
     ends = [starts, finish.quick.constants, less.sum(axis=2), less.reshape(channels, -1)]
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/rows",
         conv2d.about(job, op),
         {"in": view, "out": job.out()},
@@ -112,8 +110,7 @@ def in_strips(job: Job) -> None:
     less = values.sum(axis=3) * source.zero_point
     starts = finish.starts + less.sum(axis=(1, 2))
     rows = [wrapped(starts[:, None]), finish.quick.constants, less.reshape(channels, -1)]
-    job.program.call(
-        op.name,
+    job.call(
         "cortex_m/strips",
         conv2d.about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},

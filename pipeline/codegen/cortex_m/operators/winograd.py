@@ -126,8 +126,7 @@ def compute(job: Job) -> None:
         starts = np.concatenate([starts, starts - LIFT * lifted(values)], axis=1)
     table = np.concatenate([wrapped(2 * starts), end.constants], axis=1)[groups]
     how = "as they are" if kernel.live else "transformed"
-    program.call(
-        op.name,
+    job.call(
         "cortex_m/winograd",
         about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},

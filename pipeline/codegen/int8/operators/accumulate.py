@@ -68,8 +68,7 @@ def compute(
         f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}",
         job.in_flash(name),
     )
-    job.program.call(
-        op.name,
+    job.call(
         "int8/accumulate",
         about,
         {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},

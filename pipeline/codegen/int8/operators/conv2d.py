@@ -53,8 +53,7 @@ def compute(job: Job) -> None:
         raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
     done = {"pixel": outs.most if pixel else 0}
     together = {"most": done} if outs.covers(whole(count)) else done
-    job.program.call(
-        op.name,
+    job.call(
         "int8/conv2d",
         words,
         {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},

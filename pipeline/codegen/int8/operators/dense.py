@@ -32,8 +32,7 @@ def compute(job: Job) -> None:
         for part, step in zip(taken, steps, strict=True):
             first = first + part.start * step
     at_once = not job.apart and job.unit()[0] > 1
-    job.program.call(
-        op.name,
+    job.call(
         "int8/dense",
         f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
         + (", partial" if job.partial else ""),

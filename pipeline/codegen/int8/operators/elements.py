@@ -177,8 +177,7 @@ def call(
     pixel = channels if job.pixel_by_pixel else 0
     kept = expressions.product(loops.pixel, out.bytes) if pixel else ""
     store = out.named("done").store(kept, result) if pixel else out.store(loops.at(0), result)
-    job.program.call(
-        job.op.name,
+    job.call(
         "int8/elements",
         about,
         views,

@@ -33,8 +33,7 @@ def compute(job: Job) -> None:
         np.array(op.exponentials, dtype=np.int64),
         f"{op.name}: exponential of an input so far below the maximum, Q0.31",
     )
-    job.program.call(
-        op.name,
+    job.call(
         "int8/softmax",
         f"{op.name}: softmax {shape_text(source.shape)}",
         {"in": view, "out": out},
