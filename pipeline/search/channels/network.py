@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Literal
 
 from pipeline.graph.graph import Graph
@@ -129,7 +130,7 @@ class Network:
         """For each tensor the mask of those it is computed from, directly or not."""
         found = [0]
         for node in self.nodes:
-            found.append(node.reads | sum_of_masks(found[t] for t in members(node.reads)))
+            found.append(reduce(or_, (found[t] for t in members(node.reads)), node.reads))
         return tuple(found)
 
     def part(self, tensor: int) -> int:
@@ -153,10 +154,3 @@ def members(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
-
-
-def sum_of_masks(masks: Iterator[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +60,6 @@ class Turns:
         return np.asarray(after[self.written])
 
 
-def by_channel(source: RowLayout, target: RowLayout) -> Turns:
-    """All of a channel's row is read, then that is written."""
-    read = np.empty(source.bytes, dtype=np.int64)
-    written = np.empty(target.bytes, dtype=np.int64)
-    for row, turns in ((source, read), (target, written)):
-        for column in range(row.columns):
-            turns[row.places(column)] = np.arange(row.channels)
-    return Turns(read, written)
-
-
 class RowKernel(Fast):
     """Makes one row of its output, all of it, from rows of its one activation."""
 
@@ -110,6 +99,11 @@ class RowKernel(Fast):
         """The row: what a part of it needs and another part overwrites is kept in registers."""
         return form.out.extents
 
-    @abstractmethod
     def turns(self, form: Form) -> Turns:
-        """Of a form that it takes."""
+        """Of a form that it takes: here all of a channel's row is read, then that is written."""
+        layouts = self.known(form)
+        read, written = (np.empty(row.bytes, dtype=np.int64) for row in layouts)
+        for row, turns in zip(layouts, (read, written), strict=True):
+            for column in range(row.columns):
+                turns[row.places(column)] = np.arange(row.channels)
+        return Turns(read, written)

@@ -4,7 +4,7 @@ under the kernel are widened first, so that neighbours are pairs."""
 from __future__ import annotations
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns, by_channel
+from pipeline.kernels.cortex_m.by_row.base import RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
 from pipeline.kernels.cortex_m.depthwise import columns, odd_kernel, wide_bytes
 from pipeline.kernels.cortex_m.fast import convolution
@@ -61,6 +61,3 @@ class RowDepthwiseWide(RowKernel):
 
     def table_bytes(self, form: Form) -> float:
         return wide_bytes(positions(form)) * form.target.shape[2]
-
-    def turns(self, form: Form) -> Turns:
-        return by_channel(*self.known(form))

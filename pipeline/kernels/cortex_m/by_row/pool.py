@@ -4,7 +4,7 @@ time, then along them."""
 from __future__ import annotations
 
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns, by_channel
+from pipeline.kernels.cortex_m.by_row.base import RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
 from pipeline.kernels.cortex_m.pool import one_scale
 from pipeline.kernels.form import Form
@@ -46,6 +46,3 @@ class RowPool(RowKernel):
             "output of averages": target.bytes * (form.op.combine == "add"),
             "output of an image with padding": target.bytes * any(getattr(form.op, "padding")[2:]),  # noqa: B009
         }
-
-    def turns(self, form: Form) -> Turns:
-        return by_channel(*self.known(form))
