@@ -61,8 +61,7 @@ class Work:
 
     @cached_property
     def reader_numbers(self) -> tuple[tuple[int, ...], ...]:
-        numbers = range(len(self.tasks))
-        return tuple(tuple(n for n in numbers if mask >> n & 1) for mask in self.readers)
+        return tuple(tuple(members(mask & self.everything)) for mask in self.readers)
 
     @cached_property
     def needs(self) -> tuple[int, ...]:
@@ -81,10 +80,7 @@ class Work:
 
     def ready(self, state: State) -> Iterator[int]:
         """The tasks that can run next, in the given order."""
-        rest = state.open
-        while rest:
-            yield (rest & -rest).bit_length() - 1
-            rest &= rest - 1
+        return members(state.open)
 
     def dying(self, done: int, number: int) -> tuple[int, ...]:
         """The inputs that task ``number`` is the last to read, after the tasks ``done``."""
@@ -114,3 +110,10 @@ class Work:
             during, state = self.run(state, number)
             most = max(most, during)
         return most
+
+
+def members(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, in ascending order."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1

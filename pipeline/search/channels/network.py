@@ -6,7 +6,7 @@ Sets of tensors are bit masks; sizes are in nibbles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
@@ -14,7 +14,7 @@ from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.search.work import Task, Work
+from pipeline.search.work import Task, Work, members
 
 Kind = Literal["channelwise", "aggregating", "other"]
 
@@ -147,10 +147,3 @@ def kind(op: Operator, tensors: Tensors) -> Kind:
     if op.channel_wise(tensors):
         return "channelwise"
     return "aggregating" if op.weighted else "other"
-
-
-def members(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

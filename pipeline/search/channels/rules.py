@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pipeline.search.channels.network import Network, Node, members
+from pipeline.search.channels.network import Network, Node
+from pipeline.search.work import members
 
 Reach = Literal["orders", "given", "whole"]
 Rule = Literal["full", "continue", "generate", "accumulate", "slice", "concatenate"]
