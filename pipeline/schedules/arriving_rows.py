@@ -41,8 +41,8 @@ class ArrivingRows:
     @classmethod
     def of(cls, given: Arriving, graph: Graph) -> ArrivingRows | None:
         """None where the input is there from the start or the greatest of it is looked for first,
-        where it is no convolution's alone, and where that begins or ends with rows of padding, or
-        skips some."""
+        where it is no convolution's alone, and where that begins or ends with rows of padding, has
+        windows in padding alone, or skips rows."""
         readers = [op for op in graph.operators if given.start.name in op.inputs]
         op = readers[0] if len(readers) == 1 else None
         greatest = given.sums and not isinstance(given.pool, AveragePool2d)
@@ -51,7 +51,10 @@ class ArrivingRows:
         kernel = graph.tensors[op.parameters[0]].shape[1:3]
         ring, across = ((k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True))
         lead = across - op.padding[2] - op.stride[1]
-        if any(op.padding[:2]) or lead < 0 or not op.stride[0] <= ring < given.start.shape[0]:
+        last = (graph.tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]
+        if any(op.padding[:2]) or lead < 0 or last >= given.start.shape[1]:
+            return None
+        if not op.stride[0] <= ring < given.start.shape[0]:
             return None
         return cls(given, op, graph.tensors[op.output], ring, lead)
 

@@ -195,6 +195,21 @@ def test_an_input_that_streams_in_and_is_never_read() -> None:
     assert said.endswith("it streams in, and nothing reads it: use strategy=ordinary")
 
 
+def test_windows_of_the_arriving_image_that_lie_in_the_padding() -> None:
+    """To the right of it: no pixel waits for a piece that never comes."""
+    net = Chain((8, 1, 1), "int8").conv("conv", 3, (2, 1), padding=(0, 0, 0, 1)).dense("dense", 5)
+    said = refused(net.graph(), SingleTranspose(convolve_arriving=True), board(streams=True))
+    assert said.endswith("leave strategy.convolve_arriving out")
+
+
+def test_padded_pixels_in_patches_without_assembly() -> None:
+    """Names in C hid the parameters that say where rows and columns lie."""
+    net = Chain((1, 8, 1), "uint8").conv("one", 2, (1, 1), padding=(1, 0, 1, 1))
+    net.conv("two", 2, (1, 3), groups=2, stride=(1, 2), padding=(0, 0, 1, 0))
+    net.conv("three", 1, (1, 2), stride=(1, 2), padding=(0, 1, 0, 0)).dense("dense", 2)
+    runs(net.graph(), Patch(rows=1, columns=4), board("nucleo_g0b1re"))
+
+
 def test_a_peak_of_a_few_bytes_is_found() -> None:
     """Limits were halved for ever between two neighbours."""
     net = Chain((1, 1, 2)).conv("first", 2, (1, 1)).conv("second", 2, (1, 1)).dense("dense", 1)
