@@ -17,7 +17,7 @@ from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.work import products
 
 NIBBLES = 0x8000
-"""That addresses reach."""
+"""Nibbles that addresses reach."""
 OUT_OF_REACH = "kernels of 4-bit networks address an arena of 16 KiB"
 
 

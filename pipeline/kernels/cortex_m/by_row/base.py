@@ -100,7 +100,7 @@ class RowKernel(Fast):
         return form.out.extents
 
     def turns(self, form: Form) -> Turns:
-        """Of a form that it takes: here all of a channel's row is read, then that is written."""
+        """Time a form that it takes: here all of a channel's row is read, then that is written."""
         layouts = self.known(form)
         read, written = (np.empty(row.bytes, dtype=np.int64) for row in layouts)
         for row, turns in zip(layouts, (read, written), strict=True):
