@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.home import ROOT
 from pipeline.importers.tflite import TFLite
+from pipeline.targets.qemu_cycles import COUNTS
 from tests.codegen.cortex_m import bench
 from tests.codegen.thumb import bench as thumb
 from tests.importers import test_tflite
@@ -75,6 +76,13 @@ def test_without_cmsis_nn_nothing_was_compared(
     monkeypatch.setattr(test_tflite, "MODELS", tmp_path)
     with pytest.raises(SystemExit, match=r"no clone of .*nothing was compared"):
         cmsis_nn.main(tmp_path, [])
+
+
+def test_what_is_counted_are_instructions_and_cycles() -> None:
+    counts = [100, 120, 0, 5, *[0] * (len(COUNTS) - 4)]
+    hardware = cmsis_nn.without_waits(cmsis_nn.board_named(CORES["M4"]))
+    (found,) = cmsis_nn.rows(" ".join(map(str, counts * 2)), hardware)
+    assert found == {"instructions": 100, "cycles": 120 + 2 * 5}
 
 
 @pytest.mark.slow
