@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -35,6 +36,7 @@ WRAPPED = (
 )
 OLDER_SALT, OTHER_KEY = b"an older image's", b"another chip's, of another's own"
 MOST_BLOCKS = 8
+COMMENT = re.compile(rb"\s*/\*.*?\*/", re.DOTALL)
 NOTHING: Mapping[str, Path] = MappingProxyType({})
 
 
@@ -122,11 +124,12 @@ class Faulty:
 
     @property
     def firmware(self) -> bytes:
-        """The program, or the sources of a native one, which no compiler changes."""
+        """The program, or the sources of a native one without comments, which no compiler
+        changes."""
         if self.native is None:
             return (self.program.build / "firmware.elf").read_bytes()
         sources = sorted((self.program.folder / "generated").glob("*.[ch]"))
-        return b"".join(path.read_bytes() for path in sources)
+        return b"".join(COMMENT.sub(b"", path.read_bytes()) for path in sources)
 
     def natively(self) -> Faulty:
         """The same sources, with the card of ``fixture/native``."""
