@@ -7,7 +7,7 @@ over these places has the smallest arena.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pipeline.placement.blocks import Profile, round_up
 from pipeline.placement.fit import Fitted, Wall, squeaky
@@ -19,6 +19,9 @@ ROUNDS = 30
 """Of first fits for each rank, of parts of up to ``MANY`` profiles; half as many of larger ones."""
 
 MANY = 600
+
+WAYS = 256
+"""To lay what outlives a part, that are tried, and that the next part begins with."""
 
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
@@ -73,7 +76,7 @@ class _Chain:
             inner = sorted(here - set(ends))
             following: dict[Places, Fitted] = {}
             for places, before in states.items():
-                for fixed in self._ends(sorted(ends), dict(places)):
+                for fixed in islice(self._ends(sorted(ends), dict(places)), WAYS):
                     limit = max(self.limit, before.top)
                     rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
                     found = squeaky(
@@ -83,7 +86,7 @@ class _Chain:
                     top = max(before.top, found.top)
                     if key not in following or top < following[key].top:
                         following[key] = Fitted(top, before.addresses | found.addresses)
-            states = following
+            states = dict(sorted(following.items(), key=lambda way: way[1].top)[:WAYS])
         return min(states.values(), key=lambda found: found.top)
 
     def _result(self, n: int) -> bool:

@@ -210,6 +210,32 @@ def test_padded_pixels_in_patches_without_assembly() -> None:
     runs(net.graph(), Patch(rows=1, columns=4), board("nucleo_g0b1re"))
 
 
+def test_a_variable_of_a_parameters_name_is_no_use_of_it() -> None:
+    """Parts of whole blocks of pixels: none begins early."""
+    net = Net((5, 23, 13))
+    first = net.conv(11, (3, 2), padding=(1, 1, 1, 1))
+    net.conv(11)
+    net.plus(net.conv(11, (1, 1)), first)
+    net.mean((5, 24))
+    net.dense(3)
+    runs(net.graph(), Patch(rows=2, columns=1), board("nucleo_g0b1re"))
+
+
+def test_many_rows_that_outlive_a_part_are_laid_within_seconds() -> None:
+    """There are two places for each: all ways are too many."""
+    net = Net((23, 1, 11))
+    start = net.last
+    net.rearrange((23, 1, 8), (0, 1, 2), (0, 0, 0))
+    one = net.conv(2)
+    net.last = start
+    net.rearrange((23, 1, 3), (0, 1, 2), (0, 0, 8))
+    net.concat((one, net.like(net.conv(1), one)))
+    net.conv(7, (3, 1), padding=(2, 1, 0, 0))
+    tight = replace(board("nucleo_f446re", streams=True), sram_bytes=2700)
+    strategy = Joint(objective="latency", extra_macs=0.2)
+    assert tried(Triple(net.graph(), strategy, tight, "")).kind in GOOD
+
+
 def test_a_peak_of_a_few_bytes_is_found() -> None:
     """Limits were halved for ever between two neighbours."""
     net = Chain((1, 1, 2)).conv("first", 2, (1, 1)).conv("second", 2, (1, 1)).dense("dense", 1)

@@ -70,8 +70,13 @@ class Kernel:
             for name, value in first.items()
             if not value.known or any(call.values[name] != value for call in self.calls)
         ]
-        words = set(re.findall(r"\w+", self._rendered(varying, "")))
+        words = self._words(varying)
         return [name for name in varying if name in words]
+
+    def _words(self, arguments: list[str]) -> set[str]:
+        """Those of the code, without its comments."""
+        code = re.sub(r"/\*.*?\*/", "", self._rendered(arguments, ""), flags=re.DOTALL)
+        return set(re.findall(r"\w+", code))
 
     def code(self) -> str:
         # pointers to what is looked up, or is empty, are the arena's start: equal ones may not be
@@ -96,7 +101,7 @@ class Kernel:
         Raises:
             ThimbleError: for code that does not ask the table: it would read something else.
         """
-        words = set(re.findall(r"\w+", self._rendered(self.arguments, "")))
+        words = self._words(self.arguments)
         names = [name for name, view in self.calls[0].views.items() if view.lookup]
         for name in names:
             if f"{name}_places" not in words:

@@ -30,7 +30,7 @@ def compute(job: Job) -> None:
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
         {
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
-            "last": count - pixels,
+            "last_block": count - pixels,
         },
         job.apart,
         window=shape,

@@ -124,7 +124,7 @@ def compute(job: Job) -> None:
         {
             "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
-            "last": count - pixels,
+            "last_block": count - pixels,
         },
         job.apart,
         window=shape,

@@ -111,8 +111,8 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
     }
     for (uint16_t ky = 0; ky < 3; ky++) {
         for (uint16_t kx = 0; kx < 3; kx++) {
-            const int16_t row = (int16_t)(y + 1 * ky), column = (int16_t)(x + 1 * kx);
-            if (row < 0 || row >= 4 || column < 0 || column >= 4) {
+            const int16_t in_y = (int16_t)(y + 1 * ky), in_x = (int16_t)(x + 1 * kx);
+            if (in_y < 0 || in_y >= 4 || in_x < 0 || in_x >= 4) {
                 weight += 4;
                 continue;
             }
