@@ -49,7 +49,7 @@ def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = No
 
 
 def generated(folder: Path, graph: Graph, hardware: Hardware, plan: Plan) -> Path:
-    """What stage generate leaves in ``folder``: the path of it."""
+    """Write what stage generate leaves in ``folder``; the path of it."""
     swaps = bool(plan.on_card)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware, swaps)}
     for name, content in files.items():

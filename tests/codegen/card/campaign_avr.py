@@ -50,7 +50,7 @@ Drawn = tuple[str, Fault, frozenset[Status]]
 
 
 def passing(after: int, many: int) -> list[tuple[str, Fault, Status]]:
-    """Faults of blocks that pass."""
+    """List faults of blocks that pass."""
     line = 1 + many % 8
     return [
         ("a bit of what is read", Fault(Kind.FLIP_READ, after, many), Status.OK),
@@ -62,7 +62,7 @@ def passing(after: int, many: int) -> list[tuple[str, Fault, Status]]:
 
 
 def feeding(made: FaultyUno, rng: np.random.Generator) -> Drawn:
-    """Any fault while the second frame is fed; of the line's own once to three times."""
+    """Draw any fault while the second frame is fed; of the line's own once to three times."""
     after, many = int(rng.integers(made.feeds, made.begins)), int(rng.integers(1 << 30))
     away = Fault(Kind.GONE, after, (int(rng.integers(1, 400)), 1 << 30)[many % 2])
     found = [*passing(after, many), ("the card is removed", away, Status.NO_CARD)]
@@ -73,7 +73,7 @@ def feeding(made: FaultyUno, rng: np.random.Generator) -> Drawn:
 
 
 def drawn(made: FaultyUno, rng: np.random.Generator) -> Drawn:
-    """Any fault while the second frame is computed, with the statuses that it may end with."""
+    """Draw any fault while the second frame is computed, and the statuses that it may end with."""
 
     def pick(numbers: range) -> int:
         return int(rng.integers(numbers.start, numbers.stop))
@@ -135,8 +135,9 @@ def fed(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
 
 
 def tries(made: FaultyUno, folder: Path) -> Iterator[Drawn]:
-    """Of each of the line's commands, in each function, the first one, one in the middle and the
-    last one, failing in each way: of the start, of the first frame's check, of the second frame."""
+    """Have the line's commands fail in each way, in each function that issues them: of each kind
+    the first, one in the middle and the last, of the start, of the first frame's check and of the
+    second frame."""
     dry = Fault(Kind.TRY, 0, 0, 0, STARTS + Where.CHECK)
     made.replies(images(made.program.graph, 2), dry, folder)
     noted = (folder / "commands").read_bytes()
@@ -160,13 +161,13 @@ def chosen(issued: Sequence[int]) -> list[int]:
 
 
 def statuses(made: FaultyUno, where: Where, times: int) -> frozenset[Status]:
-    """What may come of it: an inference begins anew once, or more often."""
+    """Say what may come of it: an inference begins anew once, or more often."""
     again = made.program.hardware.card.summed and where == Where.INVOKE
     return frozenset({Status.OK}) if times < DRIVER + again else GONE
 
 
 def tried(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
-    """What ``count`` of all tries ended in, or all of them; the next frame has to be right."""
+    """Count what ``count`` of all tries ended in, or all; the next frame has to be right."""
     every = list(tries(made, folder))
     rng, found = np.random.default_rng(seed), Counts()
     for n in sorted(rng.permutation(len(every))[:count]):
@@ -203,7 +204,7 @@ def cut(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
 def whole(
     folder: Path, what: str, totals: dict[str, int], path: Path | None, **made_with: Any
 ) -> Counts:
-    """All batches of one firmware."""
+    """Run all batches of one firmware."""
     folder.mkdir()
     made, found = faulty_uno(folder, **made_with), Counts()
     firmware = (made.program.build / "firmware.elf").read_bytes()
@@ -219,7 +220,7 @@ def whole(
 
 
 def taken() -> Graph:
-    """A network whose result is larger than the arena."""
+    """Build a network whose result is larger than the arena."""
     chain = Chain("net", (6, 6, 4))
     chain.conv(40, 3, 1, 1)
     return chain.graph(np.random.default_rng(0))

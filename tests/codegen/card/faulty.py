@@ -124,8 +124,7 @@ class Faulty:
 
     @property
     def firmware(self) -> bytes:
-        """The program, or the sources of a native one without comments, which no compiler
-        changes."""
+        """The program; of a native one its sources without comments, as compilers differ."""
         if self.native is None:
             return (self.program.build / "firmware.elf").read_bytes()
         sources = sorted((self.program.folder / "generated").glob("*.[ch]"))

@@ -21,7 +21,7 @@ from tests.targets.cortex_m import generated
 MISUSE = FAULTS.with_name("misuse.c")
 HOLE = ["NN_OK", "NN_CARD_FAILED", "NN_OK", "NN_INCOMPLETE", "NN_OK", "NN_INCOMPLETE"]
 DRAWN = ["NN_NO_KEY", "NN_NO_KEY", "NN_OK", "NN_OK", "NN_OK", "NN_NO_KEY", "NN_OK", "NN_OK"]
-"""Where the input gets no number of a frame any more, and where what is computed gets none."""
+"""First the input gets no number of a frame any more, then what is computed."""
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ DRAWN = ["NN_NO_KEY", "NN_NO_KEY", "NN_OK", "NN_OK", "NN_OK", "NN_NO_KEY", "NN_O
 def test_frames_with_a_hole_and_used_up_numbers_are_refused(
     tmp_path: Path, security: Security
 ) -> None:
-    """However the card was found again; and after it all is right."""
+    """Whoever finds the card again; the next frame is right."""
     graph = random_chain(1)
     hardware = board(security, elements(graph) // 3)
     sources = generated(tmp_path, graph, hardware, Swap().plan(graph, hardware))
@@ -46,7 +46,11 @@ def test_frames_with_a_hole_and_used_up_numbers_are_refused(
     subprocess.run(command, cwd=tmp_path, check=True)
     frame = given(graph, 1)
     done = subprocess.run(
-        ["./misuse"], input=frame.astype(np.int8).tobytes(), cwd=tmp_path, stdout=-1, check=True
+        ["./misuse"],
+        input=frame.astype(np.int8).tobytes(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=True,
     )
     found = [int(word) for word in done.stdout.split()]
     names = statuses((sources / "model.h").read_text())
@@ -56,6 +60,6 @@ def test_frames_with_a_hole_and_used_up_numbers_are_refused(
 
 
 def statuses(header: str) -> list[str]:
-    """Names of nn_status_t, by number."""
+    """List the names of nn_status_t, by number."""
     listed = header[: header.index("} nn_status_t")].rpartition("enum {")[2]
     return [line.split(",")[0].split()[0] for line in listed.splitlines() if "NN_" in line]
