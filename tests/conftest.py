@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.durations import Collector, Meter
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """NumPy's threads wait by turning: of a small test's processor time they take a third."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell starts what it runs in the background deaf to Ctrl-C, which tests send."""
 
 PATIENCE_SECONDS = 3600
 """pytest-timeout's for tests beyond the default tier: they may meet a loaded machine."""
