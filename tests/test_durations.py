@@ -12,10 +12,10 @@ from pipeline.home import ROOT
 from tests.durations import Cost, kept, read, write
 from tests.runner.project import clean_environment
 
-DEFAULT_SECONDS = 700
-"""Of `make test`: less than six minutes on two cores."""
-ALL_SECONDS = 2000
-"""Of `.ci/run`'s tests: less than seventeen minutes on two cores; setup and lint take two more."""
+DEFAULT_SECONDS = 1400
+"""Of `make test`: less than twelve minutes on two cores."""
+ALL_SECONDS = 4300
+"""Of `.ci/run`'s tests: less than forty minutes on two cores; setup and lint take two more."""
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def record() -> dict[str, Cost]:
     return found
 
 
-def test_make_test_takes_six_minutes_at_most(record: dict[str, Cost]) -> None:
+def test_make_test_takes_twelve_minutes_at_most(record: dict[str, Cost]) -> None:
     assert sum(cost.tiers.get("default", 0.0) for cost in record.values()) < DEFAULT_SECONDS
 
 
-def test_ci_takes_twenty_minutes_at_most(record: dict[str, Cost]) -> None:
+def test_ci_takes_forty_minutes_at_most(record: dict[str, Cost]) -> None:
     assert sum(sum(cost.tiers.values()) for cost in record.values()) < ALL_SECONDS
 
 

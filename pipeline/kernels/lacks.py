@@ -46,8 +46,8 @@ def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> s
     arena = (each.extent[1] for each in buffers if each.role != "constant")
     if step.kernel.startswith("int4.") and max(arena) > NIBBLES:
         return OUT_OF_REACH
-    weights = [graph.tensors[name].bytes for name in graph.operator(step.op).parameters]
+    arrays = [graph.tensors[each.tensor].bytes for each in buffers if each.role == "constant"]
     near = hardware.flash_bytes <= LPM_BYTES or not step.kernel.startswith("avr.")
-    if hardware.core == "avr" and near and max(weights, default=0) > LARGEST_ON_AVR:
+    if hardware.core == "avr" and near and max(arrays, default=0) > LARGEST_ON_AVR:
         return f"an array on an AVR has at most {LARGEST_ON_AVR:,} B, its weights are more"
     return ""

@@ -115,10 +115,8 @@ def test_nothing_starts_after_the_end(project: Project) -> None:
     project.hold("fetch")
     project.write("late.py", LATE)
     process = project.start(program="late.py")
-    try:
-        _, err = process.communicate(timeout=60)
-    finally:
-        project.release("fetch")
+    _, err = process.communicate()
+    project.release("fetch")
     assert process.returncode == 130 and err.startswith("interrupted: "), err
     assert project.ran() == []
     nothing_outlives(project)
@@ -132,10 +130,8 @@ def test_while_another_run_is_at_the_same_stage(project: Project) -> None:
     assert second.stdout is not None
     until(lambda: "another run" in second.stdout.readline())  # type: ignore[union-attr]
     second.send_signal(signal.SIGTERM)
-    try:
-        _, err = second.communicate(timeout=60)
-    finally:
-        project.release("train")
+    _, err = second.communicate()
+    project.release("train")
     assert second.returncode == 130 and err.startswith("interrupted: "), err
     first.communicate()
     assert first.returncode == 0
