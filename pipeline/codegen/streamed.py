@@ -71,7 +71,9 @@ def take(program: Program, step: Move | Compute) -> None:
         return
     shift = (_shift(program, step) if isinstance(step, Compute) else 0) or 0
     same_bits = isinstance(step, Compute) or source.bits == target.bits
-    if (given.lo, given.size) != (made.lo, made.size) or not same_bits:
+    lows = zip(given.lo, made.lo, target.shape, strict=True)  # of one row, a loop's first is all
+    moved = given.size != made.size or any(a != b for a, b, count in lows if count > 1)
+    if moved or not same_bits:
         raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
     if any(other.shift != shift for other in program.takes):
         raise ThimbleError(f"{source.tensor}: some of it is kept as it comes, and some is not")

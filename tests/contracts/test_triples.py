@@ -247,3 +247,9 @@ def test_a_sample_of_the_campaign(number: int) -> None:
     triple = Triple.drawn(number)
     end = tried(triple)
     assert end.kind in GOOD, (triple.strategy, triple.hardware.name, end)
+
+
+@pytest.mark.parametrize("number", [1218, 1644])
+def test_what_the_campaign_of_seed_4_found_on_avrs(number: int) -> None:
+    """A loop over the only row of an arriving image; a pragma that avr-gcc does not know."""
+    assert tried(Triple.drawn(number, 4)).kind == RUNS

@@ -141,7 +141,9 @@ static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict
             const int8_t *weight = &nn_conv2_passes_2[c_start * 5];
             for (int32_t o = 0; o < 5; o++) {
                 int32_t sum = 0;
+#ifndef __AVR__ /* avr-gcc 5 does not know it */
 #pragma GCC unroll 2
+#endif
                 for (int32_t n = 0; n < 2; n++) {
                     sum += window[n] * weight[n];
                 }
