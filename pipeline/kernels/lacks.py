@@ -29,8 +29,8 @@ def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
         if isinstance(step, Finish):
             if out.bits < 8 and not isinstance(op, AveragePool2d):
                 return f"{op.name} ({type(op).__name__}): sums become elements of whole bytes"
-            arrives = op.inputs[0] == graph.input  # nn_feed may write over sums that are done
-            if out.bits < 8 and not arrives and plan.buffer[step.acc.buffer].meets(out):
+            fed = op.inputs[0] == graph.input  # nn_feed may write over sums that are done
+            if out.bits < 8 and not fed and plan.buffer[step.acc.buffer].meets(out):
                 return (
                     f"{op.name} ({type(op).__name__}): 4 bits do not take the place of their sums"
                 )
