@@ -17,7 +17,7 @@ from pipeline.graph.operator import (
     product_sums,
     windowed,
 )
-from pipeline.graph.requant import Requant
+from pipeline.graph.requant import Requant, overflow
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -37,6 +37,10 @@ class Weighted(Operator):
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
+
+    def overflow(self, tensors: Tensors, constants: Constants) -> str:
+        sums = self.partial_sums(tensors, constants)
+        return overflow(self.requant, sums, constants[self.parameters[1]])
 
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
@@ -58,6 +62,9 @@ class Pairwise(Operator):
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         return broadcast.shape_of(self.name, self.operands, tensors)
+
+    def overflow(self, tensors: Tensors, constants: Constants) -> str:
+        return overflow(self.requant, self.partial_sums(tensors, constants))
 
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]

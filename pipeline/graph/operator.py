@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.requant import PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
 Tensors = Mapping[str, Tensor]
@@ -170,6 +171,10 @@ class Operator(ABC):
         whichever of the atoms they hold so far; here, that the output's type can hold."""
         dtype = tensors[self.output].dtype
         return dtype.minimum, dtype.maximum
+
+    def overflow(self, tensors: Tensors, constants: Constants) -> str:
+        """Return how its sums leave the 32 bits that C computes in; "" if they do not."""
+        return overflow(PowerOfTwo(), self.partial_sums(tensors, constants))
 
     def atoms(self, tensors: Tensors) -> int:
         """Products (or compared values) in one output element, padding included."""

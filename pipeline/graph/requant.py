@@ -121,6 +121,30 @@ class Mean:
 Requant = PowerOfTwo | FixedPoint
 """Every requantization that a sum of products may carry."""
 
+INT32 = -(1 << 31), (1 << 31) - 1
+
+
+def overflow(requant: Requant, sums: tuple[int, int], bias: IntArray | None = None) -> str:
+    """Return how sums leave the 32 bits that requantization is computed in; "" if they do not.
+
+    Args:
+        sums: the least and greatest sum.
+        bias: (channels,), added in the requantization's own way.
+    """
+    biases = np.zeros(1, np.int64) if bias is None else np.asarray(bias, dtype=np.int64)
+    left = half = up = 0
+    if isinstance(requant, PowerOfTwo):
+        left, half = requant.left_shift, 1 << requant.right_shift >> 1
+    else:
+        up = max(0, *requant.shifts)
+    low = (min(sums[0], 0) << left) + min(0, int(biases.min()))
+    high = (max(sums[1], 0) << left) + max(0, int(biases.max())) + half
+    if low < INT32[0] or high > INT32[1]:
+        return f"its sums reach {low} … {high}, which is beyond 32 bits"
+    if max(-low, high) << up > 1 << 32:
+        return f"its sums, shifted left by {up}, are beyond 32 bits"
+    return ""
+
 
 def doubled_high(value: IntArray, multiplier: IntArray | int) -> IntArray:
     """``value * multiplier / 2**31`` to nearest, halves towards +infinity, in 32 bits.

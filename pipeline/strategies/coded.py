@@ -13,8 +13,13 @@ from pipeline.strategies.ordinary import Ordinary
 def check(plan: Plan, graph: Graph, hardware: Hardware) -> None:
     """
     Raises:
-        ThimbleError: there is no C for a step of ``plan``.
+        ThimbleError: there is no C for a step of ``plan``, or sums of ``graph`` pass 32 bits.
     """
+    for op in graph.operators:
+        if why := op.overflow(graph.tensors, graph.constants):
+            raise ThimbleError(
+                f"{op.name} ({type(op).__name__}): {why}: use fewer inputs or smaller weights"
+            )
     if why := lacks(plan, graph, hardware):
         whole = not lacks(Ordinary().plan(graph, hardware), graph, hardware)
         instead = "strategy=ordinary" if whole else "quantize=int8, or another network"

@@ -11,6 +11,7 @@ import pytest
 from pipeline import passes
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.requant import PowerOfTwo
 from pipeline.hardware import Hardware
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
@@ -254,3 +255,12 @@ def test_what_the_campaign_of_seed_4_found_on_avrs(number: int) -> None:
     """A loop over the only row of an arriving image; a pragma that avr-gcc does not know; averages
     of 4 bits over their own sums."""
     assert tried(Triple.drawn(number, 4)).kind == RUNS
+
+
+@pytest.mark.parametrize("board_name", ["host", "arduino"])
+def test_sums_beyond_32_bits_are_refused_before_c_is_made(board_name: str) -> None:
+    chain = Chain((4, 4, 2)).conv("conv", 3)
+    chain.operators[-1] = replace(chain.operators[-1], requant=PowerOfTwo(26, 28))
+    triple = Triple(chain.dense("dense", 2).graph(), Ordinary(), board(board_name), "")
+    with pytest.raises(ThimbleError, match=r"conv \(Conv2d\): its sums reach .* beyond 32 bits"):
+        scheduled(triple)

@@ -8,10 +8,8 @@ import numpy as np
 
 from pipeline.codegen.constants import Constants, narrowest
 from pipeline.errors import ThimbleError
-from pipeline.graph.requant import FixedPoint, PowerOfTwo, Requant
+from pipeline.graph.requant import INT32, FixedPoint, PowerOfTwo, Requant, overflow
 from pipeline.graph.tensor import IntArray
-
-INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,10 @@ def scaling(
     Raises:
         ThimbleError: when a sum does not fit the 32 bits that the arithmetic is defined for.
     """
+    if why := overflow(requant, sums, bias):
+        raise ThimbleError(f"{op}: {why}")
     biases = np.zeros(1, np.int64) if bias is None else np.asarray(bias, dtype=np.int64)
     left = requant.left_shift if isinstance(requant, PowerOfTwo) else 0
-    low = (min(sums[0], 0) << left) + min(0, int(biases.min()))
-    high = (max(sums[1], 0) << left) + max(0, int(biases.max()))
-    if low < INT32[0] or high > INT32[1]:
-        raise ThimbleError(f"{op}: its sums reach {low} … {high}, which is beyond 32 bits")
     shifted = "{sum}" if not left else f"({{sum}}) * {1 << left}"
     value, per_channel = shifted, False
     if biases.any():
@@ -61,7 +57,7 @@ def scaling(
             value, per_channel = f"{shifted} + {table.read('{channel}')}", True
     if isinstance(requant, PowerOfTwo):
         return Scaling(_shifted(value, requant), per_channel)
-    text, tables = _fixed_point(constants, op, value, requant, max(-low, high))
+    text, tables = _fixed_point(constants, op, value, requant)
     return Scaling(text, per_channel or tables)
 
 
@@ -73,12 +69,10 @@ def _shifted(value: str, requant: PowerOfTwo) -> str:
 
 
 def _fixed_point(
-    constants: Constants, op: str, value: str, requant: FixedPoint, largest: int
+    constants: Constants, op: str, value: str, requant: FixedPoint
 ) -> tuple[str, bool]:
     multipliers = np.array(requant.multipliers, dtype=np.int64)
     shifts = np.array(requant.shifts, dtype=np.int64)
-    if largest << max(0, int(shifts.max())) > 1 << 32:
-        raise ThimbleError(f"{op}: its sums, shifted left by {shifts.max()}, are beyond 32 bits")
     rightwards = int(shifts.max()) <= 0
     name, exponents = ("nn_scaled", -shifts) if rightwards else ("nn_scaled_up", shifts)
     parts = [

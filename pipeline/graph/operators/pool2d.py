@@ -19,7 +19,7 @@ from pipeline.graph.operator import (
     clipped_to,
     windowed,
 )
-from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -108,6 +108,10 @@ class AveragePool2d(Pool2d):
                         f"of {name} is {tensors[name].zero_point}"
                     )
         return super().infer(tensors)
+
+    def overflow(self, tensors: Tensors, constants: Constants) -> str:
+        requant = PowerOfTwo() if isinstance(self.requant, Mean) else self.requant
+        return overflow(requant, self.partial_sums(tensors, constants))
 
     def shift(self, tensors: Tensors) -> int | None:
         """Bits that each value is shifted to the right by, where that is all that is done: windows

@@ -8,12 +8,12 @@ from pipeline.codegen.int8 import nest
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import arena_view
 from pipeline.codegen.int8.operators.copies import fill
-from pipeline.codegen.int8.requantize import INT32
 from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.requant import INT32
 from pipeline.plan.vocabulary import Buffer, Clear, Finish
 
 MOST_RINGS = 3
