@@ -35,6 +35,7 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.schedules.bounds import Box, Needs, all_of, part
+from pipeline.schedules.overwriting import Begins, bears, begins
 
 Key = tuple[str, int]
 """A buffer's name and a row, or 0 where all of it lies in one piece."""
@@ -312,7 +313,10 @@ class Draft:
         kind = self._kind(step, overlaps, part)
         if kind and (known := self.alike.get(kind)):
             return replace(known, out=step.out, ins=step.ins)
-        chosen = self._chosen(self._form(step, overlaps, bool(part)))
+        found: Begins = ()
+        if overlaps and self.held[step.out.buffer].placed:
+            found = begins(step, self.buffer, overlaps)
+        chosen = self._chosen(self._form(step, overlaps, bool(part)), found)
         scratch = []
         if chosen.scratch_bytes:
             scratch.append(self._scratch(op.output, chosen.scratch_bytes))
@@ -337,16 +341,16 @@ class Draft:
                 taken.append((piece.buffer, piece.size, *begins))
         return step.op, overlaps, part, *taken
 
-    def _chosen(self, form: Form) -> _Chosen:
+    def _chosen(self, form: Form, found: Begins = ()) -> _Chosen:
         """Asked once for each form: tiles and rows are many and alike."""
         edges = getattr(form.op, "padding", ())  # of a tile its own
-        ways = form.partial, form.overlaps, form.aside, form.in_place
+        ways = form.partial, form.overlaps, form.aside, form.in_place, found
         key = form.op.name, edges, *ways, *form.parts.items()
         if key not in self.chosen:
             able = (*self._asked(form), *offers(form, self.hardware))
             most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0
             allowed = (k for k in able if k.scratch_bytes(form) <= most)
-            kernel = next(allowed, None)
+            kernel = next((k for k in allowed if bears(k, form, found)), None)
             self.chosen[key] = (
                 _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))
             )

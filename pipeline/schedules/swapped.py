@@ -13,6 +13,7 @@ from itertools import repeat
 from math import prod
 from typing import Any, Final, Literal, NamedTuple
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 from pipeline.plan.vocabulary import (
     Affine,
@@ -27,7 +28,7 @@ from pipeline.plan.vocabulary import (
     Step,
     Wait,
 )
-from pipeline.schedules.bounds import Box, Range, added, part
+from pipeline.schedules.bounds import Box, Needs, Range, added, part
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.roll import rolled
 
@@ -89,6 +90,7 @@ class Act(NamedTuple):
         op: the operator's name; of a transfer "".
         given: the windows, each with its copy, that it reads what it needs from.
         some: what is added goes over these indices of the last axis of each operand.
+        padding: it reads nothing else, so that it is no turn of a loop whose others read something.
     """
 
     kind: Kind
@@ -99,6 +101,7 @@ class Act(NamedTuple):
     op: str = ""
     given: tuple[tuple[str, Index], ...] = ()
     some: Range | None = None
+    padding: bool = False
 
     @property
     def positions(self) -> tuple[Any, ...]:
@@ -154,10 +157,12 @@ class Swapped:
         return list(steps)
 
     def _track(self, jobs: Sequence[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
-        items = list[tuple[Act | str, tuple[int, ...]]]()
+        items, padded = list[tuple[Act | str, tuple[int, ...]]](), _padded(draft.graph)
         for job in jobs:
             items += [("wait", (job.after,))] * bool(job.after)
-            items += [(act.at(repeat(0)), act.positions) for act in job.acts]
+            for act in job.acts:
+                alone = act.op in padded and _empty(padded[act.op](act.box))
+                items.append((act.at(repeat(0))._replace(padding=alone), act.positions))
             items.append(("signal", ()))
 
         def step(shape: Act | str, positions: Sequence[Index]) -> Step:
@@ -166,6 +171,21 @@ class Swapped:
             return _step(shape.at(iter(positions)), draft)
 
         return rolled(items, step)
+
+
+def _padded(graph: Graph) -> dict[str, Needs]:
+    """What operators need of which an output at a corner is made of padding alone."""
+    found = {}
+    for op in graph.operators:
+        shape, read = graph.tensors[op.output].shape, Needs(op, graph.tensors)
+        corners = ([Range(0, 1) for _ in shape], [Range(extent - 1, 1) for extent in shape])
+        if any(_empty(read(tuple(corner))) for corner in corners):
+            found[op.name] = read
+    return found
+
+
+def _empty(boxes: Mapping[str, Box]) -> bool:
+    return any(not each.size for box in boxes.values() for each in box)
 
 
 def _step(act: Act, draft: Draft) -> Step:

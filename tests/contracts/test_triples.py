@@ -264,3 +264,10 @@ def test_sums_beyond_32_bits_are_refused_before_c_is_made(board_name: str) -> No
     triple = Triple(chain.dense("dense", 2).graph(), Ordinary(), board(board_name), "")
     with pytest.raises(ThimbleError, match=r"conv \(Conv2d\): its sums reach .* beyond 32 bits"):
         scheduled(triple)
+
+
+@pytest.mark.parametrize("number", [358, 1168, 1406, 1962])
+def test_what_the_campaign_of_seed_5_found(number: int) -> None:
+    """A tile of padding alone in a loop of tiles; the last pass of channels by itself; two C names
+    of one function; an output that overwrites pixels which a kernel of whole rows still needs."""
+    assert tried(Triple.drawn(number, 5)).kind == RUNS

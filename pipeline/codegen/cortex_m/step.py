@@ -29,7 +29,7 @@ def part(job: Job) -> Part:
     channels, count = job.box[-1], job.target.shape[-1]
     if channels.covers(whole(count)):
         return Part(count, Value(), Value(count))
-    return Part(channels.most, channels.start, channels.extent)
+    return Part(job.step.out.size[-1], channels.start, channels.extent)
 
 
 def source_view(job: Job) -> View:

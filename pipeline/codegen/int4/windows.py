@@ -44,7 +44,7 @@ class Windows:
         parameters: those of them that are sent over the line, in the order they are sent.
         kernels: by operator and kinds of view, in the order they are first called.
         cycles: permutations of all moves: ``nn_cycles``.
-        sums: tables of all sums: ``nn_sums``.
+        sums: tables of all sums: ``nn_sums4``.
         copies: whether there are pixels that are only copied.
         units: how many nibbles wide the pieces are that they move.
         endings: of sums that become nibbles, by operator: the name and the C of what does it.

@@ -30,4 +30,4 @@ def emit(program: Program, op: Rearrange, step: Compute) -> None:
     program.windows.copies = True
     for numbers in stretches(op.name, cells):
         arguments = tuple(Argument(PLACE, Value(number)) for number in numbers)
-        program.run(op.name, partial(Call, "nn_copy", arguments))
+        program.run(op.name, partial(Call, "nn_copy4", arguments))

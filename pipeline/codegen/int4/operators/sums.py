@@ -27,8 +27,8 @@ def emit(program: Program, op: Add, step: Compute) -> None:
     at = stored(program.windows.sums, table(op, program.graph.tensors))
     for numbers in _stretches(program, [*(pieces[name] for name in op.operands), step.out], step):
         places = (Argument(PLACE, Value(number)) for number in numbers)
-        arguments = (Argument(f"&nn_sums[{PLACE}]", Value(at)), *places)
-        program.run(op.name, partial(Call, "nn_sum", arguments))
+        arguments = (Argument(f"&nn_sums4[{PLACE}]", Value(at)), *places)
+        program.run(op.name, partial(Call, "nn_sum4", arguments))
 
 
 def _stretches(program: Program, pieces: list[Slice], step: Compute) -> list[Stretch]:
