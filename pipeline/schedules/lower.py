@@ -128,7 +128,7 @@ class Laid:
         if isinstance(place, Rows | Blocks):
             cells = (self.taken(key).start if key in known else 0 for key in held.keys)
             return replace(held.buffer, map=replace(place, cells=tuple(cells)))
-        by = known.get(held.keys[0], 0)
+        by = next((known[key] for key in held.keys if key in known), 0)
         return replace(held.buffer, map=place.moved(by)) if by else held.buffer
 
 

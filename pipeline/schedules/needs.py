@@ -49,16 +49,15 @@ def needs(
             offsets.append([0] * len(parts[-1]))
             aligns.append(align)
             continue
-        for number, key in enumerate(each.keys):
-            if key not in lives:
-                continue  # a row that nothing needs
+        needed = [(n, key) for n, key in enumerate(each.keys) if key in lives]
+        for number, key in needed:
             if (each.over, 0) in at:  # or nothing needs what it lies over
                 n, _ = at[key] = at[each.over, 0]
                 parts[n] = _over(parts[n], Block(round_up(size, align), *lives[key]))
                 aligns[n] = max(aligns[n], align)
                 offsets[n] = [0] * len(parts[n])
                 continue
-            if apart or not number:
+            if apart or number == needed[0][0]:
                 parts.append([])
                 offsets.append([])
                 aligns.append(align)

@@ -271,3 +271,8 @@ def test_what_the_campaign_of_seed_5_found(number: int) -> None:
     """A tile of padding alone in a loop of tiles; the last pass of channels by itself; two C names
     of one function; an output that overwrites pixels which a kernel of whole rows still needs."""
     assert tried(Triple.drawn(number, 5)).kind == RUNS
+
+
+def test_the_campaign_of_seed_6_found_images_whose_first_row_nothing_needs() -> None:
+    """They had the place of another image."""
+    assert tried(Triple.drawn(1022, 6)).kind == RUNS
