@@ -7,8 +7,9 @@ at the same addresses: kernels need neither rings nor tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
@@ -104,7 +105,7 @@ class Sliding:
         order = Order.of(graph, self.operators, start)
         if self.given.streams:
             self.given.opened(draft)
-        base, found = dict[str, int](), list[Step]()
+        base, made, found = dict[str, int](), set[tuple[str, int]](), list[Step]()
         for name in (start, *producers):
             whole = name == graph.output or (name == start and not self.given.streams)
             extent = rows_of(graph, name)
@@ -119,7 +120,9 @@ class Sliding:
                 base[name] = min(first, rows_of(graph, name) - order.height[name])
                 before = draft.buffer(draft.home[name])
                 after = self._hold(draft, name, base[name], order.height[name])
-                found += _kept(draft, before, after, range(first, row))
+                kept = [each for each in range(first, row) if (name, each) in made]
+                found += _kept(draft, before, after, kept)
+            made.add((name, row))
             out, box = draft.buffer(draft.home[name]), row_box(graph, name, row)
             if name == start:
                 found.extend(self.given.taken(draft, out, box))
@@ -136,11 +139,12 @@ class Sliding:
         return draft.hold_part(name, box, f"{low}", before)
 
 
-def _kept(draft: Draft, before: Buffer, after: Buffer, rows: range) -> list[Step]:
-    if not rows:
-        return []
-    box = (Range(rows.start, len(rows)), *all_of(before.shape[1:]))
-    return [draft.move(before, after, box)]
+def _kept(draft: Draft, before: Buffer, after: Buffer, rows: Sequence[int]) -> Iterator[Step]:
+    """Moves of ``rows``, those that follow each other together."""
+    whole, begins = all_of(before.shape[1:]), [row for row in rows if row - 1 not in rows]
+    for begin, stop in pairwise([*begins, before.shape[0]]):
+        box = (Range(begin, sum(begin <= row < stop for row in rows)), *whole)
+        yield draft.move(before, after, box)
 
 
 def kept_bytes(graph: Graph, windows: int) -> float:

@@ -276,3 +276,7 @@ def test_what_the_campaign_of_seed_5_found(number: int) -> None:
 def test_the_campaign_of_seed_6_found_images_whose_first_row_nothing_needs() -> None:
     """They had the place of another image."""
     assert tried(Triple.drawn(1022, 6)).kind == RUNS
+
+
+def test_the_campaign_of_seed_7_found_rows_kept_that_were_never_made() -> None:
+    assert tried(Triple.drawn(1548, 7)).kind == RUNS
