@@ -13,7 +13,7 @@
 /* The assembly needs all registers: without optimization, and always by clang, a frame pointer takes one. */
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__clang__)
 #define NN_DSP 1
-/* Compilers do not count what .rept repeats, and put constants further away than a floating-point load reaches. */
+/* Compilers put constants behind long assembly, further away than a floating-point load reaches. */
 #define NN_CORE_REGISTERS __attribute__((target("general-regs-only")))
 #else
 #define NN_DSP 0

@@ -65,8 +65,8 @@ class Instruction:
 
 
 def woven(source: str) -> str:
-    """C whose inline assembly has one instruction a line, what ``.rept`` repeats written out."""
-    return "\n".join(_ordered(_expanded(source.split("\n"))))
+    """C whose inline assembly has one instruction a line."""
+    return "\n".join(_ordered(source.split("\n")))
 
 
 def in_order(given: list[Instruction]) -> list[Instruction]:
@@ -116,18 +116,4 @@ def _ordered(lines: list[str]) -> list[str]:
         else:
             run.append((line, each))
     close()
-    return found
-
-
-def _expanded(lines: list[str]) -> list[str]:
-    found, start, times = list[str](), 0, 0
-    for line in lines:
-        inside = LINE.match(line)
-        text = inside[1] if inside else ""
-        if text.startswith(".rept "):
-            start, times = len(found), int(text.split()[1])
-        elif text == ".endr":
-            found[start:] = found[start:] * times
-        else:
-            found.append(line)
     return found

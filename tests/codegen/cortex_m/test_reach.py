@@ -1,6 +1,5 @@
-"""The longest code that repeats instructions in assembly, ``.rept``. gcc counts what is repeated
-once, so constants that it puts behind a function may be out of a load's reach: then the assembler
-refuses."""
+"""The longest code in assembly. Constants that gcc puts behind a function may be out of a load's
+reach, and so may labels of a branch: then the assembler refuses."""
 
 from __future__ import annotations
 

@@ -119,7 +119,6 @@ def test_long_runs_take_little_more_than_they_have_to() -> None:
     """A cycle a multiplication, and two instructions a cycle, are the least."""
     graph, m7 = network(), core("cortex-m7")
     text = generate(graph, Ordinary().plan(graph, m7), m7, {})["model.c"]
-    assert ".rept" not in text
     long = [run for run in runs(text) if len(run) > 80]
     assert len(long) > 2
     for run in long:
@@ -129,25 +128,23 @@ def test_long_runs_take_little_more_than_they_have_to() -> None:
 
 @pytest.mark.parametrize("cpu", ["cortex-m4", "cortex-m33"])
 def test_others_keep_loads_together(cpu: str) -> None:
+    """Their templates have that order, and nothing that the compiler does not count."""
     graph, single = network(), core(cpu)
     text = generate(graph, Ordinary().plan(graph, single), single, {})["model.c"]
-    assert ".rept" in text
+    assert woven(text) != text and ".rept" not in text
 
 
 def test_what_is_not_known_stays_where_it_is() -> None:
     lines = [
         "int32_t before(void);",
         '    "1:\\n"',
-        '    ".rept 2\\n"',
         '    "ldr %[x], [%[p]], #4\\n"',
         '    "smlad %[b], %[x], %[w], %[b]\\n"',
-        '    ".endr\\n"',
         '    "str %[b], [%[q]], #4\\n"',
         '    "cmp %[p], %[end]\\n"',
         '    "bne 1b\\n"',
     ]
-    repeated = [*lines[:2], *lines[3:5] * 2, *lines[6:]]
-    assert woven("\n".join(lines)).split("\n") == repeated
+    assert woven("\n".join(lines)).split("\n") == lines
 
 
 @pytest.mark.parametrize("text", ["smlal r0, r1, r2, r3", "strb r0, [r1]", "adds r0, r1, r2"])

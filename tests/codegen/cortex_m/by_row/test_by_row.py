@@ -112,8 +112,7 @@ def test_many_layers_simulated(board: str, kind: str, tmp_path: Path) -> None:
 
 @needs_arm
 def test_constants_are_in_reach(tmp_path: Path) -> None:
-    """What ``.rept`` repeats is not counted: constants that the compiler would load into
-    floating-point registers are too far away."""
+    """Constants that the compiler would load into floating-point registers are too far away."""
     net = Net((13, 10, 8), np.random.default_rng(1), name="reach")
     given = net.mean((1, 1), stride=(1, 1))
     made = net.conv(8, (3, 3), padding=(4, 4, 4, 4), dilation=(4, 4))
