@@ -251,7 +251,7 @@ def duration(seconds: float) -> str:
 def number(value: float) -> str:
     if value == round(value):
         return f"{value:,.0f}"
-    return f"{value:.4g}" if abs(value) < 1 else f"{value:,.1f}"
+    return f"{value:.4g}" if abs(value) < 10 else f"{value:,.1f}"
 
 
 def shown(path: Path) -> str:
