@@ -25,7 +25,7 @@ def kernel_of(job: Job) -> Kernel:
         able = (k for k in offers(form, hardware) if k.scratch_bytes(form) <= scratch_bytes)
         return next(able, None) or choose(form, hardware, scratch=False)
     kernel = named(step.kernel, form, hardware)
-    if why := kernel.why_not(form):
+    if (why := kernel.why_not(form)) and kernel.why_not(_as_a_pass(form, job)):
         raise ThimbleError(f"{job.op.name}: the plan runs it by {kernel.name}, but {why}")
     if (needed := kernel.scratch_bytes(form)) > scratch_bytes:
         raise ThimbleError(
@@ -43,6 +43,19 @@ def form_of(job: Job) -> Form:
     return replace(
         form, in_place=bool(over) and all(each.extent[0] == out.extent[0] for each in over)
     )
+
+
+def _as_a_pass(form: Form, job: Job) -> Form:
+    """As ``form``, of the last pass of a loop over channels that is bound by itself: it has fewer
+    channels than the passes that the plan's kernel was chosen for."""
+    parts = dict(form.parts)
+    for piece in (*job.step.ins, job.step.out):
+        tensor, low, size = job.program.buffer(piece).tensor, piece.lo[-1], piece.size[-1]
+        part = parts.get(tensor)
+        if part and isinstance(low, int) and low % size == 0 and size > part.extents[-1]:
+            extents, multiples = (*part.extents[:-1], size), (*part.multiples[:-1], True)
+            parts[tensor] = replace(part, extents=extents, multiples=multiples)
+    return replace(form, parts=parts)
 
 
 def _usable_bytes(scratch: Buffer) -> int:

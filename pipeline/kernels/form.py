@@ -61,10 +61,6 @@ class Part:
         axes = list(zip(piece.lo, piece.size, buffer.shape, buffer.wrap, strict=True))
         layout, spread = buffer.map, SPREADS[type(buffer.map)]
         axes = [(*_clipped(low, size, extent), extent, ring) for low, size, extent, ring in axes]
-        low, size, *_ = axes[-1]
-        passes = piece.size[-1]
-        if passes > size and isinstance(low, int) and low and low % passes == 0:
-            axes[-1] = low, passes, *axes[-1][2:]  # the last pass of a loop, though bound by itself
         return cls(
             tuple(min(size, extent) for _, size, extent, _ in axes),
             layout.strides if isinstance(layout, Affine | Rows) else (),
