@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+import numpy as np
+
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
 from pipeline.kernels.choose import why_none
 from pipeline.kernels.feeding import feeds
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
-from pipeline.plan.vocabulary import Compute, Finish, Plan
+from pipeline.plan.vocabulary import Buffer, Compute, Finish, Move, Plan, Slice
 from pipeline.plan.well_formed import statements
 
 
@@ -42,7 +47,40 @@ def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
             return f"{op.name} ({type(op).__name__}): {why}"
         elif why := _too_large(step, plan, graph, hardware):
             return f"{op.name} ({type(op).__name__}): {why}"
+    if hardware.core == "avr" and _listed_bytes(plan) > LARGEST_ON_AVR:
+        return (
+            f"its permutations: an array on an AVR has at most {LARGEST_ON_AVR:,} B, theirs is more"
+        )
     return ""
+
+
+def _listed_bytes(plan: Plan) -> int:
+    """Bytes, at most, of the array with the places of what moves within a memory, and of a result
+    that is put together: two each, and two more for each cycle, which has at least two. Moves that
+    are alike have one list."""
+    lists = dict[bytes, int]()
+    for step in statements(plan):
+        if not isinstance(step, Move):
+            continue
+        both = [(plan.buffer[each.buffer], each) for each in (step.src, step.dst)]
+        if both[0][0].memory == both[1][0].memory:
+            cells = np.stack([_pixels(buffer, piece) for buffer, piece in both])
+            cells -= cells.min()
+            grid = (np.diff(cells) == both[0][0].nibbles).all()
+            pixel = both[0][0].nibbles * cells.shape[2]
+            moved = cells[:, :, 0] if grid and not (cells[:, :, 0] % pixel).any() else cells
+            lists[moved.tobytes()] = moved.size // 2
+    result = plan.buffer[plan.output]
+    cells = result.addresses(result.box).reshape(-1)
+    torn = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(1, result.bits // 8)
+    return 3 * (sum(lists.values()) + cells.size * bool(torn))
+
+
+def _pixels(buffer: Buffer, piece: Slice) -> IntArray:
+    """The first nibbles of elements, (pixels, channels), in the first turn of all loops."""
+    box = piece.box(buffer.shape, defaultdict(int))
+    found = np.broadcast_to(buffer.addresses(box), [stop - start for start, stop in box])
+    return found.reshape(-1, found.shape[-1]).copy()
 
 
 def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> str:

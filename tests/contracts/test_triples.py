@@ -22,7 +22,7 @@ from pipeline.strategies.patch import Patch
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from pipeline.strategies.sliding import Sliding
-from tests.contracts.triples import GOOD, RUNS, Triple, scheduled, tried
+from tests.contracts.triples import GOOD, REFUSED, RUNS, Triple, scheduled, tried
 from tests.graphs import Net
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import board_named, needs_arm
@@ -280,3 +280,8 @@ def test_the_campaign_of_seed_6_found_images_whose_first_row_nothing_needs() -> 
 
 def test_the_campaign_of_seed_7_found_rows_kept_that_were_never_made() -> None:
     assert tried(Triple.drawn(1548, 7)).kind == RUNS
+
+
+def test_the_campaign_of_seed_9_found_lists_of_moves_too_long_for_an_avr() -> None:
+    end = tried(Triple.drawn(1962, 9))
+    assert end.kind == REFUSED and "its permutations: an array on an AVR has at most" in end.said
