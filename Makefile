@@ -3,7 +3,7 @@
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
-# make deps    bring dvc.yaml, params.yaml, docs/support.md and the drawing of the structure up to date with code and config
+# make deps    bring params.yaml, docs/support.md and the drawing of the structure up to date with code and config
 # make durations    measure what each test costs, for make check and its limits: tests/durations.json
 
 NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))

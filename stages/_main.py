@@ -65,8 +65,8 @@ def _done(name: str, seconds: float) -> None:
 
 
 def imported() -> list[str]:
-    """The project's files that were imported: what dvc.yaml has to list."""
-    here = f"{Path.cwd()}/"
+    """The project's files that were imported: what ``code/STAGE`` has to list."""
+    here = f"{Path(__file__).resolve().parents[1]}/"
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     return sorted({file.removeprefix(here) for file in files if file.startswith(here)})
 

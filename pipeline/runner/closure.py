@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from pipeline import home
 from pipeline.artifacts import write_json
+from pipeline.runner import cached
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
@@ -42,24 +42,35 @@ def closure(root: Path, files: Iterable[str], packages: frozenset[str] = PACKAGE
     return found
 
 
-@cache
 def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> frozenset[str]:
     """The files of ``packages`` that the file ``name`` imports directly."""
-    modules = _modules((root / name).read_bytes(), name)
+    modules = _modules(digest(root, name), root / name)
     found = {file for module in modules for file in module_files(root, module, packages)}
     if name in DYNAMIC:
         found |= {path.relative_to(root).as_posix() for path in (root / DYNAMIC[name]).glob("*.py")}
     return frozenset(found)
 
 
+def digest(root: Path, name: str) -> str:
+    """The MD5 of the file ``name``."""
+    path = f"{root}/{name}"
+    status = os.stat(path)  # noqa: PTH116  fast
+    return _digest(path, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
 @cache
-def _modules(source: bytes, name: str) -> frozenset[str]:
-    """What ``source`` imports, and what may be modules in it. Jobs of a sweep share the answer: the
-    same code is in each one's folder; so do runs, once ``remember`` was called."""
-    digest = hashlib.md5(source, usedforsecurity=False).hexdigest()
+def _digest(path: str, *_: int) -> str:
+    return cached.md5(Path(path))
+
+
+@cache
+def _modules(digest: str, path: Path) -> frozenset[str]:
+    """What the file at ``path``, whose MD5 is ``digest``, imports, or takes from a module."""
     if digest not in _seen:
         known = _remembered()
-        _seen[digest] = known[digest] if digest in known else _imported(source, name)
+        _seen[digest] = (
+            known[digest] if digest in known else _imported(path.read_bytes(), path.name)
+        )
     return frozenset(_seen[digest])
 
 

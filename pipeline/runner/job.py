@@ -15,17 +15,18 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import home
-from pipeline.artifacts import read_json, write_json
+from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.budget import asked
 from pipeline.errors import ThimbleError
 from pipeline.runner import allowed, disk, own, replay, results, surroundings, titles, workspace
+from pipeline.runner.code import Code
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
 from pipeline.runner.screen import Screen, fail
 from pipeline.runner.stage import Outcome, Stages
 from pipeline.runner.sweep import ABOUT
 from pipeline.tracking import spool
-from pipeline.tracking.checkout import code_version
+from pipeline.tracking.checkout import PATCH, code_version, patch
 from pipeline.tracking.entry import Entry
 
 
@@ -61,6 +62,8 @@ class Job:
             try:
                 about = surroundings.surroundings() | code | {"typed": str(home.typed())}
                 write_json(self.folder / surroundings.FILE, about)
+                if code.get("code_dirty") == "true":
+                    write_text(self.folder / PATCH, patch(code["code_version"]))
                 self._run_stages(code)
                 if self.record:
                     self.result |= replay.verdict(self.record, self.folder)
@@ -68,10 +71,11 @@ class Job:
                 lock.release()
         return self.result
 
-    def _run_stages(self, code: Mapping[str, str]) -> None:
+    def _run_stages(self, version: Mapping[str, str]) -> None:
         self.screen.header(self.config, self.folder)
-        with Stages(self.folder, self._keep, self._remote()) as stages:
-            self._track(code)
+        code = Code(workspace.params(self.config))
+        with Stages(self.folder, self._keep, code, self._remote()) as stages:
+            self._track(version)
             for name, then in zip(self.stages, (*self.stages[1:], ""), strict=True):
                 self.screen.start(name)
                 flashing = name == "simulate" and self.config["target"]["name"] == "flash"
@@ -82,14 +86,14 @@ class Job:
         if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too
             shutil.rmtree(self._keep, ignore_errors=True)
 
-    def _track(self, code: Mapping[str, str]) -> None:
+    def _track(self, version: Mapping[str, str]) -> None:
         """Have it tracked from here on: a mistake that was found before is no failed run."""
         if self.config["tracking"] != "none":
             sweep, title = os.environ.get(FOLDER, ""), titles.of_run(self.config)
             if sweep:
                 jobs = read_json(Path(sweep) / ABOUT)["jobs"]
                 title = titles.of_job(self.config, jobs, HydraConfig.get().job.num)
-            tags = {**code, **({"replay_of": self.record.name} if self.record else {})}
+            tags = {**version, **({"replay_of": self.record.name} if self.record else {})}
             if named := HydraConfig.get().runtime.choices.get("experiment"):
                 tags["experiment"] = str(named)
             self._entry = spool.begin(self.folder, title, tags, sweep)

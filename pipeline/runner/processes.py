@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import bytecode
+from pipeline.runner.code import Code, edited
+from pipeline.tracking.checkout import FOLDER
 
 TURN = "THIMBLE_TURN"
 """In a stage's environment: its turn comes with a line on standard input, which says what else its
@@ -23,10 +24,11 @@ environment has; without one it is not needed."""
 
 
 class Processes:
-    """Of the stages of the workspace ``folder``."""
+    """Of the stages of the workspace ``folder``, which run ``code``."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, code: Code) -> None:
+        self._folder, self._code = folder, code
+        self._texts: dict[str, str] = {}
         self._waiting: dict[str, subprocess.Popen[str]] = {}
         self._starting, self._over = threading.Lock(), False
 
@@ -34,7 +36,7 @@ class Processes:
         """Have ``stage`` wait for its turn. Raises ThimbleError after the ``end``."""
         from dvc.stage.run import _make_cmd, get_executable, prepare_kwargs
 
-        bytecode.share(self._folder, [d.def_path for d in stage.deps if d.def_path.endswith(".py")])
+        self._texts[stage.name] = self._code.text(stage.name)
         given = prepare_kwargs(stage, run_env={TURN: "1"})
         command = _make_cmd(get_executable(), stage.cmd)
         with self._starting:
@@ -49,9 +51,13 @@ class Processes:
 
         Raises:
             StageCmdFailedError: DVC's, when it exits with anything but 0.
+            ThimbleError: its code was edited since its file was written.
         """
         from dvc.stage.exceptions import StageCmdFailedError
 
+        text = (self._folder / FOLDER / stage.name).read_text()
+        if self._texts.get(stage.name) != text and stage.name in self._waiting:
+            _end(self._waiting.pop(stage.name))
         if stage.name not in self._waiting:
             self.start(stage)
         process = self._waiting.pop(stage.name)
@@ -64,12 +70,21 @@ class Processes:
             self.start(then)
         if code := process.wait():
             raise StageCmdFailedError(stage.cmd, code)
+        now = self._code.text(stage.name)
+        if files := [*edited(text, self._texts[stage.name]), *edited(text, now)]:
+            raise ThimbleError(
+                f"{stage.name}: {files[0]} was edited while it ran: nothing is kept, run it again"
+            )
 
     def end(self) -> None:
         """End those whose turn has not come; none starts any more."""
         with self._starting:
             self._over = True
         for process in self._waiting.values():
-            process.kill()
-            process.communicate()
+            _end(process)
         self._waiting.clear()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

@@ -26,7 +26,8 @@ from pipeline.home import STAGES
 from pipeline.runner import allowed, surroundings
 from pipeline.runner.schema import Config
 from pipeline.runner.stage import HASHES
-from pipeline.runner.workspace import CODE, VERSIONS
+from pipeline.tracking.checkout import FOLDER as CODE
+from pipeline.tracking.checkout import recorded as recorded_code
 
 KEY = "replay="
 WITH = ("output=", "tracking=", "cache.fresh=", "hydra.run.dir=")
@@ -51,19 +52,19 @@ class Record:
     Attributes:
         params: its resolved config.
         hashes: of each stage, the MD5 of each file that it made.
-        code: the MD5 of each file and folder of the project that a stage depended on.
-        surroundings: versions, processor, commit.
+        code: what its stages ran, see ``recorded_code``.
+        surroundings: processor, commit.
     """
 
     folder: Path
     params: Mapping[str, Any]
     hashes: Hashes
-    code: Mapping[str, str]
+    code: Mapping[str, Mapping[str, str]]
     surroundings: Mapping[str, str]
 
     def config(self, composed: Mapping[str, Any]) -> dict[str, Any]:
         """The recorded config, with what does not change results as ``composed`` has it."""
-        kept = {k: v for k, v in self.params.items() if k not in (*HERE, "code", "files")}
+        kept = {k: v for k, v in self.params.items() if k not in HERE}
         try:
             merged: Any = OmegaConf.merge(OmegaConf.structured(Config), kept)
         except OmegaConfBaseException as error:
@@ -135,15 +136,15 @@ def read(folder: Path) -> Record:
     if result.get("status") not in ("ok", "infeasible"):
         why = f"failed: {result['error']}" if result.get("error") else "did not end"
         raise ThimbleError(f"replay: the run in {folder} {why}; there is nothing to compare with")
-    for name in (HASHES, "dvc.lock", VERSIONS, surroundings.FILE):
-        if not (folder / name).is_file():
+    for name in (HASHES, "dvc.lock", CODE, surroundings.FILE):
+        if not (folder / name).exists():
             raise ThimbleError(f"replay: {folder} lacks {name}: give a run's folder or MLflow id")
     return Record(
         folder,
         _yaml(folder / "params.yaml"),
         read_json(folder / HASHES),
-        _code(folder),
-        _surroundings(folder),
+        recorded_code(folder),
+        read_json(folder / surroundings.FILE),
     )
 
 
@@ -191,17 +192,21 @@ def _pairs(
 def _changes(record: Record, folder: Path) -> Iterator[str]:
     """What is not as it was: code, the user's files, versions, the processor; each in a few
     words."""
-    pairs = _pairs(record.code, _code(folder))
-    if files := [file for file, there, here in pairs if there != here]:
+    here = recorded_code(folder)
+    if files := list(_differing(record.code["files"], here["files"])):
         more = f" and {len(files) - 2} more" if len(files) > 2 else ""
         yield f"code, {', '.join(files[:2])}{more}"
-    own = _yaml(folder / "params.yaml").get("files", {})
-    for group, there, here in _pairs(record.params.get("files", {}), own):
-        if there != here:
-            yield f"your own files of {group}"
-    for name, there, here in _pairs(record.surroundings, _surroundings(folder)):
-        if there != here and name not in ABOUT:
-            yield f"{name} {there or '(none)'} → {here or '(none)'}"
+    for group in _differing(record.code["own"], here["own"]):
+        yield f"your own files of {group}"
+    there = {**record.code["versions"], **record.surroundings}
+    now = {**here["versions"], **read_json(folder / surroundings.FILE)}
+    for name in _differing(there, now):
+        if name not in ABOUT:
+            yield f"{name} {there.get(name) or '(none)'} → {now.get(name) or '(none)'}"
+
+
+def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    return (name for name, one, other in _pairs(there, here) if one != other)
 
 
 def _find(run: str) -> Path:
@@ -216,16 +221,6 @@ def _find(run: str) -> Path:
     from pipeline.tracking.find import artifacts
 
     return artifacts(run)
-
-
-def _code(folder: Path) -> dict[str, str]:
-    stages = _yaml(folder / "dvc.lock")["stages"].values()
-    deps = [dep for stage in stages for dep in stage["deps"]]
-    return {dep["path"]: dep["md5"] for dep in deps if dep["path"].split("/")[0] in CODE}
-
-
-def _surroundings(folder: Path) -> dict[str, str]:
-    return {**_yaml(folder / VERSIONS), **read_json(folder / surroundings.FILE)}
 
 
 def _yaml(path: Path) -> Any:

@@ -27,6 +27,8 @@ from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError
 from pipeline.runner import cached, disk, garbage, repository
+from pipeline.runner.closure import remember
+from pipeline.runner.code import Code
 from pipeline.runner.inputs import Inputs
 from pipeline.runner.processes import Processes
 from pipeline.runner.remote import Remote
@@ -62,22 +64,23 @@ class Stages:
     DVC runs in a thread of its own. In the main thread it would ignore Ctrl-C while a stage runs;
     here the main thread waits, ends the stage's process when interrupted, and says so.
 
-    ``keep`` is where the workspace's cache is, ``remote`` another one that it shares.
+    ``keep`` is where the workspace's cache is, ``remote`` another one that it shares, ``code`` what
+    the stages run.
     """
 
-    def __init__(self, folder: Path, keep: Path, remote: Remote | None = None) -> None:
-        self.folder, self.keep, self.remote = folder, keep, remote
+    def __init__(self, folder: Path, keep: Path, code: Code, remote: Remote | None = None) -> None:
+        self.folder, self.keep, self.code, self.remote = folder, keep, code, remote
         self._pulled: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "dvc")
         self._repo: Any = None
         self._done: list[Any] = []
         self._inputs = Inputs()
-        self._processes = Processes(folder)
+        self._processes = Processes(folder, code)
         self._then, self._over = "", threading.Event()
 
     def __enter__(self) -> Stages:
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(_environment(self.folder))
+        self._stack.enter_context(_environment())
         self._stack.enter_context(contextlib.chdir(self.folder))
         self._stack.enter_context(_log_to(self.folder / LOG / "dvc.log"))
         return self
@@ -128,6 +131,7 @@ class Stages:
                 self._loaded = repository.stages(self._repo)
                 garbage.collect()
             stage = self._loaded[name]
+            self.code.write(self.folder, name)
             with lock_repo(self._repo):
                 self._inputs.settle(stage)
                 key = _key(stage)
@@ -215,6 +219,7 @@ class Stages:
         return ThimbleError(f"{name}: {said}; log in {self.folder / LOG}")
 
     def _close(self) -> None:
+        remember()
         if self._repo is not None:
             if self._done:
                 _write_lock(self.folder / "dvc.lock", self._done)
@@ -287,14 +292,13 @@ def _end_children() -> None:
 
 
 @contextlib.contextmanager
-def _environment(folder: Path) -> Iterator[None]:
-    """What stage processes see: this Python first in PATH, the workspace's code, no strays."""
+def _environment() -> Iterator[None]:
+    """What stage processes see: this Python first in PATH, the project's code, no strays."""
     before = dict(os.environ)
     os.environ.setdefault("GLIBC_TUNABLES", KEPT)
     os.environ.update(
         PATH=os.pathsep.join([str(Path(sys.executable).parent), before.get("PATH", "")]),
-        PYTHONPATH=str(folder),
-        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONPATH=str(home.ROOT),
         PYTHONHASHSEED="0",
         SHELL=str(DEAF) if os.access(DEAF, os.X_OK) else "/bin/sh",  # unpacked without modes
         THIMBLE_HOME=str(home.home()),

@@ -8,27 +8,24 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
-import yaml
-
 SIMULATORS = {
     "simavr": ("pkg-config", "--modversion", "simavr"),
     "qemu": ("qemu-system-arm", "--version"),
 }
 
 
-def text(config: Mapping[str, Any]) -> str:
-    """versions.yaml: of ``config`` the cross compiler and the simulator, the native compiler, and
+def found(config: Mapping[str, Any]) -> dict[str, str]:
+    """Of ``config`` the cross compiler and the simulator, the native compiler, and
     PyTorch.
 
     What is not installed is ``""``: the stage that needs it says so.
     """
-    found = {
+    return {
         "compiler": _first_line(str(config["hardware"]["toolchain"]["compiler"]), "--version"),
         "host": _first_line("gcc", "--version"),
         "simulator": _first_line(*SIMULATORS.get(str(config["hardware"]["simulator"]), ("",))),
         "torch": _package("torch"),
     }
-    return yaml.safe_dump(found, sort_keys=True)
 
 
 def _first_line(program: str, *args: str) -> str:

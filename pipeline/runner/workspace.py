@@ -1,14 +1,9 @@
-"""A folder of its own for each run: the resolved config, copies of the code, a DVC repository.
-
-Code is copied, not linked: DVC hashes dependencies once a stage has run, so that an edit made
-meanwhile to a linked file would be stored under the wrong hash.
-"""
+"""A folder of its own for each run: the resolved config, its results, a DVC repository."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +15,10 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
-from pipeline.runner import cached, own, versions
-from pipeline.runner.closure import closure, remember, target_file
+from pipeline.runner import cached, code
 from pipeline.runner.options import CODE_GROUPS, checked
+from pipeline.tracking.checkout import FOLDER, PATCH
 
-CODE = ("stages", "pipeline", "firmware")
 DVC_CONFIG = """\
 [core]
     no_scm = true
@@ -37,13 +31,16 @@ DVC_CONFIG = """\
 """
 
 
+def params(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of params.yaml: the resolved config, its ``_target_`` nodes as their classes
+    have them."""
+    return {**config, **{group: checked(group, config[group]) for group in CODE_GROUPS}}
+
+
 def params_text(config: Mapping[str, Any]) -> str:
-    """The content of params.yaml: the resolved config, the files of its ``_target_`` nodes, and
-    hashes of the user's own files."""
-    nodes = {group: checked(group, config[group]) for group in CODE_GROUPS}
-    code = {group: target_file(node["_target_"]) for group, node in nodes.items()}
-    content = {**config, **nodes, "code": code, "files": own.hashes(config, home.typed())}
-    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False)
+    return yaml.dump(
+        params(config), Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False
+    )
 
 
 def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
@@ -55,7 +52,7 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     """
     if folder.resolve() == home.ROOT:
         raise ThimbleError("hydra.run.dir is the project itself: choose a folder for the run")
-    others = [name for name in CODE if (folder / name).exists()]
+    others = [name for name in _made() if (folder / name).exists()]
     if others and not (folder / ".dvc" / "run.lock").exists():
         raise ThimbleError(
             f"hydra.run.dir={folder} is no run's folder and has {others[0]!r} of its own, "
@@ -73,14 +70,8 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     _clear(folder)
     shutil.rmtree(folder / ".dvc" / "tmp", ignore_errors=True)  # DVC's locks: half-written, perhaps
     write_text(folder / "params.yaml", params_text(config))
-    write_text(folder / VERSIONS, versions.text(config))
-    if not (home.ROOT / VERSIONS).exists():  # for `dvc repro` there
-        write_text(home.ROOT / VERSIONS, (folder / VERSIONS).read_text())
     write_text(folder / ".dvcignore", (home.ROOT / ".dvcignore").read_text())
-    for name in CODE:
-        shutil.rmtree(folder / name, ignore_errors=True)
-        _copy(home.ROOT / name, folder / name)
-    write_text(folder / "dvc.yaml", pipeline_text(folder))
+    write_text(folder / "dvc.yaml", pipeline_text(config))
     shutil.rmtree(folder / LOG, ignore_errors=True)
     (folder / LOG).mkdir()
     shutil.rmtree(folder / ".dvc" / "site", ignore_errors=True)
@@ -90,17 +81,6 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     )
     write_text(folder / ".dvc" / "config", config_text)
     return lock
-
-
-def _copy(source: Path, target: Path) -> None:
-    """The code below ``source``, which others may be able to write to; not so the copy."""
-    target.mkdir()
-    for path in sorted(source.iterdir()):
-        if path.is_file():
-            copied = Path(shutil.copyfile(path, target / path.name))
-            copied.chmod(copied.stat().st_mode | path.stat().st_mode & stat.S_IXUSR)
-        elif path.is_dir() and path.name != "__pycache__":
-            _copy(path, target / path.name)
 
 
 def keep(folder: Path, config: Mapping[str, Any]) -> Path:
@@ -128,10 +108,13 @@ def _clear(folder: Path) -> None:
     """Remove the outputs of an earlier run's stages; the cache has them."""
     if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
         return
-    content = yaml.load((home.ROOT / "dvc.yaml").read_text(), yaml.CSafeLoader)
-    stages = content["stages"].values()
-    for out in [*(out for stage in stages for out in stage["outs"]), *REPORTS]:
-        cached.remove(folder / out)
+    for name in (*_made(), FOLDER, *REPORTS):
+        cached.remove(folder / name)
+
+
+def _made() -> list[str]:
+    """What stages write, in a folder of a run."""
+    return [out for stage in code.stages().values() for out in stage["outs"]]
 
 
 def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -145,43 +128,21 @@ def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
     return (*found, home.PACKAGE) if chosen != "none" else found
 
 
-def pipeline_text(folder: Path) -> str:
-    """The project's dvc.yaml, with all the code that this config's stages import as deps, and
-    without the stages that its network does not go through.
-
-    dvc.yaml lists what the project's own stages import (``make deps``). What it lacks, say a helper
-    of one's own strategy, is added here, so that editing it reruns the stage.
-    """
-    text = (home.ROOT / "dvc.yaml").read_text()
-    config = yaml.load((folder / "params.yaml").read_text(), yaml.CSafeLoader)
-    content, code = yaml.load(text, yaml.CSafeLoader), config["code"]
-    grown = leave_out(content["stages"], stages({**config, "until": home.STAGES[-1]}))
-    for name, stage in content["stages"].items():
-        listed = stage["deps"]
-        targets = [code[group] for group in CODE_GROUPS if f"${{code.{group}}}" in listed]
-        reached = closure(folder, [f"stages/{name}.py", *targets])
-        for file in sorted(reached.difference(targets, listed)):
-            if not covered(file, listed):
-                listed.append(file)
-                grown = True
-    remember()
-    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False) if grown else text
+def pipeline_text(config: Mapping[str, Any]) -> str:
+    """The project's dvc.yaml without the stages that this config's network does not go through."""
+    content = code.stages()
+    leave_out(content, stages({**config, "until": home.STAGES[-1]}))
+    return yaml.dump({"stages": content}, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
-def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> bool:
+def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> None:
     """Remove all but the stages ``kept``, and what the others would have made from their deps."""
     gone = [content.pop(name) for name in list(content) if name not in kept]
     made = {out for stage in gone for out in stage["outs"]}
     for stage in content.values():
         stage["deps"] = [dep for dep in stage["deps"] if dep not in made]
-    return bool(gone)
 
 
-def covered(name: str, deps: list[str]) -> bool:
-    return any(name == dep or name.startswith(f"{dep}/") for dep in deps)
-
-
-VERSIONS = "versions.yaml"
-REPORTS = ("dvc.lock", "hashes.json", "result.json")
+REPORTS = ("dvc.lock", "hashes.json", "result.json", PATCH)
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -10,10 +11,16 @@ from pathlib import Path
 
 from pipeline import home
 
-COPIED = ("pipeline", "stages", "firmware")
-"""What each run has a copy of."""
+FOLDER = "code"
+"""In a run's folder: of each stage a file that says what it ran (runner/code.py)."""
 
-CODE = ("run.py", "dvc.yaml", "conf", *COPIED)
+PATCH = "code.patch"
+"""In a run's folder, if the code was edited since its commit."""
+
+RUN = ("pipeline", "stages", "firmware")
+"""What stages run."""
+
+CODE = ("run.py", "dvc.yaml", "conf", *RUN)
 
 
 def code_version() -> dict[str, str]:
@@ -27,25 +34,31 @@ def code_version() -> dict[str, str]:
     return {"code_version": commit.strip(), "code_dirty": "true" if changes else "false"}
 
 
-def patch(folder: Path, commit: str) -> str:
-    """How the code that the run in ``folder`` ran, its copy, differs from ``commit``: a patch for
-    ``git apply``. The config is not in it: the run keeps it resolved."""
-    git_dir = (_git("rev-parse", "--absolute-git-dir") or "").strip()
+def patch(commit: str) -> str:
+    """How the code that stages run differs from ``commit``: a patch for ``git apply``. The config
+    is not in it: the run keeps it resolved."""
     with tempfile.TemporaryDirectory() as index:
-        words = (f"--git-dir={git_dir}", f"--work-tree={folder.absolute()}")
         scratch = {**os.environ, "GIT_INDEX_FILE": f"{index}/index"}
-        _git(*words, "read-tree", commit, env=scratch, cwd=folder)
-        _git(*words, "add", "--intent-to-add", "--", *COPIED, env=scratch, cwd=folder)
-        found = _git(*words, "diff", "--binary", commit, "--", *COPIED, env=scratch, cwd=folder)
-    return found or ""
+        _git("read-tree", commit, env=scratch)
+        _git("add", "--intent-to-add", "--", *RUN, env=scratch)
+        return _git("diff", "--binary", commit, "--", *RUN, env=scratch) or ""
 
 
-def _git(*words: str, env: Mapping[str, str] | None = None, cwd: Path = home.ROOT) -> str | None:
+def recorded(folder: Path) -> dict[str, dict[str, str]]:
+    """``files``, ``own`` and ``versions`` of all stages that the run in ``folder`` went through."""
+    found: dict[str, dict[str, str]] = {"files": {}, "own": {}, "versions": {}}
+    for path in sorted((folder / FOLDER).glob("*")):
+        for kind, content in json.loads(path.read_text()).items():
+            found[kind] |= content
+    return found
+
+
+def _git(*words: str, env: Mapping[str, str] | None = None) -> str | None:
     """What git says; None without git, without a commit, or when it refuses another's folder."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *words],
-            cwd=cwd, env=env, capture_output=True, text=True, check=False,
+            cwd=home.ROOT, env=env, capture_output=True, text=True, check=False,
         )  # fmt: skip
     except OSError:
         return None

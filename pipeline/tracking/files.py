@@ -16,15 +16,21 @@ import yaml
 from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
-    *("params.yaml", "versions.yaml", "environment.json", "dvc.yaml", "dvc.lock", "hashes.json"),
-    *("result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv", "table.json"),
+    *("params.yaml", "code", "code.patch", "environment.json", "dvc.yaml", "dvc.lock"),
+    *(
+        "hashes.json",
+        "result.json",
+        ".stages",
+        "multirun.yaml",
+        "sweep.json",
+        "table.csv",
+        "table.json",
+    ),
     *("rows.csv", "seeds.csv", "pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
 """What run.py itself writes into a run's folder and into a sweep's."""
 
 _ARRAYS = "arrays: in the cache under the hashes of hashes.json, and replay=RUN makes them again"
-_CODE = "the project's code: its commit is the tag code_version, edits are code.patch"
-
 LEFT_OUT = {
     "data": "the data set: the stage fetch brings it again and verifies its hash",
     "weights.npz": _ARRAYS,
@@ -33,9 +39,6 @@ LEFT_OUT = {
     "float_labels.npz": _ARRAYS,
     "outputs.npz": _ARRAYS,
     "build": "compiled programs: in the cache, and made again from generated/",
-    "pipeline": _CODE,
-    "stages": _CODE,
-    "firmware": _CODE,
     ".dvc": "DVC's own settings and locks",
     ".dvcignore": "DVC's own settings and locks",
     ".hydra": "Hydra's copies of what params.yaml and result.json say",

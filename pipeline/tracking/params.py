@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-NONE = ("code", "files", "paper", "figure", "output", "tracking", "cache")
+NONE = ("paper", "figure", "output", "tracking", "cache")
 """Keys of the config that are no choice, or that change no result."""
 
 BOARD = ("name", "clock_hz", "sram_bytes", "flash_bytes", "weights_in", "activations_in")

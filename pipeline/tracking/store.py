@@ -19,7 +19,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
-from pipeline.tracking.checkout import patch
+from pipeline.tracking.checkout import recorded
 from pipeline.tracking.entry import KILLED, Entry
 from pipeline.tracking.figures import curves, known, missing
 from pipeline.tracking.files import kept
@@ -88,11 +88,6 @@ class Store:
             place = path if path.is_dir() else path.parent
             log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
             log(run, str(path), "/".join(place.relative_to(folder).parts))
-        if (
-            entry.tags.get("code_dirty") == "true" and not entry.parent
-        ):  # a sweep's jobs have copies
-            edits = patch(folder, entry.tags["code_version"])
-            self.client.log_text(run, edits, "code.patch")
         killed = entry.result.get("error") in ("interrupted", KILLED)
         ended = "KILLED" if killed else ENDED[entry.result["status"]]
         self.client.set_terminated(run, ended, end_time=round(entry.end * 1000))
@@ -162,7 +157,6 @@ def _metrics(entry: Entry) -> Iterator[Metric]:
 
 
 def _params(entry: Entry, config: Mapping[str, Any]) -> list[Param]:
-    versions = Path(entry.folder) / "versions.yaml"
-    tools = load(versions) if versions.is_file() else {}  # the disk may have been full
+    tools = recorded(Path(entry.folder))["versions"]
     found = params(config, tools, entry.result.get("overrides", ()))
     return [Param(key, value) for key, value in found.items()] if config else []
