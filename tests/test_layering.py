@@ -186,11 +186,13 @@ def test_every_option_names_a_class_that_exists() -> None:
 
 
 def test_every_stage_has_a_program_and_a_place_in_dvc_yaml() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    assert tuple(stages) == (*STAGES, PACKAGE)
+    every = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    assert tuple(every) == ("code", *STAGES, PACKAGE)
+    stages = {name: stage for name, stage in every.items() if name != "code"}
+    assert list(every["code"]["outs"]) == [{f"code/{name}": {"cache": False}} for name in stages]
     for name, stage in stages.items():
         assert stage["cmd"] == f"python -m stages.{name}"
-        assert f"stages/{name}.py" in stage["deps"]
+        assert f"code/{name}" in stage["deps"]
 
 
 def test_nothing_depends_on_this_machine() -> None:

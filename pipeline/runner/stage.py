@@ -299,6 +299,7 @@ def _environment() -> Iterator[None]:
     os.environ.update(
         PATH=os.pathsep.join([str(Path(sys.executable).parent), before.get("PATH", "")]),
         PYTHONPATH=str(home.ROOT),
+        PYTHONSAFEPATH="1",  # nothing of that name in the folder of a run
         PYTHONHASHSEED="0",
         SHELL=str(DEAF) if os.access(DEAF, os.X_OK) else "/bin/sh",  # unpacked without modes
         THIMBLE_HOME=str(home.home()),

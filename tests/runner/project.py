@@ -136,12 +136,9 @@ class Project:
     def stages(self) -> dict[str, Any]:
         from tests.runner.fake import pipeline_fake as fake
 
-        every = ["pipeline/fake.py", "pipeline/config.py", "pipeline/artifacts.py"]
         stages: dict[str, Any] = {}
         for name in STAGES:
-            deps = [f"stages/{name}.py", *every, *fake.INPUTS[name]]
-            if name == "schedule":
-                deps.append("${code.strategy}")
+            deps = [f"code/{name}", *fake.INPUTS[name]]
             if name == "build":
                 deps = [d for d in deps if not d.startswith("generated/")] + ["generated"]
             outs = [o for o in fake.OUTPUTS[name] if not o.startswith("generated/")]
@@ -149,6 +146,8 @@ class Project:
             params = [".".join(fake.PARAMS[name])]
             cmd = f"python -m stages.{name}"
             stages[name] = {"cmd": cmd, "deps": deps, "params": params, "outs": outs}
+            groups = {"fetch": "data", "train": "model", "schedule": "strategy"}.get(name)
+            stages[name]["meta"] = {"targets": [groups] if groups else [], "versions": ["host"]}
         return stages
 
     def write(self, name: str, content: str) -> None:

@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for each in (closure._remembered, closure._modules, closure.imports):
+    for each in (closure._remembered, closure._modules):
         each.cache_clear()
 
 

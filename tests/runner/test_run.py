@@ -40,7 +40,8 @@ def test_json_is_the_only_output(project: Project) -> None:
     assert json.loads((folder / "result.json").read_text()) == result
     params = yaml.safe_load((folder / "params.yaml").read_text())
     assert params["hardware"]["sram_bytes"] == 2048
-    assert params["code"]["strategy"] == "pipeline/strategies/small.py"
+    files = json.loads((folder / "code" / "schedule").read_text())["files"]
+    assert {"pipeline/strategies/small.py", "stages/schedule.py"} <= files.keys()
 
 
 @pytest.mark.ci
@@ -60,10 +61,9 @@ def test_a_folder_used_again_shows_this_runs_results_only(project: Project) -> N
 
 @pytest.mark.ci
 def test_what_a_run_did_not_make_stays(project: Project) -> None:
-    """A folder with a ``build`` of one's own; the project itself is refused."""
-    project.write("mine/metrics.json", "{}")
+    project.write("mine/metrics.txt", "{}")
     assert project.run("hydra.run.dir=mine", "until=fetch").code == 0
-    assert (project.root / "mine" / "metrics.json").exists()
+    assert (project.root / "mine" / "metrics.txt").exists()
     run = project.run("hydra.run.dir=.")
     assert run.code == 1 and "hydra.run.dir is the project itself" in run.err
     assert (project.root / "stages" / "fetch.py").exists()
@@ -182,10 +182,15 @@ def test_an_edit_while_a_stage_runs_is_not_mistaken_for_what_ran(project: Projec
     path = project.root / "stages" / "train.py"
     path.write_text(path.read_text() + "\n# edited meanwhile\n")
     project.release("train")
-    process.communicate()
+    _, err = process.communicate()
+    assert process.returncode == 1 and err.count("\n") == 1
+    assert err.startswith("train: stages/train.py was edited while it ran: nothing is kept")
     project.ran()
     project.run("until=train")
     assert project.ran() == ["train"], "the old result was stored under the edited code's key"
+    path.write_text(path.read_text().removesuffix("\n# edited meanwhile\n"))
+    project.run("until=train")
+    assert project.ran() == ["train"], "the old result was stored under the old code's key"
 
 
 @pytest.mark.ci

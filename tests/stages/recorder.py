@@ -73,7 +73,7 @@ def record(config: Any) -> None:
 
 def recorded(folder: str, name: str) -> None:
     os.chdir(folder)
-    sys.path.insert(0, folder)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     stage = importlib.import_module(f"stages.{name}")
     record(importlib.import_module("pipeline.config"))
     stage.main()

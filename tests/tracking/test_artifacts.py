@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pipeline.home import ROOT
-from pipeline.runner.workspace import CODE, REPORTS
+from pipeline.runner.workspace import REPORTS
 from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.runner.project import Project
 from tests.stages.conftest import Project as RealProject
@@ -52,10 +52,10 @@ def written(folder: Path) -> set[str]:
 
 
 def artifacts(run: dict[str, Any]) -> set[str]:
-    """Every artifact of ``run`` but the edits to the code, which are no file of its folder."""
+    """Every artifact of ``run``."""
     place = Path(urlparse(run["uri"]).path)
     found = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
-    return found - {"code.patch"}
+    return found
 
 
 def complete(found: list[dict[str, Any]]) -> int:
@@ -106,7 +106,7 @@ def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
 
 
 def test_what_is_left_out_has_a_reason_and_exists() -> None:
-    names = {*OUTS, *CODE, ".dvc", ".dvcignore", ".hydra", ".jobs"}
+    names = {*OUTS, ".dvc", ".dvcignore", ".hydra", ".jobs"}
     assert all(len(reason) > 20 for reason in LEFT_OUT.values())
     assert LEFT_OUT.keys() <= names and not LEFT_OUT.keys() & {*WRITTEN, *REPORTS}
 
