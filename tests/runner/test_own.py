@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.home import ROOT
-from pipeline.runner import own, workspace
+from pipeline.runner import code, own, workspace
 from tests.runner.project import Project
 
 
@@ -84,10 +83,10 @@ def test_a_network_that_brings_its_weights_is_not_trained(
 
 
 def test_stages_left_out_leave_no_dependencies() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    stages = code.stages()
     assert {"weights.npz", "pruned.npz"} <= {dep for s in stages.values() for dep in s["deps"]}
     every = {"model": {"enters": "quantize"}, "until": "measure"}
-    assert workspace.leave_out(stages, workspace.stages(every))
+    workspace.leave_out(stages, workspace.stages(every))
     assert not {"train", "prune"} & stages.keys()
     left = {dep for stage in stages.values() for dep in stage["deps"]}
     assert "graph.json" in left and not {"weights.npz", "pruned.npz"} & left
