@@ -20,7 +20,7 @@ import yaml
 from pipeline import config, home
 from pipeline.artifacts import write_text
 from pipeline.runner import own, versions
-from pipeline.runner.closure import closure, digest, remember, target_file
+from pipeline.runner.closure import closure, digest, module_files, remember
 from pipeline.tracking.checkout import FOLDER
 
 SKIPPED = "__pycache__"
@@ -40,7 +40,8 @@ class Code:
         versions."""
         about = self._stages[stage].get("meta", {})
         groups = about.get("targets", ())
-        targets = [target_file(self._params[group]["_target_"]) for group in groups]
+        modules = (self._params[group]["_target_"].rpartition(".")[0] for group in groups)
+        targets = [file for module in modules for file in module_files(home.ROOT, module)]
         files = closure(home.ROOT, [f"stages/{stage}.py", *targets])
         files.update(name for listed in about.get("files", ()) for name in _below(listed))
         content = {

@@ -165,11 +165,11 @@ def test_what_is_typed_or_trusted_is_done(project: Project) -> None:
 
 
 def test_a_folder_of_ones_own_is_not_replaced(project: Project) -> None:
-    mine = project.root.parent / "mine" / "build"
+    mine = project.root.parent / "mine" / "generated"
     mine.mkdir(parents=True)
     (mine / "work.py").write_text("years of it")
     said = one_line(project.run(f"hydra.run.dir={mine.parent}"))
-    assert "is no run's folder and has 'build' of its own" in said
+    assert "is no run's folder and has 'generated' of its own" in said
     assert (mine / "work.py").read_text() == "years of it"
 
 

@@ -39,8 +39,8 @@ def test_a_constant_that_was_set_is_one() -> None:
 
 def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:
     content = config("output=json", "tracking=wait")
-    found = params({**content, "code": {"model": "x.py"}, "paper": [{"metric": "wear"}]}, {}, [])
-    assert not [key for key in found if key.split(".")[0] in ("code", "paper", "output", "cache")]
+    found = params({**content, "paper": [{"metric": "wear"}]}, {}, [])
+    assert not [key for key in found if key.split(".")[0] in ("paper", "output", "cache")]
     assert not [key for key in found if key.endswith("_target_")] and "" not in found.values()
     assert found["strategy.name"] == "herringbone" and found["seed"] == "1"
 
