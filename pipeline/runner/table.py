@@ -111,7 +111,7 @@ def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes 
     for job, name in zip(jobs, called, strict=True):
         report = Path(job["run_dir"]) / "schedule.json"
         layers = read_json(report).get("profile", []) if report.is_file() else []
-        found.append(Profile(name, tuple((layer, size) for layer, size in layers)))
+        found.append(Profile(name, tuple((each["layer"], each["bytes"]) for each in layers)))
     return png(found) if len({job.get("model") for job in jobs}) == 1 else None
 
 
