@@ -36,7 +36,11 @@ def main() -> None:
         data = artifacts.read_npz(Path("data/dataset.npz"))
         plan = calibrated(plan, graph, calibration_frames(graph, data))
     found = proof.prove(plan, graph)
-    report = verdict.check(plan, graph, hardware, found) | {"profile": profile(plan)}
+    report = verdict.check(plan, graph, hardware, found)
+    report["profile"] = [
+        {"number": number, "layer": name, "bytes": size}
+        for number, (name, size) in enumerate(profile(plan))
+    ]
     if not plan.on_card:
         zeros = {}
         if skips(plan, graph, hardware):

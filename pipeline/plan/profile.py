@@ -9,9 +9,8 @@ from pipeline.plan.unrolled import walk
 from pipeline.plan.vocabulary import Compute, Finish, Plan
 
 
-def profile(plan: Plan) -> list[dict[str, str | int | float]]:
-    """``number``, ``layer`` and ``bytes``, the most in use during any of its steps, of each
-    operator in the order they first run.
+def profile(plan: Plan) -> list[tuple[str, float]]:
+    """(operator, the most bytes in use during any of its steps), in the order they first run.
 
     Activations and accumulators, without scratch, as ``Cost.pmu_bytes``; in a loop an operator has
     many steps, and so do several operators side by side.
@@ -26,4 +25,4 @@ def profile(plan: Plan) -> list[dict[str, str | int | float]]:
             live = moments[bisect_right(begins, number) - 1].live_bytes
             name = event.step.op
             found[name] = max(found.get(name, 0.0), live)
-    return [{"number": n, "layer": name, "bytes": b} for n, (name, b) in enumerate(found.items())]
+    return list(found.items())

@@ -14,6 +14,7 @@ import pytest
 from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.options import CODE_GROUPS
+from tests.stages.clones import clean, cloned
 from tests.stages.conftest import Project, ran
 
 DVC = code.stages()
@@ -94,16 +95,7 @@ def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
 @pytest.mark.ci
 def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
     """In a copy of the project, so that this clone stays as it is."""
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    for name in ("run.py", "dvc.yaml", ".dvcignore", "params.yaml"):
-        shutil.copy(ROOT / name, clone / name)
-    for name in ("conf", "stages", "pipeline", "firmware", ".dvc"):
-        ignored = shutil.ignore_patterns("__pycache__", "tmp", "cache", "config.local")
-        shutil.copytree(ROOT / name, clone / name, ignore=ignored)
-    cache = small.folder / "home" / "cache"
-    if cache.is_dir():  # a test that ran before has made what this one needs
-        shutil.copytree(cache, clone / ".thimble" / "cache")
+    clone = cloned(small, tmp_path)
     run = subprocess.run(
         [sys.executable, "run.py", "data=synthetic", "train=smoke", "output=json", "tracking=none"],
         cwd=clone, env=clean(), capture_output=True, text=True, check=False,
@@ -117,10 +109,3 @@ def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) 
     stages = [line.split("'")[1] for line in done.stdout.splitlines() if "skipping" in line]
     assert [name for name in stages if name != "code"] == list(STAGES), done.stdout
     assert (clone / "metrics.json").read_bytes() == (folder / "metrics.json").read_bytes()
-
-
-def clean() -> dict[str, str]:
-    from tests.runner.project import clean_environment
-
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {**clean_environment(), "PATH": path}
