@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 """The project: the folder of run.py, dvc.yaml, stages, pipeline and firmware."""
 
 DEFAULT = ".thimble"
-"""In the project: where things are kept unless ``THIMBLE_HOME`` says otherwise."""
+"""The folder where things are kept unless ``THIMBLE_HOME`` says otherwise."""
 
 STAGES = (
     "fetch",
@@ -31,7 +31,12 @@ PACKAGE = "package"
 
 def home() -> Path:
     """The absolute folder of the shared cache, the locks, the checkpoints and the tracking."""
-    return Path(os.environ.get("THIMBLE_HOME") or ROOT / DEFAULT).absolute()
+    return Path(os.environ.get("THIMBLE_HOME") or default()).absolute()
+
+
+def default() -> Path:
+    """In the source tree; where it is installed, in the folder that the command is typed in."""
+    return (ROOT if (ROOT / "pyproject.toml").is_file() else typed()) / DEFAULT
 
 
 def typed() -> Path:

@@ -30,7 +30,7 @@ def make_home() -> None:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        default = home.ROOT / home.DEFAULT
+        default = home.default()
         if not os.environ.get("THIMBLE_HOME"):
             raise ThimbleError(
                 f"the cache's folder {default} cannot be made ({error.strerror}): make it "

@@ -31,15 +31,21 @@ Need = tuple[str, str, str]
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise ThimbleError for the first tool that a stage of this run would miss."""
+    for said, mended in missing(config):
+        raise ThimbleError(f"{said}: {mended}")
+
+
+def missing(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a stage of this run would miss, and how to do with or without it."""
     for (program, packages, purpose), header, without in _needs(config):
         if not shutil.which(program):
-            missing = f"{program} is not installed"
+            said = f"{program} is not installed"
         elif header and not _includes(program, header):
-            missing = f"{program} does not find {header}"
+            said = f"{program} does not find {header}"
         else:
             continue
         install = f"sudo apt-get install {packages}"
-        raise ThimbleError(f"{missing} ({purpose}): {install}; {without} does without")
+        yield f"{said} ({purpose})", f"{install}; {without} does without"
 
 
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Need, str, str]]:

@@ -40,7 +40,7 @@ def mounted(place: Path, size: str) -> Iterator[Path]:
         1,
         [
             ("32m", "train:fill", "train: "),  # not what a stage says
-            ("100k", "", ""),  # not the copy of the code
+            ("20k", "", ""),  # nor what run.py itself writes
         ],
     ),
 )

@@ -6,7 +6,6 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,22 +24,22 @@ print(faults())
 """How many pages an array of 80 MB has to be given after one of its size was freed."""
 
 
-def faults(folder: Path) -> int:
-    with _environment(folder):
+def faults() -> int:
+    with _environment():
         said = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, check=True)
     return int(said.stdout)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the tunables are glibc's")
 def test_an_array_gets_the_memory_of_one_that_was_freed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    assert faults(tmp_path) < 100
+    assert faults() < 100
     assert "GLIBC_TUNABLES" not in os.environ
 
 
-def test_what_the_user_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=9")
-    with _environment(tmp_path):
+    with _environment():
         assert os.environ["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9" != KEPT

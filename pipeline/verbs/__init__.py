@@ -1,0 +1,34 @@
+"""What the command does besides runs: ``python run.py VERB …``. Each module here is a verb."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+
+from pipeline.errors import ThimbleError
+
+
+def names() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(__path__)]
+
+
+def spoken(words: Sequence[str]) -> bool:
+    """Check that the command line ``words`` begins with a verb, and not with an override."""
+    return bool(words) and words[0].isidentifier()
+
+
+def run(words: Sequence[str]) -> int:
+    """Call ``run`` of the verb's module with the words behind it, and return its exit code.
+
+    Raises:
+        ThimbleError: there is no such verb.
+    """
+    verb, *rest = words
+    if verb not in names():
+        raise ThimbleError(
+            f"{verb} is no command: there are {', '.join(names())}; overrides have a '=', "
+            f"for instance hardware={verb}"
+        )
+    code: int = importlib.import_module(f"{__name__}.{verb}").run(rest)
+    return code
