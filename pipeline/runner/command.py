@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline import home
+from pipeline import home, verbs
 from pipeline.runner import (
     allowed,
     clusters,
@@ -20,6 +20,7 @@ from pipeline.runner import (
     results,
     schema,
     sweep,
+    versions,
 )
 from pipeline.runner.halving import Architectures
 from pipeline.runner.job import STOPPED
@@ -42,6 +43,9 @@ PLUGINS = {
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
     home.close_to_others()
+    if sys.argv[1:] == ["--version"]:
+        print(f"Thimble {versions.own()}")
+        return 0
     sys.argv[1:] = sorted(quoted(sys.argv[1:]), key=lambda word: word not in ("-m", "--multirun"))
     as_json = "output=json" in sys.argv[1:]
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -60,6 +64,9 @@ def run(main: Callable[[], Any]) -> int:
 def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
     error = ""
     try:
+        if verbs.spoken(sys.argv[1:]):
+            return verbs.run(sys.argv[1:])
+        sys.argv[1:1] = _beside()
         schema.register()
         launchers.register(PLUGINS)
         allowed.listen(sys.argv[1:])
@@ -85,6 +92,14 @@ def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
     if folder := _sweep():
         return results.exit_code(sweep.finish(folder, error))
     return 130 if error else 0
+
+
+def _beside() -> list[str]:
+    """The option that has Hydra search the folder ``conf`` of where the command is typed, too."""
+    own, given = Path("conf"), ("--config-dir", "-cd")
+    if not own.is_dir() or own.resolve() == home.ROOT / "conf":
+        return []
+    return [] if any(word.startswith(given) for word in sys.argv[1:]) else ["--config-dir=conf"]
 
 
 def _failed(error: str, as_json: bool) -> int:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
+
+from pipeline import home
+
+NAME = "thimble-mcu"
+"""Of the project, for pip."""
 
 SIMULATORS = {
     "simavr": ("pkg-config", "--modversion", "simavr"),
@@ -26,6 +32,14 @@ def found(config: Mapping[str, Any]) -> dict[str, str]:
         "simulator": _first_line(*SIMULATORS.get(str(config["hardware"]["simulator"]), ("",))),
         "torch": _package("torch"),
     }
+
+
+def own() -> str:
+    """The project's version: of the source tree, or of what is installed."""
+    tree = home.ROOT / "pyproject.toml"
+    if tree.is_file():
+        return str(tomllib.loads(tree.read_text())["project"]["version"])
+    return metadata.version(NAME)
 
 
 def _first_line(program: str, *args: str) -> str:

@@ -18,6 +18,9 @@ from pipeline import home
 from pipeline.errors import ThimbleError
 from pipeline.runner import needs, schema, versions
 
+Row = tuple[str, str, str]
+"""Compiler, simulator, and what is missing."""
+
 PACKAGES = ("torch", "numpy", "hydra-core", "dvc", "mlflow")
 
 
@@ -29,22 +32,26 @@ def run(words: Sequence[str]) -> int:
     found = [f"Python {python}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
     screen.print(", ".join(found), highlight=False)
     screen.print(f"kept in {home.home()}", highlight=False, soft_wrap=True)
-    table = Table("board", "compiler", "simulator", "missing", box=None, pad_edge=False)
-    mended = dict[str, None]()
-    for name, tools, missing in _boards():
-        table.add_row(name, tools["compiler"], tools["simulator"], "\n".join(missing) or "nothing")
-        mended |= dict.fromkeys(missing.values())
+    boards, mended = dict[Row, list[str]](), dict[str, None]()
+    for name, row, lines in _boards():
+        boards.setdefault(row, []).append(name)
+        mended |= dict.fromkeys(lines)
+    table = Table("boards", "compiler", "simulator", "missing", pad_edge=False, box=None)
+    for row, names in boards.items():
+        table.add_row(", ".join(names), *row)
     screen.print(table, highlight=False)
     for line in mended:
         screen.print(line, highlight=False, soft_wrap=True)
     return 1 if mended else 0
 
 
-def _boards() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """Of each board the versions of its tools; of what it lacks the line that installs it."""
+def _boards() -> Iterator[tuple[str, Row, list[str]]]:
+    """Each board, its row of the table, and the lines that install what it lacks."""
     schema.register()
     with initialize_config_dir(str(home.ROOT / "conf"), version_base="1.3"):
         for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
             config = compose("config", [f"hardware={path.stem}"])
             tools = versions.found(OmegaConf.to_container(config, resolve=True, enum_to_str=True))
-            yield path.stem, tools, dict(needs.missing(config))
+            lacking = dict(needs.missing(config))
+            said = "; ".join(lacking) or "nothing"
+            yield path.stem, (tools["compiler"], tools["simulator"], said), [*lacking.values()]
