@@ -1,10 +1,10 @@
-"""Lets ``dvc exp run -S GROUP=OPTION`` compose the config: DVC imports this as a plugin of Hydra."""
+"""Lets ``dvc exp run -S GROUP=OPTION`` compose the config: DVC imports it, a plugin of Hydra."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pipeline.runner import schema  # noqa: E402  it is found now
+from pipeline.runner import schema
 
 schema.register()

@@ -43,7 +43,7 @@ PLUGINS = {
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
     home.close_to_others()
-    if sys.argv[1:] == ["--version"]:
+    if "--version" in sys.argv[1:]:
         print(f"Thimble {versions.own()}")
         return 0
     sys.argv[1:] = sorted(quoted(sys.argv[1:]), key=lambda word: word not in ("-m", "--multirun"))

@@ -73,6 +73,8 @@ class Job:
 
     def _run_stages(self, version: Mapping[str, str]) -> None:
         self.screen.header(self.config, self.folder)
+        if not (self.overrides or self.swept or self.record):
+            self.screen.defaults(self.config)
         code = Code(workspace.params(self.config))
         with Stages(self.folder, self._keep, code, self._remote()) as stages:
             self._track(version)

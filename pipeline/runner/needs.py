@@ -31,12 +31,13 @@ Need = tuple[str, str, str]
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise ThimbleError for the first tool that a stage of this run would miss."""
-    for said, mended in missing(config):
-        raise ThimbleError(f"{said}: {mended}")
+    for said, purpose, install, without in missing(config):
+        raise ThimbleError(f"{said} ({purpose}): {install}; {without} does without")
 
 
-def missing(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a stage of this run would miss, and how to do with or without it."""
+def missing(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what a stage of this run would miss, what it is for, the line that installs it, and
+    what to type to do without."""
     for (program, packages, purpose), header, without in _needs(config):
         if not shutil.which(program):
             said = f"{program} is not installed"
@@ -44,8 +45,7 @@ def missing(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             said = f"{program} does not find {header}"
         else:
             continue
-        install = f"sudo apt-get install {packages}"
-        yield f"{said} ({purpose})", f"{install}; {without} does without"
+        yield said, purpose, f"sudo apt-get install {packages}", without
 
 
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Need, str, str]]:

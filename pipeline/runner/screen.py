@@ -23,6 +23,10 @@ MOST_LAYERS = 6
 DIFFER = "differ from the reference"
 
 
+DEFAULT_TIME = "minutes on two cores, seconds where it is cached"
+"""Of the default composition."""
+
+
 class Screen:
     """Text on standard output; with ``output=json`` it goes to standard error instead."""
 
@@ -37,6 +41,15 @@ class Screen:
         model, strategy = config["model"]["name"], config["strategy"]["name"]
         about = f"  {model} on {title}, strategy {strategy}, in {shown(folder)}"
         self.console.print(Text("Thimble", "bold"), Text(plain(about)), sep="")
+
+    def defaults(self, config: Mapping[str, Any]) -> None:
+        """Say what a command without overrides does, before it takes its time."""
+        model, data, last = config["model"]["name"], config["data"]["name"], config["until"]
+        line = (
+            f"nothing was chosen: trains {model} on {data}, then all stages to {last}; {DEFAULT_TIME}; "
+            "--help lists what there is to choose"
+        )
+        self.console.print(Text(plain(f"  {line}")))
 
     def start(self, stage: str) -> None:
         if self.console.is_terminal:

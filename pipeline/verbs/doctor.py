@@ -7,51 +7,58 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import metadata
+from functools import partial
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from rich.console import Console
-from rich.table import Table
 
 from pipeline import home
 from pipeline.errors import ThimbleError
 from pipeline.runner import needs, schema, versions
 
-Row = tuple[str, str, str]
-"""Compiler, simulator, and what is missing."""
-
 PACKAGES = ("torch", "numpy", "hydra-core", "dvc", "mlflow")
+
+
+class Tools(NamedTuple):
+    """What boards have in common: their tools, what is missing of them, what installs it."""
+
+    versions: tuple[str, ...]
+    missing: tuple[str, ...]
+    installs: tuple[str, ...]
 
 
 def run(words: Sequence[str]) -> int:
     if words:
         raise ThimbleError(f"doctor takes no more words: leave out {' '.join(words)}")
-    screen = Console()
+    say = partial(Console().print, highlight=False, markup=False, soft_wrap=True)
     python = ".".join(map(str, sys.version_info[:3]))
-    found = [f"Python {python}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
-    screen.print(", ".join(found), highlight=False)
-    screen.print(f"kept in {home.home()}", highlight=False, soft_wrap=True)
-    boards, mended = dict[Row, list[str]](), dict[str, None]()
-    for name, row, lines in _boards():
-        boards.setdefault(row, []).append(name)
-        mended |= dict.fromkeys(lines)
-    table = Table("boards", "compiler", "simulator", "missing", pad_edge=False, box=None)
-    for row, names in boards.items():
-        table.add_row(", ".join(names), *row)
-    screen.print(table, highlight=False)
-    for line in mended:
-        screen.print(line, highlight=False, soft_wrap=True)
-    return 1 if mended else 0
+    say(", ".join([f"Python {python}", *(f"{name} {version(name)}" for name in PACKAGES)]))
+    say(f"kept in {home.home()}")
+    boards = dict[Tools, list[str]]()
+    for board, tools in _boards():
+        boards.setdefault(tools, []).append(board)
+    for tools, names in boards.items():
+        say(f"\n{', '.join(names)}")
+        say(f"  found    {', '.join(filter(None, tools.versions)) or 'nothing'}")
+        if tools.missing:
+            say(f"  missing  {', '.join(tools.missing)}")
+        for line in tools.installs:
+            say(f"           {line}")
+    return 1 if any(tools.missing for tools in boards) else 0
 
 
-def _boards() -> Iterator[tuple[str, Row, list[str]]]:
-    """Each board, its row of the table, and the lines that install what it lacks."""
+def _boards() -> Iterator[tuple[str, Tools]]:
     schema.register()
     with initialize_config_dir(str(home.ROOT / "conf"), version_base="1.3"):
         for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
-            config = compose("config", [f"hardware={path.stem}"])
-            tools = versions.found(OmegaConf.to_container(config, resolve=True, enum_to_str=True))
-            lacking = dict(needs.missing(config))
-            said = "; ".join(lacking) or "nothing"
-            yield path.stem, (tools["compiler"], tools["simulator"], said), [*lacking.values()]
+            config: Any = compose("config", [f"hardware={path.stem}"])
+            found = versions.found(config)
+            compiler, simulator = found["compiler"], found["simulator"]
+            if simulator[:1].isdigit():  # all that it says
+                simulator = f"{config.hardware.simulator} {simulator}"
+            lacking = list(needs.missing(config))
+            installs = dict.fromkeys(install for _, _, install, _ in lacking)
+            said = tuple(said for said, *_ in lacking)
+            yield path.stem, Tools((compiler, simulator), said, (*installs,))

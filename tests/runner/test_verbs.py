@@ -1,0 +1,48 @@
+"""``python run.py VERB``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pipeline import verbs
+from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
+from pipeline.runner import versions
+from pipeline.verbs import doctor
+from tests.runner.project import Project
+from tests.runner.test_mistakes import one_line
+
+
+def test_words_without_an_equals_sign_are_verbs() -> None:
+    assert verbs.spoken(["doctor"]) and verbs.spoken(["arduino"])
+    assert not any(verbs.spoken(words) for words in ([], ["-m"], ["seed=1"], ["+a=b"], ["--help"]))
+    assert "doctor" in verbs.names()
+
+
+def test_another_word_is_one_line(project: Project) -> None:
+    said = one_line(project.run("arduino"))
+    assert "there are doctor" in said and "hardware=arduino" in said
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    command = [sys.executable, str(ROOT / "run.py"), "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == f"Thimble {versions.own()}\n" != "Thimble \n"
+
+
+def test_the_doctor_says_what_is_missing_and_what_mends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert doctor.run([]) == 1
+    said = capsys.readouterr().out
+    assert (
+        "arduino, arduino_mega, arduino_sd\n  found    nothing\n  missing  avr-gcc is not" in said
+    )
+    assert "           sudo apt-get install gcc-avr avr-libc binutils-avr\n" in said
+    assert said.count("qemu-system-arm is not installed") == 1, "boards that are alike, together"
+    with pytest.raises(ThimbleError, match="leave out now"):
+        doctor.run(["now"])

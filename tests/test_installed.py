@@ -1,0 +1,66 @@
+"""The wheel: one name in site-packages, and a command that works in any folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import ROOT
+from tests.runner.project import clean_environment
+
+MAIN = ("hardware=arduino", "strategy=herringbone", "data=synthetic", "train=smoke")
+
+
+def installed(folder: Path) -> Path:
+    """The environment of a user: what the project depends on, and its wheel."""
+    pip = [sys.executable, "-m", "pip"]
+    wheel = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    subprocess.run(wheel, check=True)
+    (built,) = folder.glob("*.whl")
+    names = {name.partition("/")[0] for name in zipfile.ZipFile(built).namelist()}
+    assert len(names) == 2 and "thimble" in names, names
+    made = folder / "environment"
+    venv.create(made, with_pip=False)
+    packages = made / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    python = str(made / "bin" / "python")
+    subprocess.run(
+        [*pip, "--python", python, "install", "-q", "--no-deps", "--no-index", str(built)],
+        check=True,
+    )
+    return made / "bin"
+
+
+@pytest.mark.slow
+def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
+    programs, empty = installed(tmp_path), tmp_path / "empty"
+    (empty / "conf" / "hardware").mkdir(parents=True)
+    board = (ROOT / "conf" / "hardware" / "arduino.yaml").read_text()
+    (empty / "conf" / "hardware" / "mine.yaml").write_text(board.replace("2048", "4096"))
+    env = {**clean_environment(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+    def run(*words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            words, cwd=empty, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    assert run("thimble", "--version") == "Thimble 0.1.0\n"
+    assert "arduino" in run("thimble", "doctor")
+    found = json.loads(run("thimble", *MAIN, "output=json", "tracking=wait"))
+    assert found["status"] == "ok" and found["sram_bytes"] <= 2048
+    assert Path(found["run_dir"]).is_relative_to(empty / "outputs")
+    assert (empty / ".thimble" / "cache").is_dir()
+    own = json.loads(run("thimble", *MAIN, "hardware=mine", "until=schedule", "output=json"))
+    assert own["available_bytes"] == 4096
+    run("python", "-c", "from thimble import Predictor")
+    assert not (empty / "mlruns").exists()
