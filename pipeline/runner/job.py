@@ -72,9 +72,7 @@ class Job:
         return self.result
 
     def _run_stages(self, version: Mapping[str, str]) -> None:
-        self.screen.header(self.config, self.folder)
-        if not (self.overrides or self.swept or self.record):
-            self.screen.defaults(self.config)
+        self.screen.header(self.config, self.folder, self.overrides)
         code = Code(workspace.params(self.config))
         with Stages(self.folder, self._keep, code, self._remote()) as stages:
             self._track(version)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,9 @@ class Notes:
         (folder / "result.json").unlink(missing_ok=True)  # of an earlier sweep in this folder
         self._write("starting")
 
-    def header(self, config: Mapping[str, Any], folder: Path) -> None:
+    def header(
+        self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str] = ()
+    ) -> None:
         """A job's line in the live view says it all."""
 
     def start(self, stage: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +36,17 @@ class Screen:
             file=sys.stderr if as_json else sys.stdout, highlight=False, soft_wrap=True
         )
 
-    def header(self, config: Mapping[str, Any], folder: Path) -> None:
+    def header(
+        self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str] = ()
+    ) -> None:
         title = config["hardware"].get("title") or config["hardware"]["name"]
         model, strategy = config["model"]["name"], config["strategy"]["name"]
         about = f"  {model} on {title}, strategy {strategy}, in {shown(folder)}"
         self.console.print(Text("Thimble", "bold"), Text(plain(about)), sep="")
-
-    def defaults(self, config: Mapping[str, Any]) -> None:
-        """Say what a command without overrides does, before it takes its time."""
-        model, data, last = config["model"]["name"], config["data"]["name"], config["until"]
-        line = (
-            f"nothing was chosen: trains {model} on {data}, then all stages to {last}; {DEFAULT_TIME}; "
-            "--help lists what there is to choose"
-        )
-        self.console.print(Text(plain(f"  {line}")))
+        if not overrides:
+            data, last = config["data"]["name"], config["until"]
+            self.console.print(f"  all defaults: trains on {data}, then goes on to {last}")
+            self.console.print(f"  {DEFAULT_TIME}; --help lists what can be chosen")
 
     def start(self, stage: str) -> None:
         if self.console.is_terminal:
