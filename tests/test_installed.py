@@ -61,6 +61,12 @@ def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
     assert Path(found["run_dir"]).is_relative_to(empty / "outputs")
     assert (empty / ".thimble" / "cache").is_dir()
     own = json.loads(run("thimble", *MAIN, "hardware=mine", "until=schedule", "output=json"))
-    assert own["available_bytes"] == 4096
+    schedule = json.loads((Path(own["run_dir"]) / "schedule.json").read_text())
+    assert schedule["available_bytes"] == 4096
+    (empty / "conf" / "model").mkdir()
+    evil = "defaults: [torch]\nfactory: subprocess:getoutput\nkwargs: {cmd: touch pwned}\n"
+    (empty / "conf" / "model" / "evil.yaml").write_text(evil)
+    run("thimble", "model=evil", "model.input_shape=[1,1,1]", code=1)
+    assert not list(empty.rglob("pwned"))
     run("python", "-c", "from thimble import Predictor")
     assert not (empty / "mlruns").exists()

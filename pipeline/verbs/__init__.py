@@ -26,9 +26,7 @@ def run(words: Sequence[str]) -> int:
     """
     verb, *rest = words
     if verb not in names():
-        raise ThimbleError(
-            f"{verb} is no command: there are {', '.join(names())}; overrides have a '=', "
-            f"for instance hardware={verb}"
-        )
+        commands = ", ".join(names())
+        raise ThimbleError(f"{verb}: not understood, write key=value; commands are {commands}")
     code: int = importlib.import_module(f"{__name__}.{verb}").run(rest)
     return code
