@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pipeline import home, verbs
+from pipeline import home
 from pipeline.runner import (
     allowed,
     clusters,
@@ -20,6 +20,7 @@ from pipeline.runner import (
     results,
     schema,
     sweep,
+    verbs,
     versions,
 )
 from pipeline.runner.halving import Architectures

@@ -7,11 +7,10 @@ import sys
 
 import pytest
 
-from pipeline import verbs
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner import versions
-from pipeline.verbs import doctor
+from pipeline.runner import verbs, versions
+from pipeline.runner.verbs import doctor
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 
