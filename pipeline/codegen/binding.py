@@ -46,13 +46,13 @@ def form_of(job: Job) -> Form:
 
 
 def _as_a_pass(form: Form, job: Job) -> Form:
-    """As ``form``, of the last pass of a loop over channels that is bound by itself: it has fewer
-    channels than the passes that the plan's kernel was chosen for."""
+    """Return the form of all passes of a loop over channels for its last one, bound by itself: that
+    has fewer channels than the passes that the plan's kernel was chosen for."""
     parts = dict(form.parts)
     for piece in (*job.step.ins, job.step.out):
         tensor, low, size = job.program.buffer(piece).tensor, piece.lo[-1], piece.size[-1]
         part = parts.get(tensor)
-        if part and isinstance(low, int) and low % size == 0 and size > part.extents[-1]:
+        if part and isinstance(low, int) and size > part.extents[-1] and low % size == 0:
             extents, multiples = (*part.extents[:-1], size), (*part.multiples[:-1], True)
             parts[tensor] = replace(part, extents=extents, multiples=multiples)
     return replace(form, parts=parts)

@@ -65,7 +65,7 @@ def _digest(path: str, *_: int) -> str:
 
 @cache
 def _modules(digest: str, path: Path) -> frozenset[str]:
-    """What the file at ``path``, whose MD5 is ``digest``, imports, or takes from a module."""
+    """Return what the file at ``path``, with the MD5 ``digest``, imports or takes from a module."""
     if digest not in _seen:
         known = _remembered()
         _seen[digest] = (

@@ -27,7 +27,7 @@ SKIPPED = "__pycache__"
 
 
 class Code:
-    """What the stages of a run of ``params``, the content of its params.yaml, run.
+    """Says what the stages of a run of ``params``, the content of its params.yaml, run.
 
     The user's own files and the tools are looked at once, the project's files each time.
     """

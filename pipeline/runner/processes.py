@@ -24,7 +24,7 @@ environment has; without one it is not needed."""
 
 
 class Processes:
-    """Of the stages of the workspace ``folder``, which run ``code``."""
+    """Runs the stages of the workspace ``folder``, whose code is ``code``."""
 
     def __init__(self, folder: Path, code: Code) -> None:
         self._folder, self._code = folder, code

@@ -34,9 +34,7 @@ class Notes:
         (folder / "result.json").unlink(missing_ok=True)  # of an earlier sweep in this folder
         self._write("starting")
 
-    def header(
-        self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str] = ()
-    ) -> None:
+    def header(self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str]) -> None:
         """A job's line in the live view says it all."""
 
     def start(self, stage: str) -> None:

@@ -24,7 +24,7 @@ DIFFER = "differ from the reference"
 
 
 DEFAULT_TIME = "minutes on two cores, seconds where it is cached"
-"""Of the default composition."""
+"""How long the default composition takes."""
 
 
 class Screen:
@@ -36,9 +36,7 @@ class Screen:
             file=sys.stderr if as_json else sys.stdout, highlight=False, soft_wrap=True
         )
 
-    def header(
-        self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str] = ()
-    ) -> None:
+    def header(self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str]) -> None:
         title = config["hardware"].get("title") or config["hardware"]["name"]
         model, strategy = config["model"]["name"], config["strategy"]["name"]
         about = f"  {model} on {title}, strategy {strategy}, in {shown(folder)}"

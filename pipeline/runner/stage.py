@@ -293,7 +293,7 @@ def _end_children() -> None:
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """What stage processes see: this Python first in PATH, the project's code, no strays."""
+    """Set what stage processes see: this Python first in PATH, the project's code, no strays."""
     before = dict(os.environ)
     os.environ.setdefault("GLIBC_TUNABLES", KEPT)
     os.environ.update(

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline import home
 
 NAME = "thimble-mcu"
-"""Of the project, for pip."""
+"""The project's, for pip."""
 
 SIMULATORS = {
     "simavr": ("pkg-config", "--modversion", "simavr"),
@@ -21,8 +21,8 @@ SIMULATORS = {
 
 
 def found(config: Mapping[str, Any]) -> dict[str, str]:
-    """Of ``config`` the cross compiler and the simulator, the native compiler, and
-    PyTorch.
+    """Return the versions of the cross compiler and simulator of ``config``, the native compiler
+    and PyTorch.
 
     What is not installed is ``""``: the stage that needs it says so.
     """

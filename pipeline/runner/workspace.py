@@ -113,7 +113,7 @@ def _clear(folder: Path) -> None:
 
 
 def _made() -> list[str]:
-    """What stages write, in a folder of a run."""
+    """List what stages write, in a folder of a run."""
     return [out for stage in code.stages().values() for out in stage["outs"]]
 
 

@@ -1,4 +1,4 @@
-"""Whether a kernel may write over what it reads, where both have their places already."""
+"""Check whether a kernel may write over what it reads, where both have their places already."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.kernels import Form, Kernel, natural_unit
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
 
 Begins = tuple[tuple[str, int], ...]
-"""By tensor, nibbles from what a step reads of it to its output."""
+"""Nibbles from what a step reads of a tensor to its output, by tensor."""
 
 
 def begins(step: Compute, buffer: Callable[[str], Buffer], overlaps: Collection[str]) -> Begins:

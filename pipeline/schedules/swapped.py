@@ -174,7 +174,7 @@ class Swapped:
 
 
 def _padded(graph: Graph) -> dict[str, Needs]:
-    """What operators need of which an output at a corner is made of padding alone."""
+    """Return what those operators need of which an output at a corner is padding alone."""
     found = {}
     for op in graph.operators:
         shape, read = graph.tensors[op.output].shape, Needs(op, graph.tensors)

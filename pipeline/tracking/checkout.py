@@ -18,7 +18,7 @@ PATCH = "code.patch"
 """In a run's folder, if the code was edited since its commit."""
 
 RUN = ("pipeline", "stages", "firmware")
-"""What stages run."""
+"""Folders of the code that stages run."""
 
 CODE = ("run.py", "dvc.yaml", "conf", *RUN)
 

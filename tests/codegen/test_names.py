@@ -158,7 +158,7 @@ def test_the_report(tmp_path: Path) -> None:
 
 def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     config = {"hardware": {"title": TITLE}, "model": {"name": "[red]"}, "strategy": {"name": "x"}}
-    Screen(as_json=False).header(config, Path("there"))
+    Screen(as_json=False).header(config, Path("there"), ["seed=1"])
     fail(TITLE)
     said = capsys.readouterr()
     assert "[red] on Evil" in said.out and "[/bold] ?[31m" in said.out

@@ -1,4 +1,4 @@
-"""What the command does besides runs: ``python run.py VERB …``. Each module here is a verb."""
+"""Run what the command does besides runs, ``python run.py VERB …``: each module is a verb."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PACKAGES = ("torch", "numpy", "hydra-core", "dvc", "mlflow")
 
 
 class Tools(NamedTuple):
-    """What boards have in common: their tools, what is missing of them, what installs it."""
+    """Holds what boards have in common: tools, what is missing of them, what installs it."""
 
     versions: tuple[str, ...]
     missing: tuple[str, ...]
