@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 UNSAID = 74
 """A stage's exit code when not even its error could be written: a full disk (``EX_IOERR``)."""
 
 
 class ThimbleError(Exception):
     """A user's mistake or a missing tool: the message says what, where, and what to try."""
+
+
+class Unreadable(ThimbleError):
+    """The user's network or data cannot be read: nothing was computed, and there is no run."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise what is wrong with the user's network or data as Unreadable."""
+    try:
+        yield
+    except ThimbleError as error:
+        raise Unreadable(str(error)) from error
 
 
 def said(error: Exception) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.artifacts import write_json
-from pipeline.errors import UNSAID, ThimbleError
+from pipeline.errors import UNSAID, ThimbleError, Unreadable
 
 LOG = Path(".stages")
 TURN = "THIMBLE_TURN"
@@ -40,7 +40,7 @@ def run(main: Callable[[], None]) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except ThimbleError as error:
-        _fail(name, str(error))
+        _fail(name, str(error), isinstance(error, Unreadable))
     except OSError as error:
         _trace(name)
         _fail(name, _system_error(name, error))
@@ -77,10 +77,10 @@ def _system_error(name: str, error: OSError) -> str:
     return f"{name}: {error}"
 
 
-def _fail(name: str, message: str) -> None:
+def _fail(name: str, message: str, unreadable: bool = False) -> None:
     if LOG.is_dir():
         try:
-            write_json(LOG / f"{name}.json", {"error": message})
+            write_json(LOG / f"{name}.json", {"error": message, "unreadable": unreadable})
         except OSError:  # run.py says that the disk is full; Python's end would say more
             os._exit(UNSAID)
     else:

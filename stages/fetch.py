@@ -5,13 +5,15 @@ from pathlib import Path
 
 from pipeline import config
 from pipeline.artifacts import write_npz
+from pipeline.errors import reading
 from stages._main import run
 
 
 def main() -> None:
     cfg = config.load()
     frontend = config.instantiate(cfg["frontend"])
-    arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())
+    with reading():
+        arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())
     write_npz(Path("data/dataset.npz"), arrays)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import config, passes
 from pipeline.artifacts import Arrays, read_npz, write_json, write_npz
 from pipeline.datasets.dataset import seen
+from pipeline.errors import reading
 from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
@@ -24,7 +25,8 @@ def main() -> None:
     model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
     weights: Arrays = {}
     if isinstance(model, Imported):
-        method, before, made = imported(cfg, model, seen(data))
+        with reading():
+            method, before, made = imported(cfg, model, seen(data))
     else:
         weights, before = read_npz(Path("pruned.npz")), model
         method = config.instantiate(cfg["quantize"])

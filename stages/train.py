@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pipeline import config
 from pipeline.artifacts import read_npz, write_npz, write_text
+from pipeline.errors import reading
 from pipeline.training.environment import Run
 from pipeline.training.loop import to_csv
 from stages._main import run
@@ -14,8 +15,9 @@ def main() -> None:
     recipe = config.instantiate(cfg["train"])
     data = read_npz(Path("data/dataset.npz")) if recipe.needs_data else {}
     settings = Run.from_environment(cfg["seed"], cfg["threads"])
-    model = config.instantiate(cfg["model"])
-    model.probe()
+    with reading():
+        model = config.instantiate(cfg["model"])
+        model.probe()
     trained = recipe.train(model, data, settings)
     write_npz(Path("weights.npz"), trained.weights)
     write_text(Path("training.csv"), to_csv(trained.rows))

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline import home
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.budget import asked
-from pipeline.errors import ThimbleError
+from pipeline.errors import ThimbleError, Unreadable
 from pipeline.runner import allowed, disk, own, replay, results, surroundings, titles, workspace
 from pipeline.runner.code import Code
 from pipeline.runner.progress import FOLDER, Notes
@@ -48,7 +48,7 @@ class Job:
             self.screen = Notes(Path(sweep), HydraConfig.get().job.num, self.folder)
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
         self.stages = workspace.stages(self.config)
-        self._spooled = False
+        self._spooled = self._unread = False
         self._took: dict[str, dict[str, Any]] = {}
         self._warnings: list[str] = []
         self._entry: Entry | None = None
@@ -124,6 +124,7 @@ class Job:
             yield
         except ThimbleError as error:
             self.result |= {"status": "failed", "error": str(error)}
+            self._unread = isinstance(error, Unreadable)
         except KeyboardInterrupt:
             self.result |= {"status": "failed", "error": results.INTERRUPTED}
             if self.swept:  # the other jobs end too
@@ -132,6 +133,7 @@ class Job:
             self.result |= {"status": "failed", "error": disk.said(error, self.folder)}
         finally:
             self.result |= {"stages": self._took, "overrides": self.overrides}
+            self.result |= {} if self._began() else {"began": False}
             if told := [*self._warnings, *self.result.get("warnings", ())]:
                 self.result |= {"warnings": told}
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
@@ -143,8 +145,10 @@ class Job:
                     spool.forget(self._entry)
 
     def _began(self) -> bool:
-        """Whether its first stage has begun: one that ran has a log."""
-        return bool(self._took) or (self.folder / workspace.LOG / f"{self.stages[0]}.log").exists()
+        """Whether its first stage has begun, one that ran has a log, and could read what it was
+        given."""
+        log = self.folder / workspace.LOG / f"{self.stages[0]}.log"
+        return not self._unread and (bool(self._took) or log.exists())
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
-from pipeline.errors import UNSAID, ThimbleError
+from pipeline.errors import UNSAID, ThimbleError, Unreadable
 from pipeline.runner import cached, disk, garbage, repository
 from pipeline.runner.closure import remember
 from pipeline.runner.code import Code
@@ -202,7 +202,8 @@ class Stages:
         """What failed, in the stage's own words if it had any."""
         report = self.folder / LOG / f"{name}.json"
         with contextlib.suppress(OSError, ValueError, KeyError):
-            return ThimbleError(json.loads(report.read_text())["error"])
+            told = json.loads(report.read_text())
+            return (Unreadable if told.get("unreadable") else ThimbleError)(told["error"])
         if isinstance(error, ThimbleError):
             return error
         causes = list(disk.causes(error))

@@ -100,8 +100,11 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
         table.show(result, files)
     if about["entry"]:
         with contextlib.suppress(OSError):  # a full disk, a read-only cache: the jobs say so
-            spool.end(Entry(**about["entry"]), result)
-            spool.start_tracking(wait=about["tracking"] == "wait")
+            if all(job.get("began") is False for job in jobs):
+                spool.forget(Entry(**about["entry"]))
+            else:
+                spool.end(Entry(**about["entry"]), result)
+                spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 
 

@@ -80,6 +80,11 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
         for mistake in MISTAKES:
             failed = project.run("tracking=background", *mistake)
             assert failed.code == 1 and failed.err.count("\n") == 1, failed.err
+        project.env["FAKE_ACT"] = "quantize:unreadable"
+        assert project.run("tracking=background").code == 1
+        both = project.run("-m", "output=json", "tracking=background", "target.images=1,2")
+        assert [job["began"] for job in both.json["jobs"]] == [False, False]
+        del project.env["FAKE_ACT"]
         assert not spooled(project) and not list(project.root.glob(".thimble/tracking/begun/*"))
         assert project.run("tracking=background", UNTIL, "hardware=big").code == 0
         project.write("pipeline/strategies/another.py", "")
@@ -203,7 +208,7 @@ def test_the_code_of_a_run_is_tracked(tracked: Tracked) -> None:
 @pytest.mark.ci
 def test_failures_and_results_that_do_not_fit_are_tracked(tracked: Tracked) -> None:
     """A mistake before the first stage is no failed run: a typo, a folder that cannot be, a cache
-    that cannot be shared."""
+    that cannot be shared. Nor is a network that cannot be imported, or a sweep of such."""
     naive = tracked.found[JOBS[0]]
     assert naive["status"] == "FINISHED" and naive["tags"]["thimble.status"] == "infeasible"
     assert naive["metrics"]["pmu_bytes"] == 3000

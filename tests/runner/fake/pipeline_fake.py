@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline import config
 from pipeline.artifacts import read_json, write_json, write_text
-from pipeline.errors import ThimbleError
+from pipeline.errors import ThimbleError, Unreadable
 
 INPUTS = {
     "fetch": [],
@@ -108,6 +108,7 @@ def behave(name: str) -> None:
         time.sleep(0.01)
     acts: dict[str, Callable[[], None]] = {
         "fail": lambda: _raise(ThimbleError("the oven is cold: heat it")),
+        "unreadable": lambda: _raise(Unreadable("it is no network")),
         "crash": lambda: _raise(KeyError("surprise")),
         "full": lambda: _raise(OSError(28, "No space left on device", "weights.npz")),
         "fill": fill,
