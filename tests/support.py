@@ -10,7 +10,7 @@ import re
 
 import yaml
 
-from pipeline import board, config
+from pipeline import config
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -18,6 +18,7 @@ from pipeline.hardware import Hardware
 from pipeline.home import ROOT
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
+from tests import boards
 from tests.strategies.chains import mnist
 from tests.strategies.nets import Net
 
@@ -67,16 +68,16 @@ def page() -> str:
     notes: dict[str, int] = {}
     rows: dict[tuple[str, ...], list[str]] = {}
     for called, strategy in strategies().items():
-        for place in sorted((ROOT / "conf" / "hardware").glob("*.yaml")):
-            hardware = board.hardware(yaml.safe_load(place.read_text()))
+        for name in boards.NAMES:
+            hardware = boards.load_hardware(name)
             said = [attempt(strategy, hardware, graph) for graph in KINDS]
             said = [answer.replace(f" ({hardware.name})", "") for answer in said]
             said = [re.sub(rf"(?<!=)\b{hardware.name}\b", "the board", answer) for answer in said]
             cells = [f"no [{notes.setdefault(s, len(notes) + 1)}]" if s else "yes" for s in said]
-            rows.setdefault((called, *cells), []).append(place.stem)
+            rows.setdefault((called, *cells), []).append(name)
     lines = [
-        f"| {called} | {', '.join(boards)} | {' | '.join(cells)} |\n"
-        for (called, *cells), boards in rows.items()
+        f"| {called} | {', '.join(names)} | {' | '.join(cells)} |\n"
+        for (called, *cells), names in rows.items()
     ]
     listed = "".join(f"{number}. {said}\n" for said, number in notes.items())
     return HEAD + "".join(lines) + ("\n" + listed if listed else "")

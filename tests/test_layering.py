@@ -169,7 +169,7 @@ def test_every_option_names_a_class_that_exists() -> None:
     """The ``_target_`` in the YAML is the only registry; and its name is the file's."""
     for name in sources("conf/*.yaml"):
         node = yaml.safe_load((ROOT / name).read_text()) or {}
-        group = name.split("/")[1]
+        group = "/".join(name.split("/")[1:-1])
         if group in CODE_GROUPS:
             assert (ROOT / closure.target_file(config.own_target(node))).is_file(), name
         if group in (

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 
 from pipeline import verdict
-from pipeline.board import hardware as board_of
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.home import ROOT
 from pipeline.plan.interpret import Result
+from tests.boards import load_hardware
 from tests.strategies import nets
 from tests.strategies.chains import STRATEGIES, Herringbone, Ordinary, board, mnist
 
@@ -40,8 +38,7 @@ def test_too_small_says_needed_available_where_and_what_to_try() -> None:
 
 
 def nucleo() -> Hardware:
-    node = yaml.safe_load((ROOT / "conf" / "hardware" / "nucleo_l4r5zi.yaml").read_text())
-    return board_of(node)
+    return load_hardware("nucleo_l4r5zi")
 
 
 def test_a_microcontroller_says_what_a_network_needs() -> None:

@@ -14,9 +14,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
-from pipeline import board, verdict
+from pipeline import verdict
 from pipeline.artifacts import write_json, write_npz
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.graph import Graph
@@ -26,6 +25,7 @@ from pipeline.report import page
 from pipeline.runner.screen import Screen, fail
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
+from tests import boards
 from tests.codegen.int8 import support as affine
 from tests.codegen.support import Native, agrees, uno
 from tests.strategies.chains import Chain
@@ -86,12 +86,9 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize("core", quick(1, BOARDS))
 def test_whole_commands(tmp_path: Path, core: str) -> None:
     """Stages schedule, generate and build, as a run calls them."""
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{BOARDS[core]}.yaml")
-    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
-    resolved["hardware"]["title"] = TITLE
     strategy = "herringbone.Herringbone" if core == "avr" else "ordinary.Ordinary"
     params = {
-        **resolved,
+        "hardware": boards.node(BOARDS[core], title=TITLE),
         "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
         "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
         "sliding": {"windows": 1, "rows": 1},
@@ -194,6 +191,4 @@ def test_ordinary_names_stay() -> None:
 
 def test_a_board_is_what_the_stages_read() -> None:
     """``TITLE`` is a string to them, nothing else."""
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
-    node.title = TITLE
-    assert board.hardware(OmegaConf.to_container(node)).title == TITLE  # type: ignore[arg-type]
+    assert boards.load_hardware("host", title=TITLE).title == TITLE

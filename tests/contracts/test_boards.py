@@ -11,19 +11,15 @@ import pytest
 from pipeline import verdict
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, machines
+from tests.boards import NAMES, load_hardware
 from tests.codegen.int8.configurations import network
 from tests.strategies.chains import Chain
-from tests.targets.cortex_m import board_named, built
+from tests.targets.cortex_m import built
 from tests.tiers import quick
 
-BOARDS = {
-    file.stem: board_named(file.stem)
-    for file in sorted((ROOT / "conf" / "hardware").glob("*.yaml"), reverse=True)
-}
-NAMES = sorted(BOARDS)
+BOARDS = {name: load_hardware(name) for name in reversed(NAMES)}
 CORTEX_M = [name for name in NAMES if BOARDS[name].core == "cortex_m"]
 ONE_A_FAMILY = {(board.core, board.cpu): name for name, board in BOARDS.items()}.values()
 every = pytest.mark.parametrize("name", NAMES)

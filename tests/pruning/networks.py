@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import yaml
-
 from pipeline.artifacts import Arrays
 from pipeline.budget import UNREAD
 from pipeline.datasets.synthetic import Synthetic
-from pipeline.home import ROOT
 from pipeline.models.blocks import Blocks
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
+from tests import boards
 
 DATA = Synthetic(shape=(12, 12, 1), classes=4, train=256, validation=64, test=64).arrays()
 MODEL = Blocks(
@@ -25,10 +23,9 @@ MODEL = Blocks(
         {"kind": "mbconv", "channels": 12, "expand": 3, "stride": 2},
     ),
 )
-BOARD = yaml.safe_load((ROOT / "conf/hardware/host.yaml").read_text())
 PLANNER: dict[str, Any] = {
     "strategy": {"_target_": "pipeline.strategies.ordinary.Ordinary"},
-    "hardware": {key: value for key, value in BOARD.items() if key not in UNREAD},
+    "hardware": {key: value for key, value in boards.node("host").items() if key not in UNREAD},
     "passes": (),
 }
 

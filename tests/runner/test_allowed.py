@@ -12,8 +12,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
 from pipeline.runner import allowed, schema
+from tests import boards
 from tests.runner.project import HARDWARE, Project
 from tests.runner.test_mistakes import one_line
 from tests.tiers import quick
@@ -213,10 +213,8 @@ def test_flashers_that_do_something_else(flasher: str) -> None:
 
 
 def test_every_board_and_more_that_people_write_is_known() -> None:
-    boards = sorted((ROOT / "conf" / "hardware").glob("*.yaml"))
-    assert boards
-    for path in boards:
-        holds(OmegaConf.load(path))
+    for name in boards.NAMES:
+        holds(boards.node(name))
     flags = ["-march=armv7e-m+fp", "-Og", "-fno-exceptions", "-DARM_MATH_CM4", "-Wl,--relax"]
     for compiler in ("gcc", "clang", "gcc-12", "arm-none-eabi-gcc", "avr-gcc-13.2.0", "cc"):
         tools = {"compiler": compiler, "package": "", "flags": flags}

@@ -6,14 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
-from pipeline import board
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import simavr, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
+from tests.boards import load_hardware as load_hardware
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path(__file__).parent / "fixture"
@@ -54,14 +53,6 @@ needs_avr = pytest.mark.skipif(
     shutil.which("avr-gcc") is None or shutil.which("avr-objdump") is None,
     reason="avr-gcc is not installed: make setup",
 )
-
-
-def load_hardware(board_name: str = "arduino", **changes: object) -> Hardware:
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{board_name}.yaml")
-    node.update(changes)
-    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
-    assert isinstance(resolved, dict)
-    return board.hardware(resolved["hardware"])
 
 
 def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path:

@@ -7,38 +7,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from omegaconf import OmegaConf
 
-from pipeline import artifacts, board
+from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.codegen.card import sealed
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, qemu
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
+from tests import boards
 from tests.targets.conftest import model
 
 ONE_A_CORE = ("nucleo_g0b1re", "nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
 """Cortex-M0+, M4, M7 and M33."""
 
+board_named = boards.load_hardware
+
 needs_arm = pytest.mark.skipif(
     not all(map(shutil.which, ("arm-none-eabi-gcc", "arm-none-eabi-objdump", "qemu-system-arm"))),
     reason="the Arm compiler or QEMU is not installed: make setup",
 )
-
-
-def board_named(name: str, **changes: object) -> Hardware:
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / f"{name}.yaml")
-    node.update(changes)
-    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
-    assert isinstance(resolved, dict)
-    return board.hardware(resolved["hardware"])
 
 
 def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = None) -> Size:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.home import ROOT
 from pipeline.measure import timing
 from pipeline.targets import device
+from tests.boards import NAMES
 from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
-BOARDS = sorted(file.stem for file in (ROOT / "conf" / "hardware").glob("*.yaml"))
 BYTES = 16
 """Of the stand-in's input."""
 
@@ -36,7 +35,7 @@ def figures(folder: Path, name: str, fed: int, invoked: int) -> dict[str, Any]:
 @needs_arm
 @needs_avr
 @pytest.mark.parametrize(
-    "name", quick(["arduino", "nucleo_g431rb"], [name for name in BOARDS if name != "host"])
+    "name", quick(["arduino", "nucleo_g431rb"], [name for name in NAMES if name != "host"])
 )
 def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:
     most = {"none": (0, 0), "feeding": (20, 0), "invoking": (0, 20 * BYTES)}

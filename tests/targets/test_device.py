@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from omegaconf import OmegaConf
 
 from pipeline import artifacts
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import device
 from pipeline.targets.toolchain import Size
+from tests import boards
 from tests.strategies.chains import Chain
 from tests.targets.conftest import ROOT, generate, load_hardware, needs_avr
 from tests.targets.test_host import expected
@@ -77,11 +77,12 @@ def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path,
 def workspace(folder: Path, hardware: Hardware) -> Path:
     """What the stages before build leave."""
     generate(folder / "generated", hardware)
-    group = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
-    content = OmegaConf.to_container(OmegaConf.create({"hardware": group}), resolve=True)
-    assert isinstance(content, dict)
     window = {"windows": 1, "rows": 1}
-    params = {**content, "target": {"name": "simulate", "images": 7}, "sliding": window}
+    params = {
+        "hardware": boards.node(),
+        "target": {"name": "simulate", "images": 7},
+        "sliding": window,
+    }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
     Chain((4, 4, 1), "uint8").dense("logits", 3).graph().save(folder)

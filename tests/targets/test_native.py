@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from omegaconf import OmegaConf
 
-from pipeline import artifacts, board, passes
+from pipeline import artifacts, passes
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
@@ -26,15 +25,13 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host
 from pipeline.targets.harness import check_reply, harness_sources
 from pipeline.verdict import check
+from tests import boards
 from tests.codegen.int8.configurations import network
 from tests.graphs import Net
 
 
 def computer() -> Hardware:
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
-    resolved = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
-    assert isinstance(resolved, dict)
-    return board.hardware(resolved["hardware"])
+    return boards.load_hardware("host")
 
 
 def sources(folder: Path, graph: Graph) -> Path:
@@ -127,15 +124,18 @@ def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> Non
 
 def workspace(folder: Path, graph: Graph, images: int) -> Path:
     """What the stages before generate leave, with so many test images."""
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / "host.yaml")
-    content = OmegaConf.to_container(OmegaConf.create({"hardware": node}), resolve=True)
-    assert isinstance(content, dict)
     named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
     codegen = {"prefix": "nn", "labels": []}
     chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
     frontend = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
     window = {"windows": 1, "rows": 1}
-    params = {**content, **named, **chosen, "frontend": frontend, "sliding": window}
+    params = {
+        "hardware": boards.node("host"),
+        **named,
+        **chosen,
+        "frontend": frontend,
+        "sliding": window,
+    }
     folder.mkdir()
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     rng = np.random.default_rng(1)

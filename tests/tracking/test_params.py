@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from pipeline.home import ROOT
 from pipeline.runner import schema
 from pipeline.runner.job import resolved
 from pipeline.tracking.params import BOARD, LONGEST, params
-
-BOARDS = sorted(path.stem for path in Path(ROOT / "conf" / "hardware").glob("*.yaml"))
+from tests.boards import NAMES
 
 
 def config(*overrides: str) -> dict[str, Any]:
@@ -22,7 +20,7 @@ def config(*overrides: str) -> dict[str, Any]:
         return resolved(compose("config", overrides=list(overrides)))
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", NAMES)
 def test_no_board_fills_the_screen(board: str) -> None:
     found = params(config(f"hardware={board}"), {"torch": "2"}, [])
     chosen = {key.removeprefix("hardware.") for key in found if key.startswith("hardware.")}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from pipeline import config
 from pipeline.artifacts import Arrays, read_npz
@@ -19,6 +18,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.paper import Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
+from tests.boards import option
 from tests.training.killed import kill
 
 MODEL = Mnist2kb(channels=(3, 4))
@@ -150,8 +150,7 @@ def test_other_networks_and_settings_are_one_line() -> None:
 
 
 def test_the_option_is_the_whole_recipe() -> None:
-    node = yaml.safe_load(Path("conf/train/paper.yaml").read_text())
-    made = config.instantiate(node)
+    made = config.instantiate(option("train/paper").train)
     assert isinstance(made, Paper)
     assert made.images == 0 and made.probes > made.trials[0] > made.trials[2] > 1
 

@@ -1,0 +1,56 @@
+"""Boards name their toolchain in their defaults list: those here, and one's own in ``conf/``."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.home import ROOT
+from tests import boards
+from tests.runner.project import HARDWARE, clean_environment
+
+SHIPPED = sorted(path.stem for path in (ROOT / "conf" / "hardware" / "toolchain").iterdir())
+
+
+def flags(name: str) -> list[str]:
+    text = (ROOT / "conf" / "hardware" / "toolchain" / f"{name}.yaml").read_text()
+    return list(yaml.safe_load(text)["flags"])
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("arm_gcc_")])
+def test_cores_with_a_unit_for_floats_differ_in_its_options_alone(name: str) -> None:
+    """Hydra replaces lists, it doesn't extend them."""
+    of_unit = re.compile("-mfpu=.*|-mfloat-abi=.*")
+    assert [flag for flag in flags(name) if not of_unit.fullmatch(flag)] == flags("arm_gcc")
+
+
+def test_no_board_has_one_of_its_own() -> None:
+    for name in boards.NAMES:
+        board = yaml.safe_load((ROOT / "conf" / "hardware" / f"{name}.yaml").read_text())
+        assert "toolchain" not in board and board["defaults"][0]["toolchain"] in SHIPPED
+
+
+@pytest.mark.parametrize(
+    ("board", "said"),
+    [
+        ("defaults: [{toolchain: avr_gcc}, _self_]\npart: m8\n", "compiler: avr-gcc"),
+        ("defaults: [arduino, {override toolchain: native}, _self_]\n", "compiler: cc"),
+        (yaml.safe_dump(HARDWARE), f"compiler: {HARDWARE['toolchain']['compiler']}"),
+        ("defaults: [{toolchain: avr_gc}]\n", "unknown hardware/toolchain 'avr_gc': did you mean"),
+    ],
+)
+def test_ones_own_board(tmp_path: Path, board: str, said: str) -> None:
+    (tmp_path / "conf" / "hardware").mkdir(parents=True)
+    (tmp_path / "conf" / "hardware" / "mine.yaml").write_text(board)
+    command = [sys.executable, ROOT / "run.py", "hardware=mine", "--cfg", "job"]
+    done = subprocess.run(
+        [*command, "-p", "hardware.toolchain"],
+        cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said in (done.stderr or done.stdout) and len(done.stderr.splitlines()) < 2, done
+    assert done.returncode == said.startswith("unknown")
