@@ -1,8 +1,9 @@
-"""The frames that a network is tried on, the same in every stage that asks."""
+"""The frames that a network is calibrated and tried on, the same in every stage that asks."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,38 @@ from pipeline.artifacts import Arrays
 from pipeline.datasets.noise import pictures
 from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
 from pipeline.sliding import Windows
 
 SEED = 20260101
+FRAMES = 8
+MACS = 200_000_000
+"""Of all frames that rounded accumulators are calibrated on, if these are more than two."""
+
+
+def calibration_frames(graph: Graph, data: Arrays) -> IntArray:
+    """Training images, evenly spaced, or pictures of nothing where there are none; for a large
+    network fewer, but at least two."""
+    number = min(FRAMES, max(2, MACS // max(1, graph.macs)))
+    images = data.get("train_images", np.zeros(0))
+    chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
+    return _stored(graph, images[chosen] if len(images) else images, number, 0).astype(np.int64)
+
+
+def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The test images as the input tensor stores them, (n, *input shape); where there are none,
+    ``target.images`` random pictures."""
+    return _stored(graph, data["test_images"], max(0, int(target["images"])), SEED)
+
+
+def _stored(graph: Graph, images: npt.NDArray[Any], number: int, seed: int) -> npt.NDArray[Any]:
+    """(n, h, w, c) -> (n, *input shape); where there are none, of ``number`` random pictures."""
+    tensor = graph.tensors[graph.input]
+    if not len(images):
+        rows, columns, channels = (1,) * (3 - len(tensor.shape)) + tensor.shape
+        images = pictures(number, (rows, columns, channels), seed)
+        tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
+    return stored(reshaped(np.asarray(images, np.uint8), tensor), tensor)
 
 
 def of_windows(cfg: Mapping[str, Any], data: Arrays) -> Arrays:
@@ -25,47 +55,16 @@ def of_windows(cfg: Mapping[str, Any], data: Arrays) -> Arrays:
     images = data["test_images"]
     if windows.windows == 1 or not len(images):
         return data
-    found = {**data, "test_labels": data["test_labels"][:0]}
-    if "test_sounds" not in data:
-        rows = images.shape[1] + windows.more
-        return {**found, "test_images": _followed(images, rows)}
-    ear = config.instantiate(cfg["frontend"]).longer(windows.more)
-    sounds = _followed(data["test_sounds"], ear.samples)
-    return {**found, "test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
-
-
-def first_bytes(cfg: Mapping[str, Any], data: Arrays) -> int:
-    """What has come when the first of several windows is whole; 0 where there is one."""
-    windows = Windows(**cfg["sliding"])
-    if windows.windows == 1:
-        return 0
     if "test_sounds" in data:
-        return 2 * int(config.instantiate(cfg["frontend"]).samples)
-    rows, *others = data["test_images"].shape[1:]
-    return (rows - windows.more) * prod(others)
+        ear = config.instantiate(cfg["frontend"]).longer(windows.more)
+        sounds = _followed(data["test_sounds"], ear.samples)
+        longer = {"test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
+    else:
+        longer = {"test_images": _followed(images, images.shape[1] + windows.more)}
+    return {**data, **longer, "test_labels": data["test_labels"][:0]}
 
 
 def _followed(pieces: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """(n, m, …) -> (n, size, …)."""
     times = -(-size // pieces.shape[1])
     return np.concatenate([np.roll(pieces, -n, axis=0) for n in range(times)], axis=1)[:, :size]
-
-
-def device_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
-    """What the firmware is given for each of the test images, (n, bytes) or (n, h, w, c): their
-    sounds, where a front end is before the network."""
-    given = data["test_sounds"].astype("<i2") if "test_sounds" in data else None
-    frames = test_frames(graph, data, target) if given is None else given
-    return np.ascontiguousarray(frames).view(np.uint8)
-
-
-def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The test images as the input tensor stores them, (n, *input shape); where there are none,
-    ``target.images`` random pictures."""
-    tensor = graph.tensors[graph.input]
-    images = data["test_images"]
-    if not len(images):
-        shape = (1,) * (3 - len(tensor.shape)) + tensor.shape
-        images = pictures(max(0, int(target["images"])), (shape[0], shape[1], shape[2]), SEED)
-        tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
-    return stored(reshaped(np.asarray(images, np.uint8), tensor), tensor)

@@ -16,13 +16,29 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
+from pipeline import config
 from pipeline.artifacts import write_json
-from pipeline.errors import UNSAID, ThimbleError, Unreadable
+from pipeline.errors import UNSAID, ThimbleError, Unreadable, said
 
 LOG = Path(".stages")
 TURN = "THIMBLE_TURN"
 """In the environment: run.py may have started this before its turn (runner/processes.py)."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def stage(main: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+    """Give ``main`` the run's config. Where its file is the program, run it at once: it is the last
+    of its file."""
+
+    def program() -> None:
+        main(config.load())
+
+    if main.__module__ == "__main__":
+        run(program)
+    return program
 
 
 def run(main: Callable[[], None]) -> None:
@@ -36,17 +52,14 @@ def run(main: Callable[[], None]) -> None:
             threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
             _to_log(LOG / f"{name}.log", (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,))
         main()
-        _done(name, time.monotonic() - begin)
+        sys.stdout.flush()  # to the log: a full disk is noticed here, and not while Python ends
+        if LOG.is_dir():
+            seconds = round(time.monotonic() - begin, 3)
+            write_json(LOG / f"{name}.json", {"seconds": seconds, "imported": imported()})
     except KeyboardInterrupt:
         sys.exit(130)
-    except ThimbleError as error:
-        _fail(name, str(error), isinstance(error, Unreadable))
-    except OSError as error:
-        _trace(name)
-        _fail(name, _system_error(name, error))
     except Exception as error:
-        _trace(name)
-        _fail(name, f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        _fail(name, error)
 
 
 def _turn_comes() -> bool:
@@ -57,13 +70,6 @@ def _turn_comes() -> bool:
     return bool(line)
 
 
-def _done(name: str, seconds: float) -> None:
-    if LOG.is_dir():
-        sys.stdout.flush()  # to the log: a full disk is noticed here, and not while Python ends
-        report = {"seconds": round(seconds, 3), "imported": imported()}
-        write_json(LOG / f"{name}.json", report)
-
-
 def imported() -> list[str]:
     """The project's files that were imported: what ``code/STAGE`` has to list."""
     here = f"{Path(__file__).resolve().parents[1]}/"
@@ -71,33 +77,26 @@ def imported() -> list[str]:
     return sorted({file.removeprefix(here) for file in files if file.startswith(here)})
 
 
-def _system_error(name: str, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{name}: the disk is full ({error.strerror}): free some space and run it again"
-    return f"{name}: {error}"
-
-
-def _fail(name: str, message: str, unreadable: bool = False) -> None:
-    if LOG.is_dir():
-        try:
-            write_json(LOG / f"{name}.json", {"error": message, "unreadable": unreadable})
-        except OSError:  # run.py says that the disk is full; Python's end would say more
-            os._exit(UNSAID)
-    else:
-        print(message, file=sys.stderr)
-    sys.exit(1)
-
-
-def _trace(name: str) -> None:
-    """The trace, for developers: in the log, and on standard error when Hydra is asked for it."""
+def _fail(name: str, error: Exception) -> NoReturn:
+    """Say ``error`` in one line, to run.py or on standard error. What is no user's mistake has a
+    trace in the log, and on standard error where Hydra is asked for it."""
+    line, trace = f"{name}: {said(error)}", traceback.format_exc()
+    if isinstance(error, ThimbleError):
+        line, trace = str(error), ""
+    elif isinstance(error, OSError) and error.errno in FULL:
+        line = f"{name}: the disk is full ({error.strerror}): free some space and run it again"
     if os.environ.get("THIMBLE_TRACE") == "1":
-        traceback.print_exc()
-    elif LOG.is_dir():
-        try:
-            with (LOG / f"{name}.log").open("a") as stream:
-                traceback.print_exc(file=stream)
-        except OSError:
-            pass
+        sys.stderr.write(trace)
+    if not LOG.is_dir():
+        sys.exit(line)
+    try:
+        unreadable = isinstance(error, Unreadable)
+        write_json(LOG / f"{name}.json", {"error": line, "unreadable": unreadable})
+        with (LOG / f"{name}.log").open("a") as log:
+            log.write(trace)
+    except OSError:  # run.py says that the disk is full; Python's end would say more
+        os._exit(UNSAID)
+    sys.exit(1)
 
 
 def _to_log(path: Path, descriptors: tuple[int, ...]) -> None:
@@ -111,11 +110,9 @@ def _to_log(path: Path, descriptors: tuple[int, ...]) -> None:
 
 def _end_with(runner: int) -> None:
     """End when run.py is gone, killed perhaps: nobody would keep the results."""
-    while True:
-        time.sleep(1)
-        try:
+    try:
+        while True:
+            time.sleep(1)
             os.kill(runner, 0)
-        except ProcessLookupError:
-            os._exit(1)
-        except PermissionError:
-            pass
+    except OSError:
+        os._exit(1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import pkgutil
+from importlib import import_module
 from math import ceil
 from typing import Any
 
@@ -23,24 +23,20 @@ def others(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]
     ``needed_bytes`` of the memory that holds the activations, whether it ``fits``; or ``why`` it
     has no plan. Nothing is proved or tried."""
     own = plan.strategy.partition("/")[0]
-    return [
-        {"strategy": each.name, **_needs(each, graph, hardware)}
-        for each in at_a_glance(graph.macs)
-        if each.name != own
-    ]
+    every = [each for each in at_a_glance(graph.macs) if each.name != own]
+    return [{"strategy": each.name, **_needs(each, graph, hardware)} for each in every]
 
 
 def at_a_glance(macs: int) -> list[type[Strategy]]:
     """The strategies that plan a network of so many multiply–accumulates in a second, by name."""
-    found = set()
-    for module in pkgutil.iter_modules(strategies.__path__):
-        members = vars(importlib.import_module(f"{strategies.__name__}.{module.name}")).values()
-        found |= {
-            each
-            for each in members
-            if isinstance(each, type) and issubclass(each, Strategy)
-            and not inspect.isabstract(each) and each.glance_macs >= macs
-        }  # fmt: skip
+    folder, package = strategies.__path__, strategies.__name__
+    modules = [import_module(f"{package}.{each.name}") for each in pkgutil.iter_modules(folder)]
+    found = {
+        each
+        for module in modules
+        for _, each in inspect.getmembers(module, inspect.isclass)
+        if issubclass(each, Strategy) and not inspect.isabstract(each) and each.glance_macs >= macs
+    }
     return sorted(found, key=lambda each: each.name)
 
 
@@ -50,12 +46,8 @@ def _needs(strategy: type[Strategy], graph: Graph, hardware: Hardware) -> dict[s
         coded.check(plan, graph, hardware)
     except ThimbleError as error:
         return {"why": str(error)}
-    memory = hardware.activation_memory
-    needed = ceil(high_water_nibbles(plan, memory, constants=True) / 2)
-    needed += hardware.stack_reserve_bytes if memory == hardware.stack_memory else 0
-    sizes = {each.name: each.bytes for each in hardware.memories}
-    return {
-        "pmu_bytes": max((moment.live_bytes for moment in timeline(plan)), default=0.0),
-        "needed_bytes": needed,
-        "fits": needed <= sizes[memory],
-    }
+    (memory,) = (each for each in hardware.memories if each.name == hardware.activation_memory)
+    needed = ceil(high_water_nibbles(plan, memory.name, constants=True) / 2)
+    needed += hardware.stack_reserve_bytes if memory.name == hardware.stack_memory else 0
+    pmu_bytes = max((moment.live_bytes for moment in timeline(plan)), default=0.0)
+    return {"pmu_bytes": pmu_bytes, "needed_bytes": needed, "fits": needed <= memory.bytes}

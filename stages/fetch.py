@@ -2,20 +2,16 @@
 -> data/dataset.npz."""
 
 from pathlib import Path
+from typing import Any
 
 from pipeline import config
 from pipeline.artifacts import write_npz
 from pipeline.errors import reading
-from stages._main import run
+from stages._main import stage
 
 
-def main() -> None:
-    cfg = config.load()
-    frontend = config.instantiate(cfg["frontend"])
+@stage
+def main(cfg: dict[str, Any]) -> None:
     with reading():
-        arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())
+        arrays = config.instantiate(cfg["frontend"]).applied(config.instantiate(cfg["data"]).arrays())
     write_npz(Path("data/dataset.npz"), arrays)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
@@ -15,39 +16,29 @@ from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.sliding import Windows
 from pipeline.targets.harness import harness_sources
-from stages._main import run
+from stages._main import stage
 
 OUTPUT = Path("generated")
 
 
-def main() -> None:
-    cfg = config.load()
+@stage
+def main(cfg: dict[str, Any]) -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware = board.hardware(cfg["hardware"])
     proof.proved(Path("proof.json"), plan, graph)  # the file may have been edited
     # what of the config reaches the C beside graph and plan
     chosen = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
-    settings = json.dumps(chosen, sort_keys=True).encode()
-    provenance = {
-        "graph": graph.hash,
-        "plan": serialize.plan_hash(plan),
-        "config": hashlib.sha256(settings).hexdigest()[:16],
-    }
+    settings = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+    provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan), "config": settings}
     windows = Windows(**cfg["sliding"])  # of several, outputs are no labels' own
     labels = tuple(cfg["codegen"]["labels"]) if windows.windows == 1 else ()
     options = Options(cfg["codegen"]["prefix"], labels)
-    swaps = bool(plan.on_card)
-    frontend = config.instantiate(cfg["frontend"])
-    longer = frontend.longer(windows.more)
+    longer = config.instantiate(cfg["frontend"]).longer(windows.more)
     listens = longer if isinstance(longer, Frontend) else None
-    made = generate(graph, plan, hardware, provenance, options, listens)
-    files = options.names.files({**made, **harness_sources(hardware, swaps)})
+    files = generate(graph, plan, hardware, provenance, options, listens)
+    files = {**files, **harness_sources(hardware, swaps=bool(plan.on_card))}
     shutil.rmtree(OUTPUT, ignore_errors=True)
-    for name, content in files.items():
+    for name, content in options.names.files(files).items():
         artifacts.write_text(OUTPUT / name, content)
-    if swaps:
+    if plan.on_card:
         sealed.write(graph, plan, hardware, OUTPUT)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,10 +1,12 @@
 """Stage measure: everything before it -> metrics.json and report.html."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pipeline import artifacts, board, config
+from pipeline import board, config
+from pipeline.artifacts import read_json, read_npz, write_json
 from pipeline.frontends.realtime import realtime
 from pipeline.graph.graph import Graph
 from pipeline.measure import float_network, metrics, provenance, warnings
@@ -18,54 +20,41 @@ from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
 from stages._frames import of_windows, test_frames
-from stages._main import run
+from stages._main import stage
 
 WEIGHTS = Path("pruned.npz")
 
 
-def main() -> None:
-    cfg = config.load()
+@stage
+def main(cfg: dict[str, Any]) -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
-    hardware = board.hardware(cfg["hardware"])
-    reports = {
-        name: artifacts.read_json(Path(f"{name}.json"))
-        for name in ("schedule", "size", "device", "passes")
-    }
-    data = of_windows(cfg, artifacts.read_npz(Path("data/dataset.npz")))
-    outputs = artifacts.read_npz(Path("outputs.npz"))
-    passes = reports.pop("passes")
-    found = metrics(
-        graph, plan, hardware, **reports, outputs=outputs,
-        images=test_frames(graph, data, cfg["target"]), labels=data["test_labels"],
-    )  # fmt: skip
-    weights = artifacts.read_npz(WEIGHTS) if WEIGHTS.exists() else {}
-    says = artifacts.read_npz(Path("float_labels.npz")).get("labels", data["test_labels"][:0])
+    hardware, windows = board.hardware(cfg["hardware"]), Windows(**cfg["sliding"])
+    names = ("schedule", "size", "device", "passes")
+    schedule, size, device, passes = (read_json(Path(f"{name}.json")) for name in names)
+    data = of_windows(cfg, read_npz(Path("data/dataset.npz")))
+    images, labels = test_frames(graph, data, cfg["target"]), data["test_labels"]
+    outputs, says = read_npz(Path("outputs.npz")), read_npz(Path("float_labels.npz"))
+    host, weights = outputs["host_outputs"], read_npz(WEIGHTS) if WEIGHTS.exists() else {}
+    found = metrics(graph, plan, hardware, schedule, size, device, outputs, images, labels)
     found |= realtime(found, data.get("test_sounds"))
-    windows, row_us = Windows(**cfg["sliding"]), config.instantiate(cfg["frontend"]).row_us
-    found |= windows.measured(
-        reports["device"], graph.macs, passes[-1]["macs"], row_us, hardware.clock_hz
-    )
+    row_us = config.instantiate(cfg["frontend"]).row_us
+    found |= windows.measured(device, graph.macs, passes[-1]["macs"], row_us, hardware.clock_hz)
+    found |= latency(plan, graph, hardware, device)
     if windows.windows > 1:
-        says = says[:0]
         found["kept_bytes"] = kept_bytes(graph, windows.windows)
-    found |= latency(plan, graph, hardware, reports["device"])
-    found |= float_network(graph, outputs["host_outputs"], says, data["test_labels"])
+    elif "labels" in says:
+        found |= float_network(graph, host, says["labels"], labels)
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])
-    found |= {"random_weights": True} if "random_weights" in weights else {}
-    found |= warnings(found, data["test_labels"])
-    costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
-    origin = provenance(cfg, graph, plan, reports["size"])
-    said = outputs["host_outputs"].view(np.dtype(str(graph.tensors[graph.output].dtype)))
     answered = None
-    if "random_weights" not in found and windows.windows == 1:
-        answered = answers(said, data["test_labels"], data["test_images"])
-    page.write(
-        Path("report.html"), graph, plan, hardware, costs, reports["schedule"], found, origin,
-        passes, answered,
-    )  # fmt: skip
-    artifacts.write_json(Path("metrics.json"), found)
-
-
-if __name__ == "__main__":
-    run(main)
+    if "random_weights" in weights:
+        found["random_weights"] = True
+    else:
+        said = host.view(np.dtype(str(graph.tensors[graph.output].dtype)))
+        answered = answers(said, labels, data["test_images"])
+    found |= warnings(found, labels)
+    costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
+    origin = provenance(cfg, graph, plan, size)
+    file = Path("report.html")
+    page.write(file, graph, plan, hardware, costs, schedule, found, origin, passes, answered)
+    write_json(Path("metrics.json"), found)

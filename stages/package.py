@@ -17,39 +17,30 @@ from pipeline.packages.library import Library, library
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import needs_calibration
 from pipeline.plan.vocabulary import Plan
-from stages._main import run
+from stages._main import stage
 
 OUTPUT = Path("package")
 
 
-def main() -> None:
-    cfg = config.load()
-    shutil.rmtree(OUTPUT, ignore_errors=True)
-    OUTPUT.mkdir()
-    name = cfg["package"]["name"]
-    if name == NONE:
-        artifacts.write_json(Path("package.json"), {})
-        return
+def _package(cfg: dict[str, Any]) -> dict[str, Any]:
+    """Write the package; what package.json says of it."""
+    name, wanted = cfg["package"]["name"], cfg["package"]["weights_in"]
     kind, own = KINDS[name], board.hardware(cfg["hardware"])
     boards.check(name, own.name, own.core, own.platformio)
-    graph = Graph.load(Path())
-    wanted = cfg["package"]["weights_in"]
-    chosen = _library(cfg, graph, replace(own, weights_in=wanted), kind.level)
-    other = None
+    chosen, other = _library(cfg, replace(own, weights_in=wanted), kind.level), None
     if wanted == "sram" and own.core == "avr":
-        other = _library(cfg, graph, replace(own, weights_in="flash"), kind.level)
-    made = kind.make(chosen)
-    written = made.write(OUTPUT)
-    said = {"kind": name, "file": str(written), "note": kind.note(chosen, other)}
-    artifacts.write_json(Path("package.json"), {"package": said})
+        other = _library(cfg, replace(own, weights_in="flash"), kind.level)
+    written = kind.make(chosen).write(OUTPUT)
+    return {"kind": name, "file": str(written), "note": kind.note(chosen, other)}
 
 
-def _library(cfg: dict[str, Any], graph: Graph, hardware: Hardware, level: str) -> Library:
+def _library(cfg: dict[str, Any], hardware: Hardware, level: str) -> Library:
+    graph, about = Graph.load(Path()), cfg["package"]
     plan = _plan(cfg, graph, hardware)
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
-    about = cfg["package"]["library"] or graph.name, cfg["package"]["version"]
-    return library(graph, plan, hardware, provenance, options, *about, level)
+    name = about["library"] or graph.name
+    return library(graph, plan, hardware, provenance, options, name, about["version"], level)
 
 
 def _plan(cfg: dict[str, Any], graph: Graph, hardware: Hardware) -> Plan:
@@ -68,5 +59,9 @@ def _plan(cfg: dict[str, Any], graph: Graph, hardware: Hardware) -> Plan:
     return plan
 
 
-if __name__ == "__main__":
-    run(main)
+@stage
+def main(cfg: dict[str, Any]) -> None:
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir()
+    made = {"package": _package(cfg)} if cfg["package"]["name"] != NONE else {}
+    artifacts.write_json(Path("package.json"), made)

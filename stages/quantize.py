@@ -2,6 +2,7 @@
 each lossless pass left of it, and float_labels.npz, what the float network says of the test
 images."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,49 +15,43 @@ from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
 from pipeline.sliding import Windows
-from stages._main import run
-
-Float = Any
-"""What was quantized: a Model, a FloatGraph, or None."""
+from stages._main import stage
 
 
-def main() -> None:
-    cfg = config.load()
-    model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
-    weights: Arrays = {}
+def quantized(cfg: dict[str, Any], model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any]:
+    """The graph, and a function of test images that gives the float network's labels: None where
+    the user's file holds integers. Then PyTorch, whose import takes a second, is not needed."""
+    before = model
     if isinstance(model, Imported):
-        with reading():
-            method, before, made = imported(cfg, model, seen(data))
-    else:
-        weights, before = read_npz(Path("pruned.npz")), model
-        method = config.instantiate(cfg["quantize"])
-        if "float_graph" in weights:
-            from pipeline.pruning import stored  # imports PyTorch, which takes a second
+        before = model.float_graph()
+    elif "float_graph" in weights:
+        from pipeline.pruning import stored
 
-            before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
-            made = method.from_float(before, seen(data))
-        else:
-            made = method.graph(cfg["model"]["name"], model, weights, seen(data))
+        before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
+    if before is None:
+        return model.graph(), None
+    method, seen_data = config.instantiate(cfg["quantize"]), seen(data)
+    if before is model:
+        graph = method.graph(cfg["model"]["name"], model, weights, seen_data)
+    else:
+        graph = method.from_float(before, seen_data)
+    return graph, lambda images, macs: method.float_labels(before, weights, images, macs)
+
+
+@stage
+def main(cfg: dict[str, Any]) -> None:
+    model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
+    users = isinstance(model, Imported)
+    weights = {} if users else read_npz(Path("pruned.npz"))
+    with reading() if users else nullcontext():
+        made, float_labels = quantized(cfg, model, weights, data)
     check(made, data)  # a pass may give the input another shape
     sizes = []
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})
-    Windows(**cfg["sliding"]).graph(graph).save(Path())
     write_json(Path("passes.json"), sizes)
+    Windows(**cfg["sliding"]).graph(graph).save(Path())
     images, found = data["test_images"], {}
-    if before is not None and len(images) and "random_weights" not in weights:
-        found["labels"] = method.float_labels(before, weights, images, graph.macs)
+    if float_labels and len(images) and "random_weights" not in weights:
+        found["labels"] = float_labels(images, graph.macs)
     write_npz(Path("float_labels.npz"), found)
-
-
-def imported(cfg: dict[str, Any], model: Imported, data: Arrays) -> tuple[Any, Float, Graph]:
-    """What is in the user's file, quantized here where that is still to be done, and by what."""
-    network = model.float_graph()
-    if network is None:  # then PyTorch, whose import takes a second, is not needed
-        return None, None, model.graph()
-    method = config.instantiate(cfg["quantize"])
-    return method, network, method.from_float(network, data)
-
-
-if __name__ == "__main__":
-    run(main)

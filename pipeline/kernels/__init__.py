@@ -15,6 +15,7 @@ from pipeline.kernels.kernel import Kernel, natural_unit
 from pipeline.kernels.lacks import lacks
 from pipeline.kernels.modelled import (
     cycles_by_operator,
+    formed,
     modelled,
     modelled_cycles,
     skips,
@@ -24,6 +25,6 @@ from pipeline.kernels.waits import cycles_of_step
 
 __all__ = [
     "Form", "Kernel", "Part", "block_pixels", "choose", "cycles_by_operator", "cycles_of_step",
-    "lacks", "modelled", "modelled_cycles", "named", "natural_unit", "offers", "quicker",
+    "formed", "lacks", "modelled", "modelled_cycles", "named", "natural_unit", "offers", "quicker",
     "scratch_bytes", "skips", "takes_place", "zero_shares",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from pipeline.kernels.choose import declares, named
 from pipeline.kernels.feeding import feeding_cycles, feeds, moving_cycles
 from pipeline.kernels.form import Form
 from pipeline.kernels.waits import cycles_of_step
+from pipeline.plan.forms import forms
 from pipeline.plan.maps import Table
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Compute, Plan
@@ -71,6 +72,15 @@ def cycles_by_operator(
         if isinstance(step, Compute):
             found[step.op] = found.get(step.op, 0.0) + times * one(step)
     return found
+
+
+def formed(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
+    """How the plan runs each operator; its ``modelled_cycles`` where kernels' models are of the
+    core and no card is used."""
+    known = declares(hardware) and not plan.on_card
+    cycles = cycles_by_operator(plan, graph, hardware) if known else {}
+    timed = {name: {"modelled_cycles": round(each)} for name, each in cycles.items() if each < inf}
+    return [form.content() | timed.get(name, {}) for name, form in forms(plan).items()]
 
 
 def skips(plan: Plan, graph: Graph, hardware: Hardware) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.kernels import formed
 from pipeline.plan.forms import BY_COLUMNS, BY_ROWS, MIXED, Order, forms, traversal
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from stages._modelled import formed
 from tests.codegen.cortex_m.support import core
 from tests.strategies import nets
 from tests.strategies.chains import Chain, board, mnist

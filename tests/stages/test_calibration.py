@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages._calibration import FRAMES, calibration_frames
+from stages._frames import FRAMES, calibration_frames
 from tests.strategies import nets
 from tests.strategies.nets import Net
 

@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.frontends.square_wave import SquareWave
-from stages._frames import first_bytes, of_windows
+from stages._frames import of_windows
+from stages.simulate import first_bytes
 
 EAR: dict[str, Any] = {
     "_target_": "pipeline.frontends.square_wave.SquareWave",
