@@ -43,7 +43,7 @@ class Job:
         self.swept = HydraConfig.get().mode == RunMode.MULTIRUN
         self.overrides = list(HydraConfig.get().overrides.task)
         self.folder = Path(HydraConfig.get().runtime.output_dir)
-        self.screen: Screen | Notes = Screen(self.config["output"] == "json")
+        self.screen = Screen(self.config["output"] == "json")
         if sweep := os.environ.get(FOLDER):
             self.screen = Notes(Path(sweep), HydraConfig.get().job.num, self.folder)
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}

@@ -5,15 +5,13 @@ On standard error, so that standard output is left to the table or to the JSON l
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.runner import progress
-from pipeline.runner.screen import duration, number, shown
+from pipeline.runner.screen import duration, needs, shown
+from pipeline.words import valued
 
 KINDS = {"done": "green", "cached": "green", "infeasible": "yellow", "failed": "red"}
 """How a job ends, and its colour."""
@@ -48,40 +47,29 @@ class Count:
     total: int
     running: dict[int, dict[str, Any]] = field(default_factory=dict)
     ended: dict[int, dict[str, Any]] = field(default_factory=dict)
-    took: list[float] = field(default_factory=list)
-    """Seconds of the ended jobs that ran, or of the cached ones while there is no other."""
-    ran: bool = False
+    took: list[tuple[str, float]] = field(default_factory=list)
+    """The kind and the seconds of each ended job."""
     width: int = 1
     """Most jobs that ran at a time."""
 
     def update(self, notes: Mapping[int, dict[str, Any]], now: float) -> list[int]:
         """Take in the notes of jobs that had not ended; returns those that have by now."""
-        fresh = []
-        for job, note in sorted(notes.items()):
-            result = progress.result(note)
-            if result is None:
-                self.running[job] = note
-                continue
-            self.running.pop(job, None)
-            self.ended[job] = result
-            fresh.append(job)
-            self._time(kind(result), now - note["begin"])
+        self.running = {job: notes[job] for job in sorted(notes)}
+        fresh = {job: result for job in self.running if (result := progress.result(notes[job]))}
+        for job, result in fresh.items():
+            begin = self.running.pop(job)["begin"]
+            self.took.append((kind(result), now - begin))
+        self.ended |= fresh
         self.width = max(self.width, len(self.running))
-        return fresh
-
-    def _time(self, how: str, seconds: float) -> None:
-        if how == "done" and not self.ran:
-            self.ran = True
-            self.took.clear()
-        if how == "done" or not self.ran:
-            self.took.append(seconds)
+        return list(fresh)
 
     def seconds_left(self, now: float) -> float | None:
-        """What recent jobs took, for the jobs left, ``width`` at a time; None before the first has
-        ended."""
+        """What recent jobs took that ran, or cached ones while there is no other, for the jobs
+        left, ``width`` at a time; None before the first has ended."""
+        ran = [seconds for how, seconds in self.took if how == "done"]
         if not self.took:
             return None
-        usual = fmean(self.took[-RECENT:])
+        usual: float = fmean((ran or [seconds for _, seconds in self.took])[-RECENT:])
         begun: float = sum(
             max(0.0, usual - (now - note["begin"])) for note in self.running.values()
         )
@@ -96,102 +84,68 @@ class Count:
 
     def left(self, now: float) -> str:
         """``; about 3 m 20 s left``, or nothing while nobody knows and at the end."""
-        seconds = self.seconds_left(now) if len(self.ended) < self.total else None
-        if seconds is None:
+        seconds = self.seconds_left(now)
+        if seconds is None or len(self.ended) == self.total:
             return ""
-        said = duration(seconds) if seconds >= 60 else f"{max(1, round(seconds))} s"
-        return f"; about {said} left"
+        return (
+            f"; about {duration(seconds) if seconds >= 60 else f'{max(1, round(seconds))} s'} left"
+        )
 
 
-class View:
+class View(Live):
     """A context manager around a sweep's jobs from ``first`` on, in ``folder``, called ``names``.
 
-    A thread watches what the jobs note there: they run in other processes, on other machines.
+    Each refresh, on a terminal or not, looks at what the jobs note there: they run in other
+    processes, on other machines.
     """
 
     def __init__(
         self, folder: Path, names: Sequence[str], console: Console | None = None, first: int = 0
     ) -> None:
-        self.folder, self.first = folder, first
-        self.names = dict(enumerate(names, first))
-        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
-        self.count = Count(len(names))
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._live = Live(
-            console=self.console,
-            get_renderable=self._picture,
-            refresh_per_second=4,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
+        self.folder, self.first, self.count = folder, first, Count(len(names))
+        place = len(str(first + len(names)))
+        self.names = {job: f"  {job:>{place}}  {name}" for job, name in enumerate(names, first)}
+        console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        super().__init__(
+            console=console, transient=True, redirect_stdout=False, redirect_stderr=False
         )
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Self:
         self.console.print(f"{len(self.names)} jobs in {shown(self.folder)}", markup=False)
-        if self.console.is_terminal:
-            self._live.start()
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        self._over.set()
-        self._thread.join()
-        self._look()
-        if self.console.is_terminal:
-            self._live.stop()
+    def __exit__(self, *_: object) -> None:
+        self.stop()
         self.console.print(Text(self.count.line(time.time())))
 
-    def _watch(self) -> None:
-        while not self._over.wait(0.25):
-            self._look()
-
-    def _look(self) -> None:
-        every = progress.read(self.folder, without=self.count.ended)
+    def refresh(self) -> None:
+        """Say which jobs have ended since, and draw the others."""
+        count, now = self.count, time.time()
+        every = progress.read(self.folder, without=count.ended)
         notes = {job: note for job, note in every.items() if job >= self.first}
-        for job in self.count.update(notes, time.time()):
-            self._say(job)
+        for job in count.update(notes, now):
+            how, detail = kind(count.ended[job]), _detail(count.ended[job])
+            text = Text.assemble(f"{self.names[job]}  ", (how, KINDS[how]), (f"  {detail}", "dim"))
+            if not self.console.is_terminal:
+                place = f"{len(count.ended)} of {count.total}, {len(count.running)} running"
+                text.append(f"  ({place}{count.left(now)})")
+            self.console.print(text)
+        super().refresh()
 
-    def _say(self, job: int) -> None:
-        """A line for a job that has ended."""
-        result = self.count.ended[job]
-        how = kind(result)
-        place = len(str(self.first + len(self.names)))
-        text = Text(f"  {job:>{place}}  {self.names[job]}  ")
-        text.append(how, KINDS[how])
-        if detail := _detail(result):
-            text.append(f"  {detail}", "dim")
-        if not self.console.is_terminal:
-            count = self.count
-            now = f"{len(count.ended)} of {count.total}, {len(count.running)} running"
-            text.append(f"  ({now}{count.left(time.time())})")
-        self.console.print(text)
-
-    def _picture(self) -> RenderableType:
-        now = time.time()
+    def get_renderable(self) -> RenderableType:
+        now, running = time.time(), list(self.count.running.items())
         table = Table.grid(padding=(0, 2))
-        running = list(self.count.running.items())
         for job, note in running[:MOST_LINES]:
-            name = Text(f"  {job:>{len(str(self.first + len(self.names)))}}  {self.names[job]}")
-            took = Text(duration(now - note["begin"]), "dim")
-            table.add_row(name, Text(note["stage"], "cyan"), took)
-        more = len(running) - MOST_LINES
-        lines: list[RenderableType] = [
-            table,
-            *([Text(f"        and {more} more")] if more > 0 else []),
-        ]
-        return Group(*lines, Text(self.count.line(now), "bold"))
+            took = duration(now - note["begin"])
+            table.add_row(Text(self.names[job]), Text(note["stage"], "cyan"), Text(took, "dim"))
+        more = [f"        and {n} more"] if (n := len(running) - MOST_LINES) > 0 else []
+        return Group(table, *more, Text(self.count.line(now), "bold"))
 
 
 def _detail(result: Mapping[str, Any]) -> str:
     """What one looks for first: why it does not fit, why it failed, the memory it takes."""
     if result["status"] == "infeasible" and result.get("needed_bytes") is not None:
-        needed, available = number(result["needed_bytes"]), number(result["available_bytes"])
-        unit = result.get("unit", "B")
-        return f"{result['resource']} needs {needed} {unit} of {available} {unit}"
+        return needs(result)
     if result.get("error"):
         return str(result["error"])
-    return f"peak {number(result['pmu_bytes'])} B" if "pmu_bytes" in result else ""
+    return f"peak {valued('pmu_bytes', result['pmu_bytes'])}" if "pmu_bytes" in result else ""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import write_json
-from pipeline.runner.stage import Outcome
+from pipeline.runner.screen import Screen
 
 FOLDER = "THIMBLE_SWEEP"
 """The environment variable that names the sweep's folder to its jobs' processes."""
@@ -24,38 +24,23 @@ JOBS = ".jobs"
 KILLED = "its process was killed"
 
 
-class Notes:
+class Notes(Screen):
     """What a job of a sweep has instead of a Screen: many jobs share the terminal."""
 
     def __init__(self, sweep: Path, number: int, folder: Path) -> None:
+        super().__init__(as_json=False)
+        self.console.quiet = True  # the sweep's view and table show the rest
         self._path = _place(sweep, number)
-        self._folder = folder
-        self._begin = time.time()
+        self._note = {"folder": str(folder), "begin": time.time()}
         (folder / "result.json").unlink(missing_ok=True)  # of an earlier sweep in this folder
-        self._write("starting")
-
-    def header(self, config: Mapping[str, Any], folder: Path, overrides: Sequence[str]) -> None:
-        """A job's line in the live view says it all."""
+        self.start("starting")
 
     def start(self, stage: str) -> None:
-        self._write(stage)
+        with contextlib.suppress(OSError):  # a full disk: the job itself will say so
+            write_json(self._path, {**self._note, "stage": stage})
 
     def waiting(self, stage: str) -> None:
-        self._write(f"{stage}, waiting for another job")
-
-    def warn(self, line: str) -> None:
-        """The sweep's table shows it, from the result."""
-
-    def done(self, outcome: Outcome) -> None:
-        """The next stage's start, or the result, says so."""
-
-    def result(self, result: Mapping[str, Any]) -> None:
-        """The sweep's table shows it."""
-
-    def _write(self, stage: str) -> None:
-        note = {"folder": str(self._folder), "begin": self._begin, "stage": stage}
-        with contextlib.suppress(OSError):  # a full disk: the job itself will say so
-            write_json(self._path, note)
+        self.start(f"{stage}, waiting for another job")
 
 
 def read(sweep: Path, without: Mapping[int, Any] | None = None) -> dict[int, dict[str, Any]]:

@@ -93,7 +93,7 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     if error:
         result["error"] = error
     _keep(folder, result)
-    files = [*table.keep(folder, jobs), *table.keep_rows(folder, result, about.get("figure"))]
+    files = table.keep(folder, result, about.get("figure"))
     if about["output"] == "json":
         json_line(result)
     else:

@@ -1,4 +1,4 @@
-"""A sweep's jobs as a table: on the terminal, as CSV and JSON, and as a picture."""
+"""A sweep's jobs as a table: on the terminal, as CSV and JSON, and as pictures."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from pipeline.artifacts import read_json, write_bytes, write_json, write_text
 from pipeline.report import repeats
 from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
-from pipeline.runner.screen import difference, number, published, shown
-from pipeline.words import METRICS
+from pipeline.runner.screen import difference, published, shown
+from pipeline.words import METRICS, valued
 
-COLUMNS = (
-    ("status", "status"),
-    ("pmu_bytes", "peak B"),
-    ("sram_bytes", "SRAM B"),
-    ("flash_bytes", "flash B"),
-    ("latency_us", "latency ms"),
-    ("makespan_us", "plan ms"),
-    ("accuracy_int", "accuracy %"),
-)
+COLUMNS = {
+    "status": "status",
+    "pmu_bytes": "peak",
+    "sram_bytes": "SRAM",
+    "flash_bytes": "flash",
+    "latency_us": "latency",
+    "makespan_us": "plan",
+    "accuracy_int": "accuracy",
+}
 
 ALWAYS = ("status", "model", "data", "hardware", "strategy", "target")
+WHY = ("resource", "needed_bytes", "available_bytes", "error")
 """Columns of the files besides the overrides and the metrics."""
 
 FILE_WIDTH = 160
@@ -48,36 +49,34 @@ def names(jobs: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def keep(folder: Path, jobs: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Write ``table.csv``, ``table.json``, ``sweep.html``, ``seeds.csv`` where jobs differ by their
-    seed alone, and, if there is something to draw, ``pareto.png`` and ``profile.png``.
-
-    Returns those that a person may want to open.
+def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None) -> list[Path]:
+    """Write, and return, what a person may want to open: ``table.csv`` (beside it ``table.json``);
+    ``seeds.csv`` where jobs differ by their seed alone; ``rows.csv``, published figures beside
+    ours; ``sweep.html``; and pictures, ``figure`` among them, of which there is something to draw.
     """
+    from pipeline.report import architectures, figures, pareto, sweep_page  # with them matplotlib
+
+    jobs: Sequence[Mapping[str, Any]] = result["jobs"]
+    rows, called = flat(jobs), names([job["overrides"] for job in jobs])
+    beside = [row | {"difference": difference(row)} for row in result.get("rows", ())]
+    tables = {"table": rows, "seeds": repeats.rows(jobs), "rows": beside}
+    pictures: dict[str, Callable[[], bytes | None]] = {
+        "sweep.html": lambda: sweep_page.html(folder, jobs, rows, called).encode(),
+        "pareto.png": lambda: pareto.png(jobs, called),
+        "profile.png": lambda: profiles(jobs, called),
+    }
+    if figure:
+        pictures["figure.png"] = lambda: figures.png(figure, [_whole(job) for job in jobs])
+    if (folder / SEARCH).is_file():
+        pictures["architectures.png"] = lambda: architectures.png(read_json(folder / SEARCH))
+    files: list[Path] = []
     with contextlib.suppress(OSError):  # a full disk: the table on the screen remains
-        rows = flat(jobs)
         write_json(folder / "table.json", rows)
-        files = [_table(folder / "table.csv", rows)]
-        if averages := repeats.rows(jobs):
-            files.append(_table(folder / "seeds.csv", averages))
-        from pipeline.report import sweep_page  # with it comes jinja2
-
-        called = names([job["overrides"] for job in jobs])
-        files += picture(
-            folder / "sweep.html", lambda: sweep_page.html(folder, jobs, rows, called).encode()
-        )
-        if sum(job["status"] == "ok" for job in jobs) > 1:
-            from pipeline.report.pareto import png  # matplotlib takes a second
-
-            files += picture(folder / "pareto.png", lambda: png(jobs, called))
-            files += picture(folder / "profile.png", lambda: profiles(jobs, called))
-        if (folder / SEARCH).is_file():
-            from pipeline.report.architectures import png as drawn
-
-            search = read_json(folder / SEARCH)
-            files += picture(folder / "architectures.png", lambda: drawn(search))
-        return files
-    return []
+        for name, listed in tables.items():
+            files += [_table(folder / f"{name}.csv", listed)] if listed else []
+        for name, draw in pictures.items():
+            files += picture(folder / name, draw)
+    return files
 
 
 def _table(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
@@ -109,33 +108,14 @@ def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes 
 
     found = []
     for job, name in zip(jobs, called, strict=True):
-        report = Path(job["run_dir"]) / "schedule.json"
-        layers = read_json(report).get("profile", []) if report.is_file() else []
+        layers = reports(Path(job["run_dir"])).get("profile", [])
         found.append(Profile(name, tuple((each["layer"], each["bytes"]) for each in layers)))
     return png(found) if len({job.get("model") for job in jobs}) == 1 else None
 
 
-def keep_rows(
-    folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None
-) -> list[Path]:
-    """Of an experiment, write ``rows.csv``, published figures beside ours, and ``figure.png``.
-
-    Returns what there is.
-    """
-    files = []
-    with contextlib.suppress(OSError):
-        if rows := result.get("rows"):
-            beside = [row | {"difference": difference(row)} for row in rows]
-            files.append(_table(folder / "rows.csv", beside))
-        if figure:
-            from pipeline.report.figures import png as drawn
-
-            jobs = [
-                {**job, **(reports(Path(job["run_dir"])) if FIGURES & job.keys() else {})}
-                for job in result["jobs"]
-            ]
-            files += picture(folder / "figure.png", lambda: drawn(figure, jobs))
-    return files
+def _whole(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``job`` with what its stages reported, if its figures are still beside the others'."""
+    return {**job, **reports(Path(job["run_dir"]))} if FIGURES & job.keys() else job
 
 
 def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -144,51 +124,38 @@ def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for place, job in enumerate(jobs):
         words = (word.partition("=") for word in job["overrides"])
         row = {"job": place} | {key.lstrip("+~"): value for key, _, value in words}
-        row |= {key: job[key] for key in (*ALWAYS, *METRICS) if job.get(key) is not None}
-        for key in ("resource", "needed_bytes", "available_bytes", "error"):
-            if job.get(key) is not None:
-                row[key] = job[key]
-        rows.append(row | {"run_dir": job["run_dir"]})
+        known = {key: job[key] for key in (*ALWAYS, *METRICS, *WHY) if job.get(key) is not None}
+        rows.append(row | known | {"run_dir": job["run_dir"]})
     return rows
 
 
 def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
     """The table for a person, what failed and why, and where to look further."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = FILE_WIDTH
     jobs = result["jobs"]
-    table = Table(title=f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}")
+    table = Table(
+        title=f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}",
+        box=SIMPLE_HEAD,
+        padding=0,
+        show_edge=False,
+    )
     table.add_column("job", overflow="fold")
-    for _, title in COLUMNS:
-        table.add_column(title, justify="right")
+    known = [key for key in COLUMNS if any(job.get(key) is not None for job in jobs)]
+    for key in known:
+        table.add_column(COLUMNS[key], justify="right", overflow="fold")
     called = names([job["overrides"] for job in jobs])
     for name, job in zip(called, jobs, strict=True):
-        table.add_row(Text(name), *(cell(key, meant(job).get(key)) for key, _ in COLUMNS))
+        random = {"accuracy_int": None} if job.get("random_weights") else {}  # it means nothing
+        table.add_row(name, *(valued(key, {**job, **random}.get(key)) for key in known))
     console.print(table)
-    for line in published(result):
-        console.print(line, markup=False)
-    for name, job in zip(called, jobs, strict=True):
-        if job.get("error"):
-            console.print(f"  {name}: {job['error']}", markup=False, soft_wrap=True)
-    for line in dict.fromkeys(line for job in jobs for line in job.get("warnings", ())):
-        console.print(f"  {line}", markup=False, soft_wrap=True)
-    for file in files:
-        console.print(f"  {file.stem:<10} {shown(file)}", markup=False, soft_wrap=True)
-
-
-def meant(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``job`` without an accuracy that means nothing."""
-    if not job.get("random_weights"):
-        return job
-    return {key: value for key, value in job.items() if key != "accuracy_int"}
-
-
-def cell(key: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if key in ("latency_us", "makespan_us"):
-        return f"{value / 1000:.1f}"
-    if key == "accuracy_int":
-        return f"{100 * value:.2f}"
-    return value if isinstance(value, str) else number(value)
+    errors = [
+        f"  {name}: {job['error']}"
+        for name, job in zip(called, jobs, strict=True)
+        if job.get("error")
+    ]
+    warnings = dict.fromkeys(f"  {line}" for job in jobs for line in job.get("warnings", ()))
+    places = [f"  {file.stem:<10} {shown(file)}" for file in files]
+    for line in (*published(result), *errors, *warnings, *places):
+        console.print(line, soft_wrap=True)

@@ -89,8 +89,7 @@ def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
                 running(tmp_path, job, 1e9)
             ended(tmp_path, 0, 1e9, status="infeasible", resource="SRAM", needed_bytes=2337,
                   available_bytes=2048)  # fmt: skip
-            view._look()
-            console.print(view._picture())
+            view.refresh()
     text = (tmp_path / "screen").read_text()
     assert "seed=0  infeasible  SRAM needs 2,337 B of 2,048 B" in text
     assert re.search(r"  12  seed=12  train  \d+ m", text) and "seed=13" not in text

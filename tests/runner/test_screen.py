@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pipeline.runner.screen import MOST_LAYERS, Screen, infeasible, summary
-from pipeline.runner.table import cell, meant
+from pipeline.runner.table import show
 
 RESULT = {
     "latency_us": 26_157.6,
@@ -32,7 +34,7 @@ def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
 
 def test_a_modelled_latency_has_its_error_beside_it() -> None:
     band = {"latency_us": 95_400.0, "latency_low_us": 93_820.0, "latency_high_us": 96_980.0}
-    said = "95.4 ms after the last input byte (modelled, {}, 93.8 to 97.0)"
+    said = "95.4 ms after the last input byte (modelled, {}, 93.8 ms to 97.0 ms)"
     assert dict(summary({**band, "latency_error_pct": 5.0}))["latency"] == said.format("±5 %")
     assert dict(summary(band))["latency"] == said.format("unvalidated")
 
@@ -45,13 +47,14 @@ def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
     assert "agreement" not in dict(summary({"accuracy_int": 0.87}))
 
 
-def test_random_weights_have_no_accuracy() -> None:
+def test_random_weights_have_no_accuracy(capsys: pytest.CaptureFixture[str]) -> None:
     found = dict(summary({"accuracy_int": 0.1, "random_weights": True}))
     assert "random weights" in found["accuracy"] and "%" not in found["accuracy"]
     assert "accuracy" not in dict(summary({"random_weights": True}))  # without data
     job = {"status": "ok", "accuracy_int": 0.1, "run_dir": "x", "overrides": []}
-    assert cell("accuracy_int", meant(job)["accuracy_int"]) == "10.00"
-    assert "accuracy_int" not in meant({**job, "random_weights": True})
+    for random in (False, True):
+        show({"jobs": [{**job, "random_weights": random}], "run_dir": "x"})
+        assert ("10.00 %" in capsys.readouterr().out) != random
 
 
 MEMORIES = [
@@ -60,13 +63,23 @@ MEMORIES = [
 ]
 
 
-def test_a_plan_that_fits_says_needed_and_available() -> None:
-    found = dict(summary({"fits": True, "memories": MEMORIES}))
-    assert found["fits"].startswith("sram 18,048 of 655,360 B, flash 24,368 of 2,097,152 B (")
-    assert "fits" not in dict(summary({"fits": True, "memories": MEMORIES, "flash_bytes": 9}))
-    assert "fits" not in dict(summary({"fits": False, "memories": MEMORIES}))
-    unlimited = [{**each, "available_bytes": 1 << 30} for each in MEMORIES]
-    assert "fits" not in dict(summary({"fits": True, "memories": unlimited}))
+def test_a_plan_says_needed_and_available(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each memory, until there is firmware to be measured."""
+    result = {"status": "ok", "fits": True, "memories": MEMORIES, "run_dir": "x"}
+    Screen(False).result(result)
+    sram, flash, fits = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"  SRAM       █░{29} 18,048 of 655,360 B \(3 %\)", sram)
+    assert flash.endswith(" 24,368 of 2,097,152 B (1 %)") and fits.startswith(
+        "  fits       as plan"
+    )
+    limits = {"sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 30}
+    assert "fits" not in dict(summary({**result, "flash_bytes": 9}))
+    assert "fits" not in dict(summary({**result, "fits": False}))
+    Screen(False).result({**result, "flash_bytes": 9, **limits})
+    assert not capsys.readouterr().out
+    Screen(False).result({"status": "ok", "run_dir": "x", "memories": [
+        {**each, "available_bytes": 1 << 30} for each in MEMORIES]})  # fmt: skip
+    assert not capsys.readouterr().out
 
 
 def test_a_computer_has_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +98,7 @@ def test_the_flashers_command_can_be_copied(capsys: pytest.CaptureFixture[str]) 
     flasher = {"command": command, "writes": "9 B", "dry_run": True}
     limits = {"sram_limit_bytes": 2048, "flash_limit_bytes": 32_256}
     Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher, **limits})
-    assert f"would run: {command}\n" in capsys.readouterr().out
+    assert f"would run  {command}\n" in capsys.readouterr().out
 
 
 def test_many_layers_are_not_named_one_by_one() -> None:
