@@ -12,6 +12,7 @@ from stages._main import stage
 
 @stage
 def main(cfg: dict[str, Any]) -> None:
+    frontend = config.instantiate(cfg["frontend"])
     with reading():
-        arrays = config.instantiate(cfg["frontend"]).applied(config.instantiate(cfg["data"]).arrays())
+        arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())
     write_npz(Path("data/dataset.npz"), arrays)
