@@ -25,6 +25,10 @@ STAGES = (
 )
 
 
+def no_later(stage: str, than: str) -> bool:
+    return STAGES.index(stage) <= STAGES.index(than)
+
+
 PACKAGE = "package"
 """The stage after all others, of runs that are to make one: it needs a plan."""
 

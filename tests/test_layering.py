@@ -13,7 +13,7 @@ from pipeline import config
 from pipeline.errors import ThimbleError
 from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import closure
-from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.schema import CODE_GROUPS
 from tests import structure
 from tests.structure import package
 

@@ -7,9 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.errors import (
     ConfigCompositionException,
     HydraException,
@@ -20,7 +17,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
+from pipeline.runner.schema import composed
 
 MOST_LISTED = 12
 """Options of a group that are all named in a message."""
@@ -77,17 +74,11 @@ def did_you_mean(key: str, keys: list[str]) -> str:
 
 def known_keys() -> list[str]:
     """Every key of the default composition, dotted, and the groups; empty if that is broken."""
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        try:
-            config = compose("config", return_hydra_config=True)
-        except (HydraException, OmegaConfBaseException):
-            return []
-        HydraConfig.instance().set_config(config)
-        groups = [str(g) for g in config.hydra.runtime.choices if "/" not in str(g)]
-        del config.hydra
-        content = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(content, dict)
+    try:
+        content: Any = OmegaConf.to_container(composed(hydra=True))
+    except (HydraException, OmegaConfBaseException):
+        return []
+    groups = [group for group in content.pop("hydra")["runtime"]["choices"] if "/" not in group]
     return list(dict.fromkeys([*_flat(content), *groups]))
 
 

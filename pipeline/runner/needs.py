@@ -9,15 +9,14 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.errors import ThimbleError
-from pipeline.home import STAGES
+from pipeline.home import STAGES, no_later
 
 HEADERS = {"avr": "avr/io.h", "cortex_m": "string.h", "host": "string.h"}
 """By ``hardware.core``: what the C library's package has and the compiler's has not."""
 
-HOST = ("cc", "gcc libc6-dev", "builds the native program")
 SIMULATORS = {
     "simavr": ("cc", "libsimavr-dev libelf-dev", "runs AVR firmware"),
     "qemu": ("qemu-system-arm", "qemu-system-arm", "runs Cortex-M firmware"),
@@ -25,54 +24,62 @@ SIMULATORS = {
 SIMAVR_HEADERS = ("simavr/sim_avr.h", "libelf.h")
 PAPER = "pipeline.training.paper.Paper"
 
-Need = tuple[str, str, str]
-"""A program, the Debian packages that have it, and what it is for."""
+
+class Need(NamedTuple):
+    """A program and a header that goes with it, the Debian packages that have them, what they are
+    for, and what to type to do without."""
+
+    program: str
+    packages: str
+    purpose: str
+    without: str
+    header: str = ""
+
+    @property
+    def lacking(self) -> str:
+        """What is not there, in words; empty if all is."""
+        if not shutil.which(self.program):
+            return f"{self.program} is not installed"
+        there = not self.header or _includes(self.program, self.header)
+        return "" if there else f"{self.program} does not find {self.header}"
+
+    @property
+    def install(self) -> str:
+        return f"sudo apt-get install {self.packages}"
 
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise ThimbleError for the first tool that a stage of this run would miss."""
-    for said, purpose, install, without in missing(config):
-        raise ThimbleError(f"{said} ({purpose}): {install}; {without} does without")
+    for need in missing(config):
+        raise ThimbleError(
+            f"{need.lacking} ({need.purpose}): {need.install}; {need.without} does without"
+        )
 
 
-def missing(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what a stage of this run would miss, what it is for, the line that installs it, and
-    what to type to do without."""
-    for (program, packages, purpose), header, without in _needs(config):
-        if not shutil.which(program):
-            said = f"{program} is not installed"
-        elif header and not _includes(program, header):
-            said = f"{program} does not find {header}"
-        else:
-            continue
-        yield said, purpose, f"sudo apt-get install {packages}", without
+def missing(config: Mapping[str, Any]) -> Iterator[Need]:
+    """Yield what a stage of this run would miss."""
+    return (need for need in _needs(config) if need.lacking)
 
 
-def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Need, str, str]]:
-    """What is needed, a header that goes with it, and what to type to do without."""
-    hardware, target = config["hardware"], _word(config["target"]["name"])
-    last = STAGES.index(_word(config["until"]))
-    enters = STAGES.index(config["model"].get("enters") or STAGES[0])
-    if config["train"]["_target_"] == PAPER and enters <= STAGES.index("train") <= last:
-        yield ("gcc", "gcc libc6-dev", "compiles the loops of train=paper"), "", "train=quick"
-    packaged = _word(config["package"]["name"]) != "none"
-    if last < STAGES.index("build") and not packaged:
+def _needs(config: Mapping[str, Any]) -> Iterator[Need]:
+    hardware, until = config["hardware"], config["until"]
+    tool, core, simulator = hardware["toolchain"], hardware["core"], hardware["simulator"]
+    trains = no_later(config["model"].get("enters") or STAGES[0], "train")
+    if config["train"]["_target_"] == PAPER and trains and no_later("train", until):
+        yield Need("gcc", "gcc libc6-dev", "compiles the loops of train=paper", "train=quick")
+    builds = no_later("build", until)
+    if not builds and config["package"]["name"] == "none":
         return
-    less = "until=generate" if last >= STAGES.index("build") else "package=none"
-    tool = hardware["toolchain"]
-    purpose = f"builds for {hardware['title']}"
-    header = HEADERS.get(hardware["core"], "")
-    yield (tool["compiler"], tool["package"], purpose), header, less
-    for key in ("objdump",) if hardware["core"] == "host" else ("objcopy", "objdump"):
-        yield (tool.get(key, key), tool["package"], purpose), "", less
-    yield HOST, "string.h", less
-    if last < STAGES.index("simulate") or target != "simulate":
-        return
-    simulator = hardware["simulator"]
-    if simulator in SIMULATORS:
-        headers = SIMAVR_HEADERS if simulator == "simavr" else ("",)
-        for each in headers:
-            yield SIMULATORS[simulator], each, "target=host"
+    less = "until=generate" if builds else "package=none"
+    told = (tool["package"], f"builds for {hardware['title']}", less)
+    yield Need(tool["compiler"], *told, HEADERS.get(core, ""))
+    for key in ("objdump",) if core == "host" else ("objcopy", "objdump"):
+        yield Need(tool[key], *told)
+    yield Need("cc", "gcc libc6-dev", "builds the native program", less, "string.h")
+    simulates = no_later("simulate", until) and config["target"]["name"] == "simulate"
+    if simulates and simulator in SIMULATORS:
+        for header in SIMAVR_HEADERS if simulator == "simavr" else ("",):
+            yield Need(*SIMULATORS[simulator], "target=host", header)
 
 
 @cache
@@ -84,8 +91,3 @@ def _includes(compiler: str, header: str) -> bool:
         check=False,
     )
     return done.returncode == 0
-
-
-def _word(value: Any) -> str:
-    """The name of an option, which OmegaConf makes an Enum."""
-    return str(getattr(value, "name", value))

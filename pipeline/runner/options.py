@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import make_dataclass
 from typing import Any
 
@@ -16,9 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import early, messages
 from pipeline.runner.closure import target_file
 from pipeline.runner.fields import fields
-
-CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
-"""Config groups whose ``_target_`` a stage imports: ``${code.<group>}`` in dvc.yaml."""
+from pipeline.runner.schema import CODE_GROUPS
 
 EXAMPLES = {
     "model.input_shape": "[height,width,channels]",
@@ -37,8 +35,9 @@ class Check(Callback):
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         try:
             check(config)
-        except ThimbleError as error:
-            raise SystemExit(str(error)) from None  # Hydra makes a warning of other exceptions
+        except (ThimbleError, OmegaConfBaseException) as error:
+            said = messages.explain(error)  # Hydra makes a warning of other exceptions
+            raise SystemExit(said) from None
 
 
 def check(config: DictConfig) -> None:
@@ -50,14 +49,13 @@ def check(config: DictConfig) -> None:
                 f"{group}={config[group].name} needs {' and '.join(lacking)}: add {added}"
             )
     for group in CODE_GROUPS:
-        node = OmegaConf.to_container(config[group], resolve=True)
-        assert isinstance(node, dict)
-        checked(group, {str(key): value for key, value in node.items()})
+        node: Any = OmegaConf.to_container(config[group], resolve=True)
+        checked(group, node)
     early.check(config)
 
 
 def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    """``node`` with each value in the type that its class says.
+    """``node`` with each value in the type that its class says, and without those that are None.
 
     Raises:
         ThimbleError: for a key that the class has not, saying the nearest; for a value of another
@@ -67,32 +65,31 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
         if not node.get(key):
             raise ThimbleError(f"{group}.{key} is missing: each file in conf/{group}/ gives it")
     types = _fields(node)
-    keys = [f"{group}.{key}" for key in (*FOR_PEOPLE, *types)]
     for key in node:
         if key not in (*FOR_PEOPLE, *types):
-            if others := _others(group, key, node["name"]):
-                does = f"{' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
-                raise ThimbleError(
-                    f"unknown key {group}.{key}: {group}={node['name']} does not have it, {does}"
-                )
-            raise ThimbleError(messages.did_you_mean(f"{group}.{key}", keys))
+            raise ThimbleError(_unknown(group, key, node["name"], types))
+    given = {key: value for key, value in node.items() if value is not None}
     # each may be left out: its class has a default, or says what is missing
     shape = make_dataclass(group, [(name, kind | None, None) for name, kind in types.items()])
-    given = {key: value for key, value in node.items() if key in types and value is not None}
+    typed = {key: value for key, value in given.items() if key in types}
     try:
-        merged = OmegaConf.merge({group: OmegaConf.structured(shape)}, {group: given})
+        merged = OmegaConf.merge({group: OmegaConf.structured(shape)}, {group: typed})
     except OmegaConfBaseException as error:
         raise ThimbleError(messages.explain(error) or f"{group}: {error}") from None
-    typed = OmegaConf.to_container(merged, resolve=False, enum_to_str=True)
-    assert isinstance(typed, dict)
-    return {key: typed[group].get(key, node[key]) for key in node if node[key] is not None}
+    plain: Any = OmegaConf.to_container(merged, enum_to_str=True)
+    return {key: plain[group].get(key, value) for key, value in given.items()}
 
 
-def _others(group: str, key: str, but: str) -> list[str]:
-    """The other options of ``group`` whose YAML gives ``key``, each as it is typed."""
+def _unknown(group: str, key: str, name: str, types: Iterable[str]) -> str:
+    """What is said of ``key``: that other options of ``group`` give it, or which is near."""
     files = sorted((home.ROOT / "conf" / group).glob("*.yaml"))
-    found = {file.stem: OmegaConf.load(file) for file in files if file.stem != but}
-    return [f"{group}={name}" for name, node in found.items() if key in node]
+    named = [f"{group}={f.stem}" for f in files if f.stem != name and key in OmegaConf.load(f)]
+    if not named:
+        return messages.did_you_mean(
+            f"{group}.{key}", [f"{group}.{each}" for each in (*FOR_PEOPLE, *types)]
+        )
+    do = f"{' and '.join(named)} {'does' if len(named) == 1 else 'do'}"
+    return f"unknown key {group}.{key}: {group}={name} does not have it, {do}"
 
 
 def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +97,6 @@ def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
     name = target_file(target)
     if not (home.ROOT / name).is_file():
         raise ThimbleError(f"_target_ {target!r} does not exist: there is no {name}")
-    found = fields(home.ROOT, target)
-    if found is None:
+    if (found := fields(home.ROOT, target)) is None:
         raise ThimbleError(f"_target_ {target!r} does not exist: {name} has no such class")
     return found

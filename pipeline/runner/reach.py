@@ -98,7 +98,7 @@ TABLE = (
     Line(r"hardware\.platformio", "code that PlatformIO installs", rf"({PLATFORMS})/\w+|",
          f"a board of {PLATFORMS.replace('|', ', ')}"),
     Line(r"target\.port", "devices that are written", PORT, "a serial port below /dev"),
-    Line(r"codegen\.prefix|package\.(version|weights_in)", "C, names of files", WORD, A_WORD),
+    Line(r"codegen\.prefix|package\.version", "C, names of files", WORD, A_WORD),
     Line(r"cache\.remote", "programs that come from it and are run", NOTHING, "nothing"),
     Line(r"hardware\.(name|title|power\.source|card\.source)|codegen\.labels|package\.library"
          rf"|strategy\.until|({GROUPS})\.name", SAID, TEXT, LINE),

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, OmegaConf
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import MISSING, DictConfig, OmegaConf
 
-from pipeline import hardware
-from pipeline.runner.options import CODE_GROUPS
+from pipeline import hardware, home
 from pipeline.runner.structured import structured
 
-Until = Enum("Until", "fetch train prune quantize schedule generate build simulate measure")
+CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
+"""Groups whose ``_target_`` a stage imports."""
+
+Until = Enum("Until", home.STAGES)  # type: ignore[misc]
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
 PackageName = Enum("PackageName", "none arduino platformio cmake")
+WeightsIn = Enum("WeightsIn", "flash sram")
 TargetName = Enum("TargetName", "simulate host flash")
 Hardware = structured(hardware.Hardware)
 
@@ -68,7 +74,7 @@ class Package:
     it is called, the network if empty; ``version``: of it."""
 
     name: PackageName = MISSING
-    weights_in: str = "flash"
+    weights_in: WeightsIn = WeightsIn.flash
     library: str = ""
     version: str = "1.0.0"
 
@@ -94,7 +100,7 @@ class Config:
     seed: int = 1
     threads: int = 2
     passes: list[str] = MISSING
-    until: Until = Until.measure
+    until: Until = Until["measure"]
     output: Output = Output.text
     tracking: Tracking = Tracking.background
     cache: Cache = field(default_factory=Cache)
@@ -108,3 +114,19 @@ def register() -> None:
     for group in CODE_GROUPS:
         schema[group]._set_flag("struct", False)  # else Hydra refuses what the YAML leaves out
     ConfigStore.instance().store(name="schema", node=schema)
+
+
+def composed(*words: str, hydra: bool = False, root: Path = home.ROOT) -> DictConfig:
+    """Compose the config of the project in ``root`` for the command line ``words``; with Hydra's
+    own part, if ``hydra``."""
+    register()
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(root / "conf"), version_base="1.3"):
+        return compose("config", list(words), return_hydra_config=hydra)
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The values of a run's ``config``, without Hydra's own part."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    values: Any = OmegaConf.to_container(own, resolve=True, enum_to_str=True, throw_on_missing=True)
+    return dict(values)

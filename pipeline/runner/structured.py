@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import omegaconf
 
@@ -12,22 +14,36 @@ import omegaconf
 def structured(library: type) -> type:
     """A dataclass with the fields of ``library``, its defaults, and types that OmegaConf knows.
 
-    The words of a ``Literal`` become an Enum, tuples lists, and dataclasses within are treated
-    alike. What has no default is ``omegaconf.MISSING``: each config must give it.
+    What has no default is ``omegaconf.MISSING``: each config must give it.
     """
-    kinds = {name: _kind(name, hint) for name, hint in get_type_hints(library).items()}
+    hints = get_type_hints(library)
+    kinds = {name: checkable(name, hint, structured) for name, hint in hints.items()}
     parts = [(p.name, kinds[p.name], _default(p, kinds[p.name])) for p in fields(library)]
     return make_dataclass(library.__name__, parts)
 
 
-def _kind(name: str, hint: Any) -> Any:
-    """The type for OmegaConf of a field ``name`` that is annotated ``hint``."""
-    arguments = get_args(hint)
-    if get_origin(hint) is Literal:
-        return Enum(name.title().replace("_", ""), arguments)
-    if get_origin(hint) is tuple:
-        return list[_kind(name, arguments[0])]  # type: ignore[misc]
-    return structured(hint) if isinstance(hint, type) and is_dataclass(hint) else hint
+def checkable(name: str, hint: Any, within: Callable[[type], Any] = lambda _: Any) -> Any:
+    """The type that OmegaConf checks of a field ``name`` that is annotated ``hint``.
+
+    The words of a ``Literal`` become an Enum, tuples and sequences lists, mappings go by names;
+    ``within`` makes what a dataclass is. What may have several types has ``Any``.
+    """
+    origin = get_origin(hint)
+    inner = [each for each in get_args(hint) if each not in (NoneType, ...)]
+    if origin is Literal:
+        if all(isinstance(word, str) and word.isidentifier() for word in inner):
+            return Enum(name.title().replace("_", ""), inner)
+        return int if all(type(value) is int for value in inner) else Any
+    if origin in (Union, UnionType):
+        return checkable(name, inner[0], within) if len(inner) == 1 else Any
+    if origin in (tuple, list, Sequence):
+        alike = len(set(inner)) == 1
+        return list[checkable(name, inner[0], within)] if alike else Any  # type: ignore[misc]
+    if origin in (dict, Mapping):
+        return dict[str, Any]
+    if isinstance(hint, type) and is_dataclass(hint):
+        return within(hint)
+    return hint if hint in (int, float, bool, str) else Any
 
 
 def _default(part: Field[Any], kind: Any) -> Any:

@@ -16,7 +16,8 @@ from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
 from pipeline.runner import cached, code
-from pipeline.runner.options import CODE_GROUPS, checked
+from pipeline.runner.options import checked
+from pipeline.runner.schema import CODE_GROUPS
 from pipeline.tracking.checkout import FOLDER, PATCH
 
 DVC_CONFIG = """\

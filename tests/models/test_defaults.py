@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from pipeline.home import ROOT
-from pipeline.runner import schema
-from pipeline.runner.options import CODE_GROUPS, checked
+from pipeline.runner.options import checked
+from pipeline.runner.schema import CODE_GROUPS, composed
 
 GROUPS = ("data", "train", "prune", "quantize", "strategy")
 MEMBERS = sorted(
@@ -19,12 +16,6 @@ MEMBERS = sorted(
     for path in Path("conf/model").glob("*.yaml")
     if "defaults: [/untrained, _self_]" in path.read_text()
 )
-
-
-def composed(*overrides: str) -> Any:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(overrides))
 
 
 def chosen(*overrides: str) -> list[str]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from pipeline import board, passes
+from pipeline import passes
 from pipeline.hardware import Hardware
-from pipeline.home import ROOT
 from pipeline.plan.cost import cost
 from pipeline.quantize.int8 import Int8
-from pipeline.runner import schema
-from pipeline.runner.job import resolved
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
+from tests.boards import load_hardware
 from tests.models.counting import member
 from tests.models.test_zoo import TABLE, Row
 
@@ -30,9 +27,7 @@ def tier(row: Row) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture(scope="module")
 def hardware() -> Hardware:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return board.hardware(resolved(compose("config", ["hardware=host"]))["hardware"])
+    return load_hardware("host")
 
 
 @pytest.mark.parametrize(

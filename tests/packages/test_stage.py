@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 
 from pipeline import board
 from pipeline.codegen.options import Options
@@ -21,8 +20,8 @@ from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.packages.library import library
 from pipeline.plan import proof, serialize
-from pipeline.runner import schema
 from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from tests.codegen.card.support import planned
 from tests.strategies.chains import mnist
 from tests.strategies.swap.nets import board as swaps
@@ -31,9 +30,7 @@ from tests.targets.conftest import needs_avr
 
 
 def workspace(folder: Path, *words: str) -> dict[str, Any]:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = resolved(compose("config", overrides=list(words)))
+    config = resolved(composed(*words))
     (folder / "params.yaml").write_text(yaml.safe_dump(config))
     graph = mnist().graph()
     graph.save(folder)

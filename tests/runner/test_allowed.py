@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from pipeline.errors import ThimbleError
@@ -92,10 +91,8 @@ def test_what_hydra_composes_is_checked(untouched: Project, name: str) -> None:
     """What ``guard`` does in a command, without the command."""
     node, said = HYDRA[name]
     untouched.write("conf/experiment/evil.yaml", experiment({"hydra": node}))
-    schema.register()
-    with initialize_config_dir(str(untouched.root / "conf"), version_base="1.3"):
-        words = ["experiment=evil"]
-        config = compose("config", words, return_hydra_config=True)
+    words = ["experiment=evil"]
+    config = schema.composed(*words, hydra=True, root=untouched.root)
     with pytest.raises(ThimbleError) as caught:
         allowed.check(config, words)
     assert str(caught.value).startswith(said)

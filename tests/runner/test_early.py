@@ -8,25 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
 from pipeline.runner import allowed, options, own, schema
 from pipeline.runner.job import resolved
 
 
 def composed(*overrides: str) -> Any:
-    schema.register()
     allowed.listen(overrides)
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(overrides), return_hydra_config=True)
+    return schema.composed(*overrides, hydra=True)
 
 
 def plain(*overrides: str) -> dict[str, Any]:
-    config = composed(*overrides)
-    return resolved(OmegaConf.masked_copy(config, [key for key in config if key != "hydra"]))
+    return resolved(schema.composed(*overrides))
 
 
 @pytest.fixture(autouse=True)
@@ -73,14 +67,13 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("package=arduino", "hardware=host"), "hardware=host is no Arduino with an AVR; try pack"),
-        (("sliding.windows=0",), "sliding.windows=0, sliding.rows=1: 1 at least"),
+        (("sliding.windows=0",), "sliding.windows=0: give 1 or more"),
         (
             ("package=arduino", "frontend=square_wave"),
             "none listens as frontend=square_wave asks: leave package out",
         ),
         (("package=platformio", "hardware=host"), "hardware=host is not known to be one of its"),
         (("package=cmake", "until=quantize"), "until=quantize ends before there is one; until=sch"),
-        (("package=cmake", "package.weights_in=card"), "package.weights_in=card: use flash or sr"),
         (("target=flash",), "target=flash needs target.port, e.g. /dev/ttyACM0; it runs: avrdude"),
         (("target=flash", "target.port=/dev/nothing"), "no board at /dev/nothing: connect it or"),
         (("target=flash", "hardware=host"), "hardware host has no flasher: set hardware.flasher"),

@@ -12,7 +12,7 @@ import yaml
 
 from pipeline.home import ROOT
 from pipeline.runner.fields import fields
-from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.schema import CODE_GROUPS
 
 TARGETS = sorted(
     {

@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
 from pipeline.runner import needs, schema
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 
 
-def composed(*words: str) -> Any:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(words))
+def composed(*words: str) -> dict[str, Any]:
+    return schema.plain(schema.composed(*words))
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.utils import setup_globals
@@ -24,7 +23,7 @@ from pipeline.home import ROOT
 from pipeline.runner import allowed, launchers, reach, replay, schema
 from pipeline.runner.command import PLUGINS
 from pipeline.runner.fields import fields as fields_of
-from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.schema import CODE_GROUPS
 from tests.tiers import quick
 
 CONF = ROOT / "conf"
@@ -318,12 +317,11 @@ def test_all_that_is_composed_has_lines_and_is_allowed() -> None:
     groups = [path for path in sorted(CONF.iterdir()) if path.is_dir() and path.name != "hydra"]
     options = [[f"{path.name}={o.stem}" for o in sorted(path.glob("*.yaml"))] for path in groups]
     hydra = [f"hydra/{o.parent.name}={o.stem}" for o in sorted(CONF.glob("hydra/*/*.yaml"))]
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        for words in zip_longest(*options, hydra):
-            given = [word for word in words if word]
-            config = compose("config", given, return_hydra_config=True)
-            allowed.check(config, given)
-            allowed.task(config, [])
-            for key, value, _ in allowed.leaves(config):
-                text = isinstance(value, str) and not re.fullmatch(r"[a-z_]*", value)
-                assert not text or _listed(key), (key, value)
+    for words in zip_longest(*options, hydra):
+        given = [word for word in words if word]
+        config = schema.composed(*given, hydra=True)
+        allowed.check(config, given)
+        allowed.task(config, [])
+        for key, value, _ in allowed.leaves(config):
+            text = isinstance(value, str) and not re.fullmatch(r"[a-z_]*", value)
+            assert not text or _listed(key), (key, value)

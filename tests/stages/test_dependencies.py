@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
-from pipeline.runner.options import CODE_GROUPS
+from pipeline.runner.schema import CODE_GROUPS
 from tests.stages.clones import clean, cloned
 from tests.stages.conftest import Project, ran
 

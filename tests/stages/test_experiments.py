@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.home import ROOT
-from pipeline.runner import schema
 from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.runner.workspace import params_text
 from tests.stages.conftest import SMALL, Project
 
@@ -24,10 +23,7 @@ FILES = [
 
 @pytest.mark.parametrize("override", FILES)
 def test_every_experiment_and_sweep_composes(override: str) -> None:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose("config", overrides=[override, *SMALL])
-    assert "hardware:" in params_text(resolved(config))
+    assert "hardware:" in params_text(resolved(composed(override, *SMALL)))
 
 
 @pytest.mark.ci

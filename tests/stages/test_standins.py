@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 from hydra.types import RunMode
 
 from pipeline.home import ROOT
@@ -29,9 +28,7 @@ MADE_UP = {
 
 
 def composed(*overrides: str) -> Any:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(overrides), return_hydra_config=True)
+    return schema.composed(*overrides, hydra=True)
 
 
 def text(override: str) -> str:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from pipeline.home import ROOT
-from pipeline.runner import schema
 from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.tracking.params import BOARD, LONGEST, params
 from tests.boards import NAMES
 
 
 def config(*overrides: str) -> dict[str, Any]:
-    schema.register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return resolved(compose("config", overrides=list(overrides)))
+    return resolved(composed(*overrides))
 
 
 @pytest.mark.parametrize("board", NAMES)

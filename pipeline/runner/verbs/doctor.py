@@ -9,9 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hydra import compose, initialize_config_dir
 from rich.console import Console
 
 from pipeline import home
@@ -50,15 +49,13 @@ def run(words: Sequence[str]) -> int:
 
 
 def _boards() -> Iterator[tuple[str, Tools]]:
-    schema.register()
-    with initialize_config_dir(str(home.ROOT / "conf"), version_base="1.3"):
-        for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
-            config: Any = compose("config", [f"hardware={path.stem}"])
-            found = versions.found(config)
-            compiler, simulator = found["compiler"], found["simulator"]
-            if simulator[:1].isdigit():  # all that it says
-                simulator = f"{config.hardware.simulator} {simulator}"
-            lacking = list(needs.missing(config))
-            installs = dict.fromkeys(install for _, _, install, _ in lacking)
-            said = tuple(said for said, *_ in lacking)
-            yield path.stem, Tools((compiler, simulator), said, (*installs,))
+    for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
+        config = schema.plain(schema.composed(f"hardware={path.stem}"))
+        found = versions.found(config)
+        compiler, simulator = found["compiler"], found["simulator"]
+        if simulator[:1].isdigit():  # all that it says
+            simulator = f"{config['hardware']['simulator']} {simulator}"
+        lacking = list(needs.missing(config))
+        installs = dict.fromkeys(need.install for need in lacking)
+        said = tuple(need.lacking for need in lacking)
+        yield path.stem, Tools((compiler, simulator), said, (*installs,))
