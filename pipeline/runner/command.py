@@ -29,10 +29,12 @@ from pipeline.runner.progress import FOLDER
 from pipeline.runner.quoted import quoted
 from pipeline.runner.screen import fail, json_line
 from pipeline.runner.sweeper import EveryCombination
+from pipeline.runner.trials import Optuna
 
 PLUGINS = {
     "EveryCombination": EveryCombination,
     "Architectures": Architectures,
+    "Optuna": Optuna,
     "Serial": launchers.Serial,
     "Local": launchers.Local,
     "Submitit": clusters.Submitit,

@@ -17,11 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import options, sweep, table
+from pipeline.runner import sweep, table
 from pipeline.runner.live import View
 from pipeline.runner.scores import SEARCH, validation
 from pipeline.runner.screen import shown
@@ -241,19 +239,11 @@ class Architectures(Sweeps):
 
     def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Run more jobs of the sweep; returns their results."""
-        assert self.config is not None
-        first, launcher = len(self.jobs), self.jobs_launcher
-        for number, overrides in enumerate(jobs, first):
-            options.check(launcher.compose(self.folder, number, overrides))
-        self.jobs += [list(job) for job in jobs]
-        if not first:
-            sweep.begin(self.folder, self.config, self.jobs)
-            OmegaConf.save(self.config, self.folder / "multirun.yaml")
-        sweep.go_on(self.folder, self.jobs, self.tries)
+        numbers = self.add(jobs)
         if jobs:
-            with View(self.folder, table.names(jobs), first=first):
-                launcher.launch(jobs, first)
-        return sweep.collect(self.folder, self.jobs)[first:]
+            with View(self.folder, table.names(jobs), first=numbers.start):
+                self.jobs_launcher.launch(jobs, numbers.start)
+        return sweep.collect(self.folder, self.jobs)[numbers.start :]
 
 
 def _best(networks: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:

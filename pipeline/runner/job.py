@@ -91,7 +91,8 @@ class Job:
         if self.config["tracking"] != "none":
             sweep, title = os.environ.get(FOLDER, ""), titles.of_run(self.config)
             if sweep:
-                jobs = read_json(Path(sweep) / ABOUT)["jobs"]
+                about = read_json(Path(sweep) / ABOUT)
+                jobs = [*about["jobs"], *about.get("others", ())]
                 title = titles.of_job(self.config, jobs, HydraConfig.get().job.num)
             tags = {**version, **({"replay_of": self.record.name} if self.record else {})}
             if named := HydraConfig.get().runtime.choices.get("experiment"):

@@ -100,7 +100,7 @@ class Jobs(Launcher):
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> list[JobReturn]:
-        """Run the jobs, composed before, from ``initial_job_idx``; what they give is in their
+        """Run the jobs from ``initial_job_idx`` that are composed; what they give is in their
         folders."""
         numbers = range(initial_job_idx, initial_job_idx + len(job_overrides))
         state, folder, env = Singleton.get_state(), str(Path.cwd()), environment()
@@ -108,6 +108,7 @@ class Jobs(Launcher):
             [
                 Call(number, self.composed.pop(number), self.task, self.context, state, folder, env)
                 for number in numbers
+                if number in self.composed
             ]
         )
         return []

@@ -64,7 +64,7 @@ def lost(sweep: Path, number: int, error: str) -> None:
 
 def result(note: Mapping[str, Any]) -> dict[str, Any] | None:
     """The result of the job that wrote ``note``; None while it runs."""
-    error = {"error": note["error"]} if "error" in note else {}
+    error = {"error": note["error"]} if note.get("error") else {}
     try:
         return {**error, **json.loads((Path(note["folder"]) / "result.json").read_text())}
     except (OSError, ValueError):

@@ -105,7 +105,8 @@ TABLE = (
     Line(r"(paper|figure)(\..*)?", "pages, tables and pictures, escaped", LINES, "text"),
     # Hydra makes what _target_ names, wherever it stands
     Line(r"hydra\.callbacks\.check\._target_", CODE, r"pipeline\.runner\.options\.Check", OWN),
-    Line(r"hydra\.sweeper\._target_", CODE, rf"{PLUGIN}(EveryCombination|Architectures)", OWN),
+    Line(r"hydra\.sweeper\._target_", CODE, rf"{PLUGIN}(EveryCombination|Architectures|Optuna)",
+         OWN),
     Line(r"hydra\.launcher\._target_", CODE, rf"{PLUGIN}(Serial|Local|Submitit|Ray)", OWN),
     Line(r"hydra\.(.*\.)?_(target|args|partial|recursive|convert)_(\..*)?", CODE, NOTHING,
          "nothing"),

@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.artifacts import read_json, write_json
-from pipeline.runner import disk, progress, table, titles
+from pipeline.runner import disk, progress, table
 from pipeline.runner.progress import FOLDER, KILLED
 from pipeline.runner.relative import compared, of_one_version
 from pipeline.runner.screen import fail, json_line
@@ -28,22 +28,13 @@ NOT_STARTED = "not started"
 """The ``status`` of a job that the sweep ended before; the same command goes on with it."""
 
 
-def begin(
-    folder: Path,
-    config: DictConfig,
-    jobs: Sequence[Sequence[str]],
-    sets: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Make ``folder`` that of a sweep of ``jobs``, each a list of overrides; processes started
-    from now on belong to it.
-
-    Args:
-        sets: of each job of a study, the other values that it has; none for the job itself.
-    """
+def begin(folder: Path, config: DictConfig, title: str) -> None:
+    """Make ``folder`` that of a sweep, whose jobs ``go_on`` adds; processes started from now on
+    belong to it. It is tracked as ``title``."""
     shutil.rmtree(folder / progress.JOBS, ignore_errors=True)
     about: dict[str, Any] = {
-        "jobs": [list(job) for job in jobs],
-        "sets": [dict(values) for values in sets],
+        "jobs": [],
+        "sets": [],
         "output": config.output.name,
         "tracking": config.tracking.name,
         "overrides": list(config.hydra.overrides.task),
@@ -51,18 +42,23 @@ def begin(
         "entry": None,
     }
     if about["tracking"] != "none":
-        choices, typed = config.hydra.runtime.choices, config.hydra.overrides.task
-        title = titles.of_sweep(choices, typed, jobs)
         about["entry"] = asdict(spool.begin(folder, title, code_version(), parent=True))
     write_json(folder / ABOUT, about)
     os.environ[FOLDER] = str(folder)
 
 
-def go_on(folder: Path, jobs: Sequence[Sequence[str]], tries: Sequence[int]) -> None:
-    """More ``jobs`` in the sweep in ``folder``, after those that it has; all are given. That one of
-    those numbered ``tries`` is refused is a result, not a failure of the sweep."""
-    changes = {"jobs": [list(job) for job in jobs], "tries": list(tries)}
-    write_json(folder / ABOUT, read_json(folder / ABOUT) | changes)
+def go_on(
+    folder: Path, jobs: Sequence[Sequence[str]], tries: Sequence[int] = (), **more: Any
+) -> None:
+    """Have the sweep in ``folder`` the ``jobs``, those that it has and others after them.
+
+    Args:
+        tries: the numbers of jobs whose refusal is a result, not a failure of the sweep.
+        more: ``sets``, of each job of a study, the other values that it has; ``others``, jobs that
+            there may be, for the names of those that there are; ``best``, numbers of jobs.
+    """
+    about = read_json(folder / ABOUT)
+    write_json(folder / ABOUT, {**about, **more, "jobs": list(jobs), "tries": list(tries)})
 
 
 def finish(folder: Path, error: str = "") -> dict[str, Any]:
@@ -86,6 +82,8 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
         "jobs": jobs,
         "overrides": about["overrides"],
     }
+    if best := about.get("best"):
+        result["best"] = best
     if rows := [row for job in jobs for row in job.get("rows", ())]:
         result["rows"] = rows
     if unknown := [line for job in jobs for line in job.get("unpublished", ())]:

@@ -1,4 +1,4 @@
-"""The jobs of a sweep: all are composed and checked before the first one begins."""
+"""The jobs of a sweep: composed and checked before they begin."""
 
 from __future__ import annotations
 
@@ -7,24 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage, options, study, sweep, table
+from pipeline.runner import garbage, options, progress, study, sweep, table, titles
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
 
 class Sweeps(Sweeper):
-    """What sweepers of this project share."""
+    """What sweepers of this project share: ``jobs``, of which more come while the sweep goes on.
+
+    Attributes:
+        tries: the numbers of jobs whose refusal is a result, not a failure of the sweep.
+    """
+
+    folder: Path
+    begun = False
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         self.hydra_context, self.config = hydra_context, config
+        self.folder = Path(config.hydra.sweep.dir).absolute()
+        self.jobs, self.tries = list[list[str]](), list[int]()
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
@@ -32,16 +42,45 @@ class Sweeps(Sweeper):
             raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
         self.jobs_launcher = launcher
 
+    def parsed(self, words: Sequence[str]) -> list[Override]:
+        assert self.hydra_context is not None
+        loader = self.hydra_context.config_loader
+        return OverridesParser.create(config_loader=loader).parse_overrides(list(words))
+
     def combinations(self, words: Sequence[str], most: int | None = None) -> list[list[list[str]]]:
         """Every combination of the values in ``words``, in batches of ``most`` at most."""
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
 
-        assert self.hydra_context is not None
-        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        return [
-            [list(job) for job in batch]
-            for batch in BasicSweeper.split_arguments(parser.parse_overrides(list(words)), most)
-        ]
+        found = BasicSweeper.split_arguments(self.parsed(words), most)
+        return [[list(job) for job in batch] for batch in found]
+
+    def begin(self, jobs: Sequence[Sequence[str]], count: str = "") -> None:
+        """Begin the sweep; it is called by the values in ``jobs``, and ``count``."""
+        assert self.config is not None
+        choices, typed = self.config.hydra.runtime.choices, self.config.hydra.overrides.task
+        sweep.begin(self.folder, self.config, titles.of_sweep(choices, typed, jobs, count))
+        OmegaConf.save(self.config, self.folder / "multirun.yaml")
+        garbage.collect()
+        self.begun = True
+
+    def add(self, jobs: Sequence[Sequence[str]], **about: Any) -> range:
+        """Compose and check more ``jobs``; returns their numbers. A mistake in the first ones is
+        found before the sweep begins; later, a job that is refused fails alone. ``about`` is
+        ``sweep.go_on``'s."""
+        numbers = range(len(self.jobs), len(self.jobs) + len(jobs))
+        for number, overrides in zip(numbers, jobs, strict=True):
+            try:
+                options.check(self.jobs_launcher.compose(self.folder, number, overrides))
+            except ThimbleError as error:
+                if not self.begun:
+                    raise
+                del self.jobs_launcher.composed[number]
+                progress.lost(self.folder, number, str(error))
+        if not self.begun:
+            self.begin(jobs)
+        self.jobs += [list(job) for job in jobs]
+        sweep.go_on(self.folder, self.jobs, self.tries, **about)
+        return numbers
 
 
 class EveryCombination(Sweeps):
@@ -80,14 +119,9 @@ class EveryCombination(Sweeps):
         jobs = [job for batch in batches for job in batch]
         if self.max_batch_size is None:  # side by side, wherever one line of jobs ends
             batches = [jobs]
-        folder = Path(self.config.hydra.sweep.dir).absolute()
-        for number, overrides in enumerate(jobs):
-            options.check(self.jobs_launcher.compose(folder, number, overrides))
-        sweep.begin(folder, self.config, jobs, sets if any(sets) else ())
-        OmegaConf.save(self.config, folder / "multirun.yaml")
-        garbage.collect()
-        with View(folder, table.names(jobs)):
-            first = 0
+        self.add(jobs, sets=sets if any(sets) else [])
+        first = 0
+        with View(self.folder, table.names(jobs)):
             for batch in batches:
                 self.jobs_launcher.launch(batch, first)
                 first += len(batch)

@@ -30,13 +30,17 @@ def of_job(config: Mapping[str, Any], jobs: Sequence[Sequence[str]], number: int
 
 
 def of_sweep(
-    choices: Mapping[str, Any], typed: Sequence[str], jobs: Sequence[Sequence[str]]
+    choices: Mapping[str, Any],
+    typed: Sequence[str],
+    jobs: Sequence[Sequence[str]],
+    count: str = "",
 ) -> str:
     """The experiment's name, or what was swept: ``strategy=naive,herringbone · 2 jobs``.
 
     Args:
         choices: the option of each config group.
         typed: the overrides on the command line.
+        count: what is said instead of how many jobs there are.
     """
     values: dict[str, set[str]] = {}
     for key, _, value in (word.partition("=") for job in jobs for word in job):
@@ -45,4 +49,5 @@ def of_sweep(
     named = [str(choices[group]) for group in ("experiment", "sweep") if choices.get(group)]
     title = SEPARATOR.join(named + swept) or "sweep"
     title = title if len(title) <= LONGEST else f"{title[:LONGEST]}…"
-    return f"{title}{SEPARATOR}{len(jobs)} job{'s' if len(jobs) != 1 else ''}"
+    count = count or f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}"
+    return f"{title}{SEPARATOR}{count}"
