@@ -101,6 +101,7 @@ class Optuna(Sweeps):
                 "strategy=ordinary,joint or model.width=interval(0.25,1.0)"
             )
         self.size = math.prod(map(_size, self.space.values()))
+        self.n_trials = int(min(self.n_trials, self.size))
         others = self._each_value()
         with self._study(self._identity(others)) as study:
             ended = self._found(study)
@@ -125,7 +126,6 @@ class Optuna(Sweeps):
                     for asked, result in zip(batch, results, strict=True):
                         self._tell(study, asked, result)
                     self._keep(study)
-                view.count.total = len(self.jobs)
 
     def _overrides(self, params: Mapping[str, Any]) -> list[str]:
         return [*self.fixed, *(f"{key}={params[key]}" for key in self.space)]
@@ -222,7 +222,7 @@ class Optuna(Sweeps):
         from optuna.trial import TrialState
 
         width = self.n_jobs if self.n_jobs > 0 else cpu_count()
-        room = min(width, self.n_trials - len(self.jobs), self.size - len(self.known))
+        room = min(width, self.n_trials - len(self.jobs))
         found: list[Trial] = []
         draws = 0
         while len(found) < room:

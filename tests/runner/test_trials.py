@@ -1,0 +1,213 @@
+"""Optuna's trials are jobs: the best within limits, and a search that goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import OmegaConf
+
+from pipeline.artifacts import write_json
+from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
+from pipeline.runner import progress, sweep, trials
+from pipeline.runner.trials import RESULTS, Optuna
+from tests.runner.project import Project
+
+CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf/hydra/sweeper/optuna.yaml").read_text())
+OPTIONS = {key: value for key, value in CONF.items() if key != "_target_"} | {"n_jobs": 1}
+SPACE = ["a=range(0,8)", "b=x,y", "seed=3"]
+
+
+class Told(Optuna):
+    """Without processes: time grows with a, y takes half of it and more memory; more than 12 B do
+    not fit. From job ``killed`` on the command is at its end."""
+
+    killed = 1_000
+
+    def parsed(self, words: Sequence[str]) -> list[Override]:
+        return OverridesParser.create().parse_overrides(list(words))
+
+    def _identity(self, jobs: Sequence[Sequence[str]]) -> str:
+        return "test"
+
+    def begin(self, jobs: Sequence[Sequence[str]], count: str = "") -> None:
+        write_json(self.folder / sweep.ABOUT, {})
+        self.jobs, self.tries, self.begun = [], [], True
+        composed: dict[int, Any] = {}
+        self.jobs_launcher: Any = SimpleNamespace(
+            composed=composed, compose=lambda *_: composed, launch=self.launch
+        )
+
+    def launch(self, jobs: Sequence[Sequence[str]], first: int) -> None:
+        for number, job in enumerate(jobs, first):
+            if number >= self.killed:
+                raise KeyboardInterrupt
+            a, b = int(job[1].removeprefix("a=")), job[2]
+            took, size = a * (1 + (b == "b=x")), 8 + (8 - a) * (b == "b=y")
+            result: dict[str, Any] = {"status": "ok", "pmu_bytes": size, "latency_us": took}
+            if size > 12:
+                result = {"status": "infeasible", "needed_bytes": size, "available_bytes": 12}
+            if a == 7:
+                result = {"status": "failed", "error": "not 7"}
+            place = self.folder / str(number)
+            write_json(place / "result.json", {**result, "run_dir": str(place)})
+            progress.lost(self.folder, number, "")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(trials.options, "check", lambda config: None)
+
+
+def told(folder: Path, killed: int = 1_000, space: Sequence[str] = SPACE, **changes: Any) -> Told:
+    """A finished search; one that is killed raises KeyboardInterrupt."""
+    search = Told(**OPTIONS | changes)
+    search.folder, search.killed = folder, killed
+    search.config = OmegaConf.create({"cache": {"fresh": False}})
+    folder.mkdir()
+    search.sweep(list(space))
+    return search
+
+
+def best(search: Told) -> list[list[str]]:
+    about = json.loads((search.folder / sweep.ABOUT).read_text())
+    return [search.jobs[number] for number in about["best"]]
+
+
+def test_the_best_that_fits(tmp_path: Path) -> None:
+    search = told(tmp_path / "a", n_trials=16)
+    assert sorted(search.jobs) == sorted(
+        ["seed=3", f"a={a}", f"b={b}"] for a in range(8) for b in "xy"
+    )
+    assert best(search) == [["seed=3", "a=0", "b=x"]]
+    found = yaml.safe_load((search.folder / RESULTS).read_text())
+    assert found == {"name": "optuna", "best_params": {"a": 0, "b": "x"}, "best_value": 0}
+
+
+def test_limits(tmp_path: Path) -> None:
+    search = told(tmp_path / "a", n_trials=16, at_least={"latency_us": 3})
+    assert best(search) == [["seed=3", "a=2", "b=x"]]
+    search = told(tmp_path / "b", n_trials=16, maximize=["latency_us"], minimize=[],
+                  limits={"pmu_bytes": 9}, storage=f"sqlite:///{tmp_path}/b.db")  # fmt: skip
+    assert best(search) == [["seed=3", "a=6", "b=x"]]
+
+
+def test_several_objectives(tmp_path: Path) -> None:
+    search = told(tmp_path / "a", n_trials=16, minimize=["pmu_bytes"], maximize=["latency_us"])
+    assert best(search) == [["seed=3", "a=6", "b=x"]]
+    search = told(tmp_path / "b", n_trials=16, minimize=["latency_us", "pmu_bytes"],
+                  at_least={"latency_us": 4}, storage=f"sqlite:///{tmp_path}/b.db")  # fmt: skip
+    assert sorted(best(search)) == [["seed=3", "a=2", "b=x"], ["seed=3", "a=4", "b=y"]][:1]
+    assert "solutions" in yaml.safe_load((search.folder / RESULTS).read_text())
+
+
+@pytest.mark.parametrize("sampler", ["TPESampler", "NSGAIISampler"])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_search_goes_on_where_it_was(tmp_path: Path, sampler: str, n_jobs: int) -> None:
+    """It asks for what it would have asked for; what has ended is no job again."""
+    options: dict[str, Any] = {"sampler": sampler, "n_jobs": n_jobs, "n_trials": 12}
+    whole = told(tmp_path / "whole", **options, storage=f"sqlite:///{tmp_path}/whole.db")
+    with pytest.raises(KeyboardInterrupt):
+        told(tmp_path / "a", 6, **options)
+    ran: list[list[str]] = []
+
+    class Counted(Told):
+        def launch(self, jobs: Sequence[Sequence[str]], first: int) -> None:
+            ran.extend(map(list, jobs))
+            super().launch(jobs, first)
+
+    again = Counted(**OPTIONS | options)
+    again.folder, again.config = tmp_path / "b", OmegaConf.create({"cache": {"fresh": False}})
+    again.folder.mkdir()
+    again.sweep(list(SPACE))
+    assert len(again.jobs) == 12 and len(ran) < 12 and len(set(map(tuple, again.jobs))) == 12
+    assert sorted(again.jobs) == sorted(whole.jobs) or n_jobs > 1
+    results = sweep.collect(again.folder, again.jobs)
+    assert all(result["status"] != sweep.NOT_STARTED for result in results)
+    more = told(tmp_path / "c", **options | {"n_trials": 14})
+    assert len(more.jobs) == 14
+
+
+def test_a_job_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(tmp_path / "a", n_trials=16)
+    started: list[str] = []
+    launch = Told.launch
+
+    def seen(self: Told, jobs: Sequence[Sequence[str]], first: int) -> None:
+        started.extend(" ".join(job) for job in jobs)
+        launch(self, jobs, first)
+
+    monkeypatch.setattr(Told, "launch", seen)
+    told(tmp_path / "b", n_trials=16)
+    assert sorted(started) == ["seed=3 a=7 b=x", "seed=3 a=7 b=y"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("a=4,8", "CategoricalDistribution(choices=(4, 8))"),
+        ("a=[1,2],[3]", "CategoricalDistribution(choices=('[1,2]', '[3]'))"),
+        ("a=range(2,9,3)", "IntDistribution(high=8, log=False, low=2, step=3)"),
+        ("a=range(0.5,1,0.25)", "FloatDistribution(high=0.75, log=False, low=0.5, step=0.25)"),
+        ("a=interval(1,2)", "FloatDistribution(high=2.0, log=False, low=1.0, step=None)"),
+        ("a=int(interval(1,8))", "IntDistribution(high=8, log=False, low=1, step=1)"),
+        ("a=tag(log,interval(1,8))", "FloatDistribution(high=8.0, log=True, low=1.0, step=None)"),
+    ],
+)
+def test_the_space(word: str, said: str) -> None:
+    assert str(trials._distribution(OverridesParser.create().parse_override(word))) == said
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda at: told(at, minimize=[]), "give a figure to minimize"),
+        (lambda at: told(at, jobs=["seed=1"]), r"sweeper\.jobs: not with hydra/sweeper=optuna"),
+        (lambda at: told(at, space=["a=1"]), "has nothing to choose"),
+        (lambda at: told(at, sampler="GridSampler"), "sampler=GridSampler: not to be had"),
+        (lambda at: told(at, sampler="Best"), "sampler=Best: not to be had"),
+        (lambda at: told(at, minimize=["macs"]), "macs is no figure of"),
+    ],
+)
+def test_mistakes(tmp_path: Path, act: Callable[[Path], Any], said: str) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        act(tmp_path / "a")
+
+
+@pytest.mark.ci
+def test_a_search(project: Project) -> None:
+    """What does not fit is a row; Ctrl-C ends it, and the same command goes on."""
+    words = ("-m", "output=json", "hydra/sweeper=optuna", "strategy=naive,herringbone",
+             "target.images=1,2", "hydra.sweeper.minimize=[pmu_bytes]",
+             "hydra/launcher=local", "hydra.sweeper.limits.pmu_bytes=2000")  # fmt: skip
+    run = project.run(*words, "hydra.sweeper.n_trials=2", "strategy.layout=heap")
+    assert run.code == 1 and "expected one of" in run.json["error"]
+    project.hold("simulate")
+    process = project.start(*words)
+    project.wait_for("simulate")
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    project.release("simulate")
+    before = project.ran()
+    run = project.run(*words)
+    assert run.code == 0, run.err
+    jobs = run.json["jobs"]
+    assert sorted(job["status"] for job in jobs) == ["infeasible"] * 2 + ["ok"] * 2
+    assert [jobs[n]["strategy"] for n in run.json["best"]] == ["herringbone"] * 2
+    assert "train" in before and "train" not in project.ran()
+    assert re.search(r"4 of 4 jobs: 0 running, \d done, \d cached, 2 infeasible", run.err)
+    again = project.run(*words)
+    assert again.json["best"] == run.json["best"] and not project.ran()
+    assert not list(Path(again.json["run_dir"]).glob("*/dvc.yaml")), "nothing was run again"
