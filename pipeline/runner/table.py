@@ -156,6 +156,7 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
         if job.get("error")
     ]
     warnings = dict.fromkeys(f"  {line}" for job in jobs for line in job.get("warnings", ()))
+    best = [f"  best       {called[place]}" for place in result.get("best", ())]
     places = [f"  {file.stem:<10} {shown(file)}" for file in files]
-    for line in (*published(result), *errors, *warnings, *places):
+    for line in (*published(result), *errors, *warnings, *best, *places):
         console.print(line, soft_wrap=True)
