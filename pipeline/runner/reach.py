@@ -112,6 +112,8 @@ TABLE = (
          "nothing"),
     Line(r"study\..*|hydra\.sweeper\.(params|jobs|strategies|rungs|limits|space)(\..*)?",
          "configs, checked alike", LINES, "text"),
+    Line(r"hydra\.sweeper\.sampler", "a class of Optuna's", r"\w+Sampler", "a sampler's name"),
+    Line(r"hydra\.sweeper\.storage", "a database", NOTHING, "nothing"),
     Line(rf"hydra\.launcher\.({OPTIONS})", "a job's script", r"[\w.,:=+@/-]*", "words"),
     Line(r"hydra\.launcher\.ray\.init\.address", "a cluster that is sent code", "auto", "auto"),
     Line(r"hydra\.(callbacks|launcher|searchpath|env|overrides|job\.env_\w+)(\..*)?",

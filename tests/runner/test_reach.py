@@ -67,6 +67,8 @@ HOSTILE: dict[str, Any] = {
     "hydra.sweeper._target_": "os.mkdir",
     "hydra.sweeper.params": {"seed": {"_target_": "os.mkdir", "path": "pwned"}},
     "hydra.sweeper.jobs": ["\x00"],
+    "hydra.sweeper.sampler": "os.system",
+    "hydra.sweeper.storage": "mysql://evil/db",
     "hydra.launcher._target_": "os.mkdir",
     "hydra.launcher.name": "a\ntouch pwned",
     "hydra.launcher.ray": {"init": {"address": "evil:1"}},
