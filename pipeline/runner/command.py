@@ -46,29 +46,29 @@ PLUGINS = {
 def run(main: Callable[[], Any]) -> int:
     """Call Hydra's ``main`` and return the exit code: 0, 1 failed, 3 does not fit, 130 Ctrl-C."""
     home.close_to_others()
-    if "--version" in sys.argv[1:]:
+    words = quoted(sys.argv[1:])
+    if "--version" in words:
         print(f"Thimble {versions.own()}")
         return 0
-    sys.argv[1:] = sorted(quoted(sys.argv[1:]), key=lambda word: word not in ("-m", "--multirun"))
-    as_json = "output=json" in sys.argv[1:]
+    sys.argv[1:] = sorted(words, key=lambda word: word not in ("-m", "--multirun"))
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
     os.environ["THIMBLE_TRACE"] = str(int(trace))
     os.environ.pop(FOLDER, None)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        return _run(main, as_json, trace)
+        return _ended(_error(main, trace), "output=json" in words)
     except KeyboardInterrupt:  # once more, while the end of the first was being written
         return 130
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: Python's own end is left
 
 
-def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
-    error = ""
+def _error(main: Callable[[], Any], trace: bool) -> str:
+    """What kept ``main`` from saying how it ended; with ``trace`` only what the user did."""
     try:
         if verbs.spoken(sys.argv[1:]):
-            return verbs.run(sys.argv[1:])
+            sys.exit(verbs.run(sys.argv[1:]))
         sys.argv[1:1] = _beside()
         schema.register()
         launchers.register(PLUGINS)
@@ -76,25 +76,30 @@ def _run(main: Callable[[], Any], as_json: bool, trace: bool) -> int:
         sys.argv[1:] = replay.arguments(sys.argv[1:])
         allowed.guard()
         main()
+        return ""
     except KeyboardInterrupt:  # a sweep, or before a run has a folder
-        fail(STOPPED)
-        error = results.INTERRUPTED
-        if as_json and not _sweep():
-            json_line({"status": "failed", "error": error})
+        return results.INTERRUPTED
     except SystemExit as ended:
         if not isinstance(ended.code, str):
             raise
-        return _failed(ended.code, as_json)  # the config was checked before the run began
+        return ended.code  # the config was checked before the run began
     except Exception as caught:
         if trace:
             raise
-        error = messages.explain(caught) or _unexpected(caught)
-        if not _sweep():
-            return _failed(error, as_json)
-        print(error, file=sys.stderr)
+        system = disk.said(caught, _sweep()) if isinstance(caught, OSError) else ""
+        return messages.explain(caught) or system or f"{type(caught).__name__}: {caught}"
+
+
+def _ended(error: str, as_json: bool) -> int:
+    """Say ``error``, and how the sweep ended if there is one."""
+    if error:
+        fail(STOPPED if error == results.INTERRUPTED else error)
     if folder := _sweep():
         return results.exit_code(sweep.finish(folder, error))
-    return 130 if error else 0
+    result = {"status": "failed" if error else "ok", "error": error}
+    if error and as_json:
+        json_line(result)
+    return results.exit_code(result)
 
 
 def _beside() -> list[str]:
@@ -103,21 +108,6 @@ def _beside() -> list[str]:
     if not own.is_dir() or own.resolve() == home.ROOT / "conf":
         return []
     return [] if any(word.startswith(given) for word in sys.argv[1:]) else ["--config-dir=conf"]
-
-
-def _failed(error: str, as_json: bool) -> int:
-    """The exit code of what ended before a run had a folder; ``error`` is said."""
-    fail(error)
-    if as_json:
-        json_line({"status": "failed", "error": error})
-    return results.EXIT["failed"]
-
-
-def _unexpected(error: Exception) -> str:
-    """An error of the system, before a run has a folder; or a bug."""
-    if isinstance(error, OSError):
-        return disk.said(error, _sweep())
-    return f"{type(error).__name__}: {error}"
 
 
 def _sweep() -> Path | None:

@@ -1,7 +1,7 @@
-"""The keys that a ``_target_`` class takes, and their types, without importing its module.
+"""Types for OmegaConf: of the library's dataclasses, and of ``_target_`` classes by their source.
 
-To import those of one run takes seconds, PyTorch most of them; to read their source 0.04 s. What it
-means is left to Python: annotations are evaluated, dataclasses made of them.
+To import the classes of one run takes seconds, PyTorch most of them; to read their source 0.04 s.
+What it means is left to Python: annotations are evaluated, dataclasses made of them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,62 @@ from __future__ import annotations
 import ast
 import dataclasses
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pipeline.runner.structured import checkable
+import omegaconf
+
+
+def structured(library: type) -> type:
+    """A dataclass with the fields of ``library``, its defaults, and types that OmegaConf knows.
+
+    What has no default is ``omegaconf.MISSING``: each config must give it.
+    """
+    hints = get_type_hints(library)
+    kinds = {name: checkable(name, hint, structured) for name, hint in hints.items()}
+    parts = [
+        (p.name, kinds[p.name], _default(p, kinds[p.name])) for p in dataclasses.fields(library)
+    ]
+    return dataclasses.make_dataclass(library.__name__, parts)
+
+
+def checkable(name: str, hint: Any, within: Callable[[type], Any] = lambda _: Any) -> Any:
+    """The type that OmegaConf checks of a field ``name`` that is annotated ``hint``.
+
+    The words of a ``Literal`` become an Enum, tuples and sequences lists, mappings go by names;
+    ``within`` makes what a dataclass is. What may have several types has ``Any``.
+    """
+    origin = get_origin(hint)
+    inner = [each for each in get_args(hint) if each not in (NoneType, ...)]
+    if origin is Literal:
+        if all(isinstance(word, str) and word.isidentifier() for word in inner):
+            return Enum(name.title().replace("_", ""), inner)
+        return int if all(type(value) is int for value in inner) else Any
+    if origin in (Union, UnionType):
+        return checkable(name, inner[0], within) if len(inner) == 1 else Any
+    if origin in (tuple, list, Sequence):
+        alike = len(set(inner)) == 1
+        return list[checkable(name, inner[0], within)] if alike else Any  # type: ignore[misc]
+    if origin in (dict, Mapping):
+        return dict[str, Any]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return within(hint)
+    return hint if hint in (int, float, bool, str) else Any
+
+
+def _default(part: dataclasses.Field[Any], kind: Any) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return dataclasses.field(default_factory=kind)
+    default = part.default
+    if default is dataclasses.MISSING:
+        return omegaconf.MISSING
+    if isinstance(default, tuple):
+        return dataclasses.field(default_factory=lambda: list(default))
+    return kind[default] if isinstance(kind, type) and issubclass(kind, Enum) else default
 
 
 def fields(root: Path, target: str) -> dict[str, Any] | None:

@@ -11,10 +11,7 @@ from pipeline.words import METRICS
 FIGURES = {*METRICS, "modelled_us", "layers"} - {"sram_limit_bytes", "flash_limit_bytes"}
 """Keys of a job's result that ``metrics_version`` gives their meaning."""
 
-RELATIVE = {
-    "instructions_over_ordinary": "instructions",
-    "pmu_over_ordinary": "pmu_bytes",
-}
+RELATIVE = (("instructions_over_ordinary", "instructions"), ("pmu_over_ordinary", "pmu_bytes"))
 """Metrics of a job, and of which the sweep's ordinary job is the divisor."""
 
 
@@ -22,7 +19,12 @@ def compared(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """``jobs`` with RELATIVE metrics, in their rows too, where an ordinary one of the same network
     has the figure."""
     bases = {network(job): job for job in jobs if job.get("strategy") == "ordinary"}
-    return [_against(bases.get(network(job), {}), job) for job in jobs]
+    found = []
+    for job in jobs:
+        pairs = {name: (job.get(of), bases.get(network(job), {}).get(of)) for name, of in RELATIVE}
+        ratios = {name: ours / base for name, (ours, base) in pairs.items() if ours and base}
+        found.append(_with_rows({**job, **ratios}, ratios))
+    return found
 
 
 def of_one_version(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -30,20 +32,18 @@ def of_one_version(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     and with a warning."""
     versions = [job.get("metrics_version", 1) if FIGURES & job.keys() else 0 for job in jobs]
     newest = max(versions, default=0)
-    return [
-        _without_figures(job, f"{version}, others by {newest}") if 0 < version < newest else {**job}
-        for job, version in zip(jobs, versions, strict=True)
-    ]
-
-
-def _without_figures(job: Mapping[str, Any], versions: str) -> dict[str, Any]:
-    said = (
-        f"{job['run_dir']} was measured by metrics_version {versions}: other things under the same "
-        "names; its figures are left out, run it again"
-    )
-    kept = {key: value for key, value in job.items() if key not in FIGURES}
-    rows = [{**row, "ours": None} for row in job.get("rows", ())]
-    return {**kept, **({"rows": rows} if rows else {}), "warnings": [said]}
+    found = [dict(job) for job in jobs]
+    for number, version in enumerate(versions):
+        if 0 < version < newest:
+            said = (
+                f"{found[number]['run_dir']} was measured by metrics_version {version}, others by "
+                f"{newest}: other things under the same names; its figures are left out, run it "
+                "again"
+            )
+            kept = {key: value for key, value in found[number].items() if key not in FIGURES}
+            none = {row["metric"]: None for row in kept.get("rows", ())}
+            found[number] = _with_rows({**kept, "warnings": [said]}, none)
+    return found
 
 
 def network(job: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -52,14 +52,7 @@ def network(job: Mapping[str, Any]) -> tuple[Any, ...]:
     return job.get("model"), job.get("hardware"), words
 
 
-def _against(base: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
-        name: job[metric] / base[metric]
-        for name, metric in RELATIVE.items()
-        if job.get(metric) and base.get(metric)
-    }
-    rows = [
-        row | ({"ours": found[row["metric"]]} if row["metric"] in found else {})
-        for row in job.get("rows", ())
-    ]
-    return {**job, **found, **({"rows": rows} if rows else {})}
+def _with_rows(job: dict[str, Any], ours: Mapping[str, float | None]) -> dict[str, Any]:
+    """``job`` with the figures ``ours`` in its rows, by their metrics."""
+    rows = [{**row, "ours": ours.get(row["metric"], row["ours"])} for row in job.get("rows", ())]
+    return {**job, "rows": rows} if rows else job

@@ -17,7 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from pipeline import hardware, home
-from pipeline.runner.structured import structured
+from pipeline.runner.fields import structured
 
 CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
 """Groups whose ``_target_`` a stage imports."""

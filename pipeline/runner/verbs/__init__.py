@@ -24,9 +24,8 @@ def run(words: Sequence[str]) -> int:
     Raises:
         ThimbleError: there is no such verb.
     """
-    verb, *rest = words
-    if verb not in names():
+    if words[0] not in names():
         commands = ", ".join(names())
-        raise ThimbleError(f"{verb}: not understood, write key=value; commands are {commands}")
-    code: int = importlib.import_module(f"{__name__}.{verb}").run(rest)
+        raise ThimbleError(f"{words[0]}: not understood, write key=value; commands are {commands}")
+    code: int = importlib.import_module(f"{__name__}.{words[0]}").run(words[1:])
     return code

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple
 
 from rich.console import Console
 
@@ -20,14 +19,6 @@ from pipeline.runner import needs, schema, versions
 PACKAGES = ("torch", "numpy", "hydra-core", "dvc", "mlflow")
 
 
-class Tools(NamedTuple):
-    """Holds what boards have in common: tools, what is missing of them, what installs it."""
-
-    versions: tuple[str, ...]
-    missing: tuple[str, ...]
-    installs: tuple[str, ...]
-
-
 def run(words: Sequence[str]) -> int:
     if words:
         raise ThimbleError(f"doctor takes no more words: leave out {' '.join(words)}")
@@ -35,27 +26,22 @@ def run(words: Sequence[str]) -> int:
     python = ".".join(map(str, sys.version_info[:3]))
     say(", ".join([f"Python {python}", *(f"{name} {version(name)}" for name in PACKAGES)]))
     say(f"kept in {home.home()}")
-    boards = dict[Tools, list[str]]()
-    for board, tools in _boards():
-        boards.setdefault(tools, []).append(board)
-    for tools, names in boards.items():
-        say(f"\n{', '.join(names)}")
-        say(f"  found    {', '.join(filter(None, tools.versions)) or 'nothing'}")
-        if tools.missing:
-            say(f"  missing  {', '.join(tools.missing)}")
-        for line in tools.installs:
-            say(f"           {line}")
-    return 1 if any(tools.missing for tools in boards) else 0
-
-
-def _boards() -> Iterator[tuple[str, Tools]]:
+    alike: dict[tuple[str, ...], list[str]] = {}
     for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
-        config = schema.plain(schema.composed(f"hardware={path.stem}"))
-        found = versions.found(config)
-        compiler, simulator = found["compiler"], found["simulator"]
-        if simulator[:1].isdigit():  # all that it says
-            simulator = f"{config['hardware']['simulator']} {simulator}"
-        lacking = list(needs.missing(config))
-        installs = dict.fromkeys(need.install for need in lacking)
-        said = tuple(need.lacking for need in lacking)
-        yield path.stem, Tools((compiler, simulator), said, (*installs,))
+        alike.setdefault(tuple(_tools(path.stem)), []).append(path.stem)
+    for lines, boards in alike.items():
+        say("\n".join(["", ", ".join(boards), *lines]))
+    return int(any(len(lines) > 1 for lines in alike))
+
+
+def _tools(board: str) -> Iterator[str]:
+    """Yield a line of what is found for ``board``; others only of what is missing."""
+    config = schema.plain(schema.composed(f"hardware={board}"))
+    found = versions.found(config)
+    simulator = found["simulator"]
+    if simulator[:1].isdigit():  # all that it says
+        simulator = f"{config['hardware']['simulator']} {simulator}"
+    yield f"  found    {', '.join(filter(None, (found['compiler'], simulator))) or 'nothing'}"
+    if lacking := list(needs.missing(config)):
+        yield f"  missing  {', '.join(need.lacking for need in lacking)}"
+        yield from dict.fromkeys(f"           {need.install}" for need in lacking)

@@ -7,7 +7,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline import hardware
 from pipeline.runner import schema
-from pipeline.runner.structured import structured
+from pipeline.runner.fields import structured
 
 
 @dataclass(frozen=True)
