@@ -22,6 +22,7 @@ from pipeline import config
 from pipeline.artifacts import write_json
 from pipeline.errors import UNSAID, ThimbleError, Unreadable, said
 
+Config = dict[str, Any]
 LOG = Path(".stages")
 TURN = "THIMBLE_TURN"
 """In the environment: run.py may have started this before its turn (runner/processes.py)."""
@@ -29,7 +30,7 @@ TURN = "THIMBLE_TURN"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def stage(main: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+def stage(main: Callable[[Config], None]) -> Callable[[], None]:
     """Give ``main`` the run's config. Where its file is the program, run it at once: it is the last
     of its file."""
 
@@ -50,12 +51,13 @@ def run(main: Callable[[], None]) -> None:
     try:
         if runner := os.environ.get("THIMBLE_RUNNER"):
             threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
-            _to_log(LOG / f"{name}.log", (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,))
+            with (LOG / f"{name}.log").open("a") as log:  # of the processes that it starts, too
+                for descriptor in (1, 2) if "THIMBLE_SWEEP" in os.environ else (1,):
+                    os.dup2(log.fileno(), descriptor)
         main()
         sys.stdout.flush()  # to the log: a full disk is noticed here, and not while Python ends
         if LOG.is_dir():
-            seconds = round(time.monotonic() - begin, 3)
-            write_json(LOG / f"{name}.json", {"seconds": seconds, "imported": imported()})
+            write_json(LOG / f"{name}.json", {"seconds": round(time.monotonic() - begin, 3)})
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
@@ -68,13 +70,6 @@ def _turn_comes() -> bool:
     if line := sys.stdin.readline():
         os.environ.update(json.loads(line))
     return bool(line)
-
-
-def imported() -> list[str]:
-    """The project's files that were imported: what ``code/STAGE`` has to list."""
-    here = f"{Path(__file__).resolve().parents[1]}/"
-    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-    return sorted({file.removeprefix(here) for file in files if file.startswith(here)})
 
 
 def _fail(name: str, error: Exception) -> NoReturn:
@@ -97,15 +92,6 @@ def _fail(name: str, error: Exception) -> NoReturn:
     except OSError:  # run.py says that the disk is full; Python's end would say more
         os._exit(UNSAID)
     sys.exit(1)
-
-
-def _to_log(path: Path, descriptors: tuple[int, ...]) -> None:
-    """Send these file descriptors to ``path``, for this process and those it starts."""
-    sys.stdout.flush()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for descriptor in descriptors:
-        os.dup2(handle, descriptor)
-    os.close(handle)
 
 
 def _end_with(runner: int) -> None:

@@ -2,16 +2,15 @@
 -> data/dataset.npz."""
 
 from pathlib import Path
-from typing import Any
 
 from pipeline import config
 from pipeline.artifacts import write_npz
 from pipeline.errors import reading
-from stages._main import stage
+from stages._main import Config, stage
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     frontend = config.instantiate(cfg["frontend"])
     with reading():
         arrays = frontend.applied(config.instantiate(cfg["data"]).arrays())

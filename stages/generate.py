@@ -5,7 +5,6 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from pipeline import artifacts, board, config
 from pipeline.codegen import generate
@@ -16,13 +15,13 @@ from pipeline.graph.graph import Graph
 from pipeline.plan import proof, serialize
 from pipeline.sliding import Windows
 from pipeline.targets.harness import harness_sources
-from stages._main import stage
+from stages._main import Config, stage
 
 OUTPUT = Path("generated")
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware = board.hardware(cfg["hardware"])
     proof.proved(Path("proof.json"), plan, graph)  # the file may have been edited

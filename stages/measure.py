@@ -1,7 +1,6 @@
 """Stage measure: everything before it -> metrics.json and report.html."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
 from stages._frames import of_windows, test_frames
-from stages._main import stage
+from stages._main import Config, stage
 
 WEIGHTS = Path("pruned.npz")
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     graph, plan = Graph.load(Path()), serialize.load(Path("plan.json"))
     hardware, windows = board.hardware(cfg["hardware"]), Windows(**cfg["sliding"])
     names = ("schedule", "size", "device", "passes")

@@ -17,12 +17,12 @@ from pipeline.packages.library import Library, library
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import needs_calibration
 from pipeline.plan.vocabulary import Plan
-from stages._main import stage
+from stages._main import Config, stage
 
 OUTPUT = Path("package")
 
 
-def _package(cfg: dict[str, Any]) -> dict[str, Any]:
+def _package(cfg: Config) -> dict[str, Any]:
     """Write the package; what package.json says of it."""
     name, wanted = cfg["package"]["name"], cfg["package"]["weights_in"]
     kind, own = KINDS[name], board.hardware(cfg["hardware"])
@@ -34,7 +34,7 @@ def _package(cfg: dict[str, Any]) -> dict[str, Any]:
     return {"kind": name, "file": str(written), "note": kind.note(chosen, other)}
 
 
-def _library(cfg: dict[str, Any], hardware: Hardware, level: str) -> Library:
+def _library(cfg: Config, hardware: Hardware, level: str) -> Library:
     graph, about = Graph.load(Path()), cfg["package"]
     plan = _plan(cfg, graph, hardware)
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
@@ -43,7 +43,7 @@ def _library(cfg: dict[str, Any], hardware: Hardware, level: str) -> Library:
     return library(graph, plan, hardware, provenance, options, name, about["version"], level)
 
 
-def _plan(cfg: dict[str, Any], graph: Graph, hardware: Hardware) -> Plan:
+def _plan(cfg: Config, graph: Graph, hardware: Hardware) -> Plan:
     """The run's own, or where the package has its weights elsewhere another one, proved like it."""
     if hardware.weights_in == cfg["hardware"]["weights_in"]:
         plan = serialize.load(Path("plan.json"))
@@ -60,7 +60,7 @@ def _plan(cfg: dict[str, Any], graph: Graph, hardware: Hardware) -> Plan:
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir()
     made = {"package": _package(cfg)} if cfg["package"]["name"] != NONE else {}

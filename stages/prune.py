@@ -2,16 +2,15 @@
 the layers, pruning_steps.csv what each step needed, pruning_epochs.csv the epochs."""
 
 from pathlib import Path
-from typing import Any
 
 from pipeline import config
 from pipeline.artifacts import link_npz, read_npz, write_npz, write_text
 from pipeline.pruning.method import Pruned, steps_to_csv, to_csv
-from stages._main import stage
+from stages._main import Config, stage
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     method = config.instantiate(cfg["prune"])
     before, after = Path("weights.npz"), Path("pruned.npz")
     if method.changes:

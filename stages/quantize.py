@@ -15,10 +15,10 @@ from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
 from pipeline.sliding import Windows
-from stages._main import stage
+from stages._main import Config, stage
 
 
-def quantized(cfg: dict[str, Any], model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any]:
+def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any]:
     """The graph, and a function of test images that gives the float network's labels: None where
     the user's file holds integers. Then PyTorch, whose import takes a second, is not needed."""
     before = model
@@ -39,7 +39,7 @@ def quantized(cfg: dict[str, Any], model: Any, weights: Arrays, data: Arrays) ->
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     model, data = config.instantiate(cfg["model"]), read_npz(Path("data/dataset.npz"))
     users = isinstance(model, Imported)
     weights = {} if users else read_npz(Path("pruned.npz"))

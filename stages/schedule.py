@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pipeline import board, budget, config, verdict
 from pipeline.artifacts import read_json, read_npz, write_json
@@ -20,7 +19,7 @@ from pipeline.report.memory_map.thumbnail import thumbnail
 from pipeline.strategies import coded
 from stages._frames import calibration_frames
 from stages._lacking import lacking
-from stages._main import stage
+from stages._main import Config, stage
 from stages._others import others
 
 
@@ -29,7 +28,7 @@ def _frames(graph: Graph) -> IntArray:
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     graph, hardware = Graph.load(Path()), board.hardware(cfg["hardware"])
     if kept := config.instantiate(cfg["frontend"]).state_bytes:
         # beside the arena as long as sound comes in, like the stack

@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.sliding import Windows
 from pipeline.targets import device
 from stages._frames import of_windows, test_frames
-from stages._main import stage
+from stages._main import Config, stage
 
 
 def device_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
@@ -37,7 +37,7 @@ def first_bytes(cfg: Mapping[str, Any], data: Arrays) -> int:
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     size, graph = artifacts.read_json(Path("size.json")), Graph.load(Path())
     data = of_windows(cfg, artifacts.read_npz(Path("data/dataset.npz")))
     images = device_frames(graph, data, cfg["target"])

@@ -1,18 +1,17 @@
 """Stage train: model, data -> weights.npz, training.csv."""
 
 from pathlib import Path
-from typing import Any
 
 from pipeline import config
 from pipeline.artifacts import read_npz, write_npz, write_text
 from pipeline.errors import reading
 from pipeline.training.environment import Run
 from pipeline.training.loop import to_csv
-from stages._main import stage
+from stages._main import Config, stage
 
 
 @stage
-def main(cfg: dict[str, Any]) -> None:
+def main(cfg: Config) -> None:
     recipe = config.instantiate(cfg["train"])
     data = read_npz(Path("data/dataset.npz")) if recipe.needs_data else {}
     with reading():

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from hydra.errors import (
-    ConfigCompositionException,
-    HydraException,
-    MissingConfigException,
-    OverrideParseException,
-)
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -22,6 +17,9 @@ from pipeline.runner.schema import composed
 MOST_LISTED = 12
 """Options of a group that are all named in a message."""
 
+UNKNOWN_KEY = re.compile(r"Could not override '([^']+)'|full_key: (\S+)")
+"""In a message that says that a key is ``not in`` something, or that there is ``No match``."""
+
 
 def explain(error: BaseException) -> str | None:
     """One line for a mistake in the command; None when it is not the command's fault."""
@@ -30,45 +28,32 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_option(str(error.missing_cfg_file), list(error.options or []))
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: not understood, write key=value ({_first(error)})"
-    if isinstance(error, (HydraException, OmegaConfBaseException, ConfigCompositionException)):
-        key = _unknown_key(error)
-        keys = known_keys() if key else []
-        return did_you_mean(key, keys) if keys else _invalid_value(error)
-    return None
+        return f"{error.override}: not understood, write key=value ({_lines(error)[0]})"
+    if not isinstance(error, HydraException | OmegaConfBaseException):
+        return None
+    text = f"{error}\n{error.__cause__ or ''}"
+    found = UNKNOWN_KEY.search(text) if "not in" in text or "No match" in text else None
+    keys = known_keys() if found else []
+    return did_you_mean(found[1] or found[2], keys) if found and keys else _invalid_value(error)
 
 
 def _unknown_option(option: str, options: list[str]) -> str:
     group, _, name = option.removesuffix(".yaml").rpartition("/")
-    near = difflib.get_close_matches(name, options, 3)
-    hint = f"did you mean {' or '.join(f'{group}={each}' for each in near)}? " if near else ""
+    near = " or ".join(f"{group}={each}" for each in get_close_matches(name, options, 3))
+    hint = f"did you mean {near}? " if near else ""
+    listed = f"there are {', '.join(options)}"
     if len(options) > MOST_LISTED:
-        return f"unknown {group} {name!r}: {hint}python run.py --help lists all {len(options)}"
-    return f"unknown {group} {name!r}: {hint}there are {', '.join(options)}"
-
-
-def _unknown_key(error: BaseException) -> str:
-    """The full key that exists nowhere in the config, if that is what ``error`` says."""
-    text = f"{error}\n{error.__cause__ or ''}"
-    for pattern in (
-        r"Could not override '([^']+)'\.?\s*\n.*(?:not in|No match)",
-        r"Could not override '([^']+)'",
-        r"Key '[^']*' not in '[^']*'\s+full_key: (\S+)",
-    ):
-        if found := re.search(pattern, text, re.DOTALL):
-            if pattern.startswith("Could") and "not in" not in text and "No match" not in text:
-                return ""
-            return found[1]
-    return ""
+        listed = f"python run.py --help lists all {len(options)}"
+    return f"unknown {group} {name!r}: {hint}{listed}"
 
 
 def did_you_mean(key: str, keys: list[str]) -> str:
     """One line for the unknown ``key``, dotted, where there are ``keys``."""
-    near = difflib.get_close_matches(key, keys, 1, cutoff=0.5)
-    group = key.rpartition(".")[0]
-    siblings = [k for k in keys if k.rpartition(".")[0] == group]
+    near = get_close_matches(key, keys, 1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
-    listed = f"{group or 'the top level'} has {', '.join(s.rpartition('.')[2] for s in siblings)}"
+    group = key.rpartition(".")[0]
+    siblings = [name for place, _, name in (k.rpartition(".") for k in keys) if place == group]
+    listed = f"{group or 'the top level'} has {', '.join(siblings)}"
     return f"unknown key {key}: {hint}{listed if siblings else 'see python run.py --cfg job'}"
 
 
@@ -91,13 +76,14 @@ def _flat(content: Mapping[Any, Any], prefix: str = "") -> Iterable[str]:
 
 def _invalid_value(error: BaseException) -> str:
     """``Error merging override hardware.sram_bytes=abc: Value 'abc' … (hardware.sram_bytes)``."""
-    cause = error.__cause__ or error
+    cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    key = next((line.split(": ", 1)[1] for line in lines if line.startswith("full_key: ")), "")
-    return f"{key}: {lines[0]}" if key else (lines[0] if lines else _first(error))
+    first, *others = _lines(cause)
+    keys = [line.removeprefix("full_key: ") for line in others if line.startswith("full_key: ")]
+    return ": ".join([*keys[:1], first])
 
 
-def _first(error: BaseException) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _lines(error: BaseException) -> list[str]:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines or [type(error).__name__]

@@ -22,9 +22,6 @@ BAR = 30
 MOST_LAYERS = 6
 """That are named with their cycles."""
 
-DEFAULT_TIME = "minutes on two cores, seconds where it is cached"
-"""How long the default composition takes."""
-
 
 class Screen:
     """Text on standard output; with ``output=json`` it goes to standard error instead."""
@@ -47,7 +44,7 @@ class Screen:
         if not overrides:
             data, last = config["data"]["name"], config["until"]
             self.console.print(f"  all defaults: trains on {data}, then goes on to {last}")
-            self.console.print(f"  {DEFAULT_TIME}; --help lists what can be chosen")
+            self.console.print("  minutes on two cores, seconds where it is cached; see --help")
 
     def start(self, stage: str) -> None:
         if self.console.is_terminal:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy  # noqa: F401
 import torch  # noqa: F401
 
+ROOT = Path(__file__).resolve().parents[2]
 READ: set[str] = set()
 
 
@@ -71,13 +72,20 @@ def record(config: Any) -> None:
         board.hardware = recording_hardware
 
 
+def imported() -> list[str]:
+    """The project's files that were imported: what ``code/STAGE`` has to list."""
+    here = f"{ROOT}/"
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    return sorted({file.removeprefix(here) for file in files if file.startswith(here)})
+
+
 def recorded(folder: str, name: str) -> None:
     os.chdir(folder)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, str(ROOT))
     stage = importlib.import_module(f"stages.{name}")
     record(importlib.import_module("pipeline.config"))
     stage.main()
-    found = {"imported": sys.modules["stages._main"].imported(), "read": sorted(READ)}
+    found = {"imported": imported(), "read": sorted(READ)}
     Path("recorded.json").write_text(json.dumps(found))
 
 
