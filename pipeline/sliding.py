@@ -12,8 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand
 from pipeline.graph.graph import Graph
@@ -52,6 +57,30 @@ class Windows:
         c values (windows, 1, c) or, where each window has an end of its own, (windows * c,)."""
         return one if self.windows == 1 else _Longer(self, one).graph()
 
+    def data(self, one: Arrays, frontend: Any) -> Arrays:
+        """The data set ``one`` with test images, and sounds, as long as all windows are together:
+        each followed by the next one. What a window of it is has no label."""
+        images = one["test_images"]
+        if self.windows == 1 or not len(images):
+            return one
+        if "test_sounds" in one:
+            ear = frontend.longer(self.more)
+            sounds = _followed(one["test_sounds"], ear.samples)
+            longer = {"test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
+        else:
+            longer = {"test_images": _followed(images, images.shape[1] + self.more)}
+        return {**one, **longer, "test_labels": one["test_labels"][:0]}
+
+    def first_bytes(self, data: Arrays, frontend: Any) -> int:
+        """What of ``data`` has come when the first of several windows is whole; 0 where there is
+        one."""
+        if self.windows == 1:
+            return 0
+        if "test_sounds" in data:
+            return 2 * int(frontend.samples)
+        rows, *others = data["test_images"].shape[1:]
+        return int((rows - self.more) * prod(others))
+
     def measured(
         self, found: Mapping[str, Any], all_macs: int, one_macs: int, row_us: float, clock_hz: int
     ) -> dict[str, Any]:
@@ -85,6 +114,12 @@ class Windows:
                 says["cycles_new_10ms"] = says["cycles_new"] * 10_000 / new_us
                 says["realtime_factor_new"] = says["cycles_new"] / clock_hz * 1e6 / new_us
         return says
+
+
+def _followed(pieces: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """(n, m, …) -> (n, size, …)."""
+    times = -(-size // pieces.shape[1])
+    return np.concatenate([np.roll(pieces, -n, axis=0) for n in range(times)], axis=1)[:, :size]
 
 
 @dataclass

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import config
 from pipeline.artifacts import Arrays
 from pipeline.datasets.noise import pictures
 from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.sliding import Windows
 
 SEED = 20260101
 FRAMES = 8
@@ -46,25 +44,3 @@ def _stored(graph: Graph, images: npt.NDArray[Any], number: int, seed: int) -> n
         images = pictures(number, (rows, columns, channels), seed)
         tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
     return stored(reshaped(np.asarray(images, np.uint8), tensor), tensor)
-
-
-def of_windows(cfg: Mapping[str, Any], data: Arrays) -> Arrays:
-    """``data`` with test images, and sounds, as long as all of a run's windows are together: each
-    followed by the next one. What a window of it is has no label."""
-    windows = Windows(**cfg["sliding"])
-    images = data["test_images"]
-    if windows.windows == 1 or not len(images):
-        return data
-    if "test_sounds" in data:
-        ear = config.instantiate(cfg["frontend"]).longer(windows.more)
-        sounds = _followed(data["test_sounds"], ear.samples)
-        longer = {"test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
-    else:
-        longer = {"test_images": _followed(images, images.shape[1] + windows.more)}
-    return {**data, **longer, "test_labels": data["test_labels"][:0]}
-
-
-def _followed(pieces: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """(n, m, …) -> (n, size, …)."""
-    times = -(-size // pieces.shape[1])
-    return np.concatenate([np.roll(pieces, -n, axis=0) for n in range(times)], axis=1)[:, :size]

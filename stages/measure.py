@@ -18,7 +18,7 @@ from pipeline.report.images import answers
 from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
-from stages._frames import of_windows, test_frames
+from stages._frames import test_frames
 from stages._main import Config, stage
 
 WEIGHTS = Path("pruned.npz")
@@ -30,14 +30,15 @@ def main(cfg: Config) -> None:
     hardware, windows = board.hardware(cfg["hardware"]), Windows(**cfg["sliding"])
     names = ("schedule", "size", "device", "passes")
     schedule, size, device, passes = (read_json(Path(f"{name}.json")) for name in names)
-    data = of_windows(cfg, read_npz(Path("data/dataset.npz")))
+    frontend = config.instantiate(cfg["frontend"])
+    data = windows.data(read_npz(Path("data/dataset.npz")), frontend)
     images, labels = test_frames(graph, data, cfg["target"]), data["test_labels"]
     outputs, says = read_npz(Path("outputs.npz")), read_npz(Path("float_labels.npz"))
     host, weights = outputs["host_outputs"], read_npz(WEIGHTS) if WEIGHTS.exists() else {}
     found = metrics(graph, plan, hardware, schedule, size, device, outputs, images, labels)
     found |= realtime(found, data.get("test_sounds"))
-    row_us = config.instantiate(cfg["frontend"]).row_us
-    found |= windows.measured(device, graph.macs, passes[-1]["macs"], row_us, hardware.clock_hz)
+    one_macs, row_us = passes[-1]["macs"], frontend.row_us
+    found |= windows.measured(device, graph.macs, one_macs, row_us, hardware.clock_hz)
     found |= latency(plan, graph, hardware, device)
     if windows.windows > 1:
         found["kept_bytes"] = kept_bytes(graph, windows.windows)

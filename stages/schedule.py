@@ -17,10 +17,10 @@ from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from pipeline.strategies import coded
+from pipeline.strategies.lacking import lacking
+from pipeline.strategies.others import others
 from stages._frames import calibration_frames
-from stages._lacking import lacking
 from stages._main import Config, stage
-from stages._others import others
 
 
 def _frames(graph: Graph) -> IntArray:

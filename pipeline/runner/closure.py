@@ -20,7 +20,7 @@ DYNAMIC = {
     "pipeline/graph/graph.py": "pipeline/graph/operators",
     "pipeline/passes/__init__.py": "pipeline/passes",
     "pipeline/pruning/planner.py": "pipeline/strategies",
-    "stages/_others.py": "pipeline/strategies",
+    "pipeline/strategies/others.py": "pipeline/strategies",
 }
 """Files that import every module of a folder by listing it."""
 

@@ -9,9 +9,9 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.joint import Joint
+from pipeline.strategies.lacking import lacking, ways
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from stages._lacking import lacking, ways
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.swap.nets import random_chain

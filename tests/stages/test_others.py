@@ -7,8 +7,8 @@ from dataclasses import replace
 from pipeline import verdict
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.others import at_a_glance, others
 from pipeline.strategies.partial import Partial
-from stages._others import at_a_glance, others
 from tests.strategies import nets
 from tests.strategies.chains import board
 from tests.strategies.test_mnist import mnist

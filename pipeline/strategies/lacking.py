@@ -44,7 +44,8 @@ def lacking(
 def ways(
     plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float, hopeless: bool = False
 ) -> Iterator[str]:
-    """
+    """What may help, as one types it.
+
     Args:
         short_bytes: by how much the memory is too small for ``plan``.
         hopeless: no plan can fit that computes nothing twice.
@@ -60,7 +61,7 @@ def ways(
     sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
     if notes.get("accumulate_layers") and any(sums):
         yield "strategy.accumulator_bits=16 (rounded sums)"
-    if hopeless and not hardware.storage and hardware.core == "cortex_m" and swappable(graph):
+    if hopeless and not hardware.storage and swappable(graph):
         yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
 
 
