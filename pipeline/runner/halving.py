@@ -19,7 +19,7 @@ from typing import Any
 
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import sweep, table
+from pipeline.runner import sweep, titles
 from pipeline.runner.live import View
 from pipeline.runner.scores import SEARCH, validation
 from pipeline.runner.screen import shown
@@ -241,7 +241,7 @@ class Architectures(Sweeps):
         """Run more jobs of the sweep; returns their results."""
         numbers = self.add(jobs)
         if jobs:
-            with View(self.folder, table.names(jobs), first=numbers.start):
+            with View(self.folder, titles.names(jobs), first=numbers.start):
                 self.jobs_launcher.launch(jobs, numbers.start)
         return sweep.collect(self.folder, self.jobs)[numbers.start :]
 

@@ -103,8 +103,7 @@ class View(Live):
         self, folder: Path, names: Sequence[str], console: Console | None = None, first: int = 0
     ) -> None:
         self.folder, self.first, self.count = folder, first, Count(len(names))
-        place = len(str(first + len(names)))
-        self.names = {job: f"  {job:>{place}}  {name}" for job, name in enumerate(names, first)}
+        self.names = dict(enumerate(names, first))
         console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         super().__init__(
             console=console, transient=True, redirect_stdout=False, redirect_stderr=False
@@ -125,7 +124,7 @@ class View(Live):
         notes = {job: note for job, note in every.items() if job >= self.first}
         for job in count.update(notes, now):
             how, detail = kind(count.ended[job]), _detail(count.ended[job])
-            text = Text.assemble(f"{self.names[job]}  ", (how, KINDS[how]), (f"  {detail}", "dim"))
+            text = Text.assemble(self._name(job), "  ", (how, KINDS[how]), (f"  {detail}", "dim"))
             if not self.console.is_terminal:
                 place = f"{len(count.ended)} of {count.total}, {len(count.running)} running"
                 text.append(f"  ({place}{count.left(now)})")
@@ -137,9 +136,12 @@ class View(Live):
         table = Table.grid(padding=(0, 2))
         for job, note in running[:MOST_LINES]:
             took = duration(now - note["begin"])
-            table.add_row(Text(self.names[job]), Text(note["stage"], "cyan"), Text(took, "dim"))
+            table.add_row(Text(self._name(job)), Text(note["stage"], "cyan"), Text(took, "dim"))
         more = [f"        and {n} more"] if (n := len(running) - MOST_LINES) > 0 else []
         return Group(table, *more, Text(self.count.line(now), "bold"))
+
+    def _name(self, job: int) -> str:
+        return f"  {job:>{len(str(self.first + len(self.names)))}}  {self.names[job]}"
 
 
 def _detail(result: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage, options, progress, study, sweep, table, titles
+from pipeline.runner import garbage, options, progress, study, sweep, titles
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -121,7 +121,7 @@ class EveryCombination(Sweeps):
             batches = [jobs]
         self.add(jobs, sets=sets if any(sets) else [])
         first = 0
-        with View(self.folder, table.names(jobs)):
+        with View(self.folder, titles.names(jobs)):
             for batch in batches:
                 self.jobs_launcher.launch(batch, first)
                 first += len(batch)

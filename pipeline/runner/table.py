@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +19,7 @@ from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
 from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import difference, published, shown
+from pipeline.runner.titles import names
 from pipeline.words import METRICS, valued
 
 COLUMNS = {
@@ -38,15 +38,6 @@ WHY = ("resource", "needed_bytes", "available_bytes", "error")
 
 FILE_WIDTH = 160
 """Columns of the table where there is no terminal to say how many it has."""
-
-
-def names(jobs: Sequence[Sequence[str]]) -> list[str]:
-    """What tells jobs apart: the overrides that not all of them have."""
-    common = set.intersection(*(set(job) for job in jobs)) if jobs else set()
-    return [
-        " ".join(word for word in job if word not in common) or f"job {place}"
-        for place, job in enumerate(jobs)
-    ]
 
 
 def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None) -> list[Path]:
@@ -135,12 +126,8 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
     if not console.is_terminal:
         console.width = FILE_WIDTH
     jobs = result["jobs"]
-    table = Table(
-        title=f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}",
-        box=SIMPLE_HEAD,
-        padding=0,
-        show_edge=False,
-    )
+    title = f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}"
+    table = Table(title=title, box=None, pad_edge=False)
     table.add_column("job", overflow="fold")
     known = [key for key in COLUMNS if any(job.get(key) is not None for job in jobs)]
     for key in known:

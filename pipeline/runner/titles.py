@@ -1,4 +1,4 @@
-"""What runs and sweeps are called in MLflow: by what was chosen, not by chance."""
+"""What runs, sweeps and their jobs are called: by what was chosen, not by chance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,20 @@ def of_run(config: Mapping[str, Any]) -> str:
     return SEPARATOR.join(str(config[group]["name"]) for group in NAMED)
 
 
+def apart(jobs: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Of each of ``jobs``, a list of overrides, those that not all of them have."""
+    common = set.intersection(*map(set, jobs)) if jobs else set()
+    return [[word for word in job if word not in common] for job in jobs]
+
+
+def names(jobs: Sequence[Sequence[str]]) -> list[str]:
+    """What tells jobs apart, on the screen and in pictures."""
+    return [" ".join(words) or f"job {number}" for number, words in enumerate(apart(jobs))]
+
+
 def of_job(config: Mapping[str, Any], jobs: Sequence[Sequence[str]], number: int) -> str:
-    """The name of job ``number`` of ``jobs``, each a list of overrides: its run's, and what else
-    tells it from the others."""
-    common = set.intersection(*(set(job) for job in jobs))
-    own = [word for word in jobs[number] if word not in common and not word.startswith(SAID)]
+    """The name of job ``number`` of ``jobs``: its run's, and what else tells it from the others."""
+    own = (word for word in apart(jobs)[number] if not word.startswith(SAID))
     return SEPARATOR.join([of_run(config), *own])
 
 

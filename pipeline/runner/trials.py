@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import options, progress, sweep, table, workspace
+from pipeline.runner import options, progress, sweep, titles, workspace
 from pipeline.runner.code import Code
 from pipeline.runner.live import View
 from pipeline.runner.sweeper import Sweeps
@@ -109,13 +109,13 @@ class Optuna(Sweeps):
             self.numbers = {number: number for number in range(len(self.jobs))}
             self.known = set(map(tuple, self.jobs))
             sweep.go_on(self.folder, self.jobs, others=others)
-            names = table.names([*self.jobs, *others])[: len(self.jobs)]
+            names = titles.names([*self.jobs, *others])[: len(self.jobs)]
             with View(self.folder, [*names, *[""] * (total - len(names))]) as view:
                 self._keep(study)
                 while batch := self._asked(study, total - len(self.jobs)):
                     jobs = [self._overrides(trial.params) for trial in batch]
                     numbers = self.add(jobs)
-                    view.names.update(zip(numbers, table.names([*jobs, *others]), strict=False))
+                    view.names.update(zip(numbers, titles.names([*jobs, *others]), strict=False))
                     self.jobs_launcher.launch(jobs, numbers.start)
                     results = sweep.collect(self.folder, self.jobs)[numbers.start :]
                     for number, asked, result in zip(numbers, batch, results, strict=True):

@@ -16,7 +16,8 @@ from pipeline.plan.fit import roomy
 from pipeline.report import page, sweep_page
 from pipeline.report.memory_map.thumbnail import COLUMNS, ROWS, thumbnail
 from pipeline.report.pareto import Point, front
-from pipeline.runner.table import flat, names
+from pipeline.runner.table import flat
+from pipeline.runner.titles import names
 from pipeline.words import METRICS
 from tests.report.browser import (
     PAPER,
