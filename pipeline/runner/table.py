@@ -127,7 +127,7 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
         console.width = FILE_WIDTH
     jobs = result["jobs"]
     title = f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}"
-    table = Table(title=title, box=None, pad_edge=False)
+    table = Table(title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("job", overflow="fold")
     known = [key for key in COLUMNS if any(job.get(key) is not None for job in jobs)]
     for key in known:
