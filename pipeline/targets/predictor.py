@@ -8,12 +8,8 @@ outputs = predictor.predict(frames)  # (n, *input shape) int8 -> (n, *output sha
 
 from __future__ import annotations
 
-import ctypes
-import platform
-import shutil
 import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import prefix
+from pipeline.artifacts import write_json
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
+from pipeline.frames import integers
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.targets import tools
 from pipeline.targets.harness import FIRMWARE
+from pipeline.targets.shared_library import CALLS, COMPILER, SharedLibrary, command
 
-COMPILER = "cc"
-FLAGS = ("-std=gnu99", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror")
 SWAPS = "storage.h"
 """Is among the sources that need a card."""
 
-FEWEST_IMAGES = 16
-"""For a thread to be worth its start."""
+STRICT = ("-Wall", "-Wextra", "-Werror")
 
 
 class Predictor:
@@ -57,19 +53,15 @@ class Predictor:
             ThimbleError: there is no compiler, or the sources are not of this graph, or swap with a
                 card.
         """
-        if SWAPS in sources:
-            raise ThimbleError(
-                f"{graph.name} swaps with a card, which a library does not have: for the same "
-                "outputs take a run with hardware=host strategy=ordinary"
-            )
         self.input: Tensor = graph.tensors[graph.input]
         self.output: Tensor = graph.tensors[graph.output]
-        self._lock = threading.Lock()
         with tempfile.TemporaryDirectory(prefix="thimble-") as name:
-            library = _compiled(Path(name), sources)
-            self._copies = [_loaded(library, n) for n in range(max(1, threads))]
+            tools.require(COMPILER, "gcc", "builds the network as a library")
+            source = write(Path(name), sources, graph.name)
+            tools.run(command(source, *STRICT), Path(name), "compiling the network")
+            self._library = SharedLibrary(Path(name), threads)
         sizes = [t.size * t.dtype.bits // 8 for t in (self.input, self.output)]
-        if [self._copies[0].thimble_input_bytes(), self._copies[0].thimble_output_bytes()] != sizes:
+        if [self._library.input_bytes, self._library.output_bytes] != sizes:
             raise ThimbleError(f"the generated C is not of the network {graph.name}")
 
     @classmethod
@@ -82,12 +74,7 @@ class Predictor:
         """For what a run generated, whatever board it is for. ``run_dir`` is the folder that the
         run printed (``run_dir`` in its JSON)."""
         folder = Path(run_dir)
-        sources = {
-            file.name: file.read_text() for file in sorted((folder / "generated").glob("*.[ch]"))
-        }
-        if not sources:
-            raise ThimbleError(f"{folder} has no generated C: run it with until=generate or later")
-        return cls(sources, Graph.load(folder), threads)
+        return cls(generated(folder), Graph.load(folder), threads)
 
     def predict(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """(n, *input shape) -> (n, *output shape), of the tensors' own integer types.
@@ -103,47 +90,58 @@ class Predictor:
                 "them of images"
             )
         outputs = np.empty((len(images), *self.output.shape), str(self.output.dtype))
-        given = np.ascontiguousarray(images)
-        with self._lock:
-            used = self._copies[: max(1, len(images) // FEWEST_IMAGES)]
-            bounds = np.linspace(0, len(images), len(used) + 1).astype(int)
-            with ThreadPoolExecutor(len(used)) as pool:
-                running = [
-                    pool.submit(_run, library, given[start:stop], outputs[start:stop])
-                    for library, start, stop in zip(used, bounds[:-1], bounds[1:], strict=True)
-                ]
-                for part in running:
-                    part.result()
+        try:
+            self._library.predict(images, outputs)
+        except RuntimeError as error:
+            raise ThimbleError(str(error)) from None
         return outputs
 
 
-def _run(library: ctypes.CDLL, images: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> None:
-    """ctypes lets other threads run meanwhile."""
-    done = library.thimble_predict(images.ctypes.data, outputs.ctypes.data, len(images))
-    if done != len(images):
-        raise ThimbleError(f"the network refused image {done} of {len(images)}")
+def generated(run_dir: Path) -> dict[str, str]:
+    """The C of a run, text by file name."""
+    found = {file.name: file.read_text() for file in sorted((run_dir / "generated").glob("*.[ch]"))}
+    if not found:
+        raise ThimbleError(f"{run_dir} has no generated C: run it with until=generate or later")
+    return found
 
 
-def _compiled(folder: Path, sources: dict[str, str]) -> Path:
-    tools.require(COMPILER, "gcc", "builds the network as a library")
+def export(run_dir: Path, folder: Path) -> tuple[Tensor, Tensor]:
+    """Write into ``folder`` what ``shared_library.Network`` loads of a run; returns the network's
+    input and output.
+
+    Raises:
+        ThimbleError: there is no C, it swaps with a card, or a tensor is not of whole bytes.
+    """
+    graph = Graph.load(run_dir)
+    image, output = graph.tensors[graph.input], graph.tensors[graph.output]
+    if image.dtype.bits != 8 or output.dtype.bits < 8:
+        raise ThimbleError(f"{graph.name} takes {image.dtype} and gives {output.dtype}: no bytes")
+    about = {
+        "source": write(folder, generated(run_dir), graph.name),
+        "input_type": str(image.dtype),
+        "levels": [int(each) for each in integers(image)],
+        "output": list(output.shape),
+        "output_type": str(output.dtype),
+        "units": list(output.units),
+    }
+    write_json(folder / "network.json", about)
+    return image, output
+
+
+def write(folder: Path, sources: Mapping[str, str], network: str) -> str:
+    """Write ``sources`` and what calls them into ``folder``; returns the file to compile.
+
+    Raises:
+        ThimbleError: they swap with a card.
+    """
+    if SWAPS in sources:
+        raise ThimbleError(
+            f"{network} swaps with a card, which a library does not have: for the same outputs "
+            "take a run with hardware=host strategy=ordinary"
+        )
     for name, content in sources.items():
         (folder / name).write_text(content)
     names = prefix.of(folder)
-    own = (FIRMWARE / "ports" / "library" / "predict.c").read_text()
-    (folder / "predict.c").write_text(names.files({"predict.c": own})["predict.c"])
-    tuned = ("-march=native",) if platform.machine() == "x86_64" else ()
-    command = [COMPILER, *FLAGS, *tuned, names.source, "predict.c", "-o", "library.so"]
-    tools.run(command, folder, "compiling the network")
-    return folder / "library.so"
-
-
-def _loaded(library: Path, number: int) -> ctypes.CDLL:
-    """One more copy of the library: a file of another name has static memory of its own."""
-    copy = library.with_name(f"copy{number}.so")
-    shutil.copyfile(library, copy)
-    found = ctypes.CDLL(str(copy))
-    found.thimble_predict.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-    found.thimble_predict.restype = ctypes.c_int64
-    for size in (found.thimble_input_bytes, found.thimble_output_bytes):
-        size.argtypes, size.restype = [], ctypes.c_uint32
-    return found
+    calls = (FIRMWARE / "ports" / "library" / CALLS).read_text()
+    (folder / CALLS).write_text(names.files({CALLS: calls})[CALLS])
+    return names.source

@@ -1,4 +1,5 @@
-"""The metrics of a run, why one of those that everybody asks for is missing, and its curves."""
+"""The metrics of a run, why one of those that everybody asks for is missing, or its model, and its
+curves."""
 
 from __future__ import annotations
 
@@ -20,10 +21,18 @@ ASKED = {
     "wear_years_half": ("schedule",),
     "write_amplification_erase": ("schedule",),
     "energy_uj": ("simulate", "measure"),
+    "model": ("generate",),
 }
-"""What each run has, or says why not; and the stages that it takes to know it."""
+"""What each run has, or says why not; and the stages that it takes to know it. ``model`` is its
+network as a model of MLflow."""
 
-UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed", "measure": "measured"}
+UNDONE = {
+    "schedule": "planned",
+    "generate": "generated",
+    "build": "built",
+    "simulate": "executed",
+    "measure": "measured",
+}
 
 CURVES = {
     "training": "training.csv",
@@ -46,7 +55,8 @@ def known(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def missing(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
-    """Why each metric that a run is asked for is missing, in a few words; none if all are there.
+    """Why each of ASKED is missing, in a few words; none if all are there, and none of a model that
+    can be made.
 
     Args:
         result: what ``result.json`` holds.
@@ -54,11 +64,12 @@ def missing(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, s
     """
     there = known(result)
     early = _early(result)
-    return {
+    found = {
         name: early or _until(stages, config) or _why(name, result, config)
         for name, stages in ASKED.items()
         if name not in there
     }
+    return {name: reason for name, reason in found.items() if reason}
 
 
 def _early(result: Mapping[str, Any]) -> str:
@@ -82,6 +93,8 @@ def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
 def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """Why a run that went through all stages lacks the metric ``name``."""
     hardware, target = config.get("hardware", {}), config.get("target", {})
+    if name == "model":
+        return _withheld(result, hardware)
     if name.startswith("wear_years"):
         return _unworn(result, hardware)
     if name == "accuracy_int":
@@ -99,6 +112,14 @@ def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str
     if name == "energy_uj" and target.get("name") == "flash":
         return "executed on the board, where no current is measured"
     return "the board's simulator does not count it"
+
+
+def _withheld(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
+    """Why the network is given to nobody; "" where it is."""
+    if result["status"] == "failed":
+        return f"the run failed: {result['error']}"
+    secret = hardware.get("card", {}).get("security") == "encrypted"
+    return "security=encrypted: the C tells the weights" if secret else ""
 
 
 def _unworn(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import yaml
+
+from pipeline import home
+
 NONE = ("paper", "figure", "output", "tracking", "cache")
 """Keys of the config that are no choice, or that change no result."""
 
-BOARD = ("name", "clock_hz", "sram_bytes", "flash_bytes", "weights_in", "activations_in")
-"""What is chosen of a board; its other constants are parameters only where they were set."""
+BOARD = ("name", "card.security")
+"""What is chosen of every board."""
 
 LONGEST = 500
 """Characters of a value."""
@@ -19,24 +23,34 @@ def params(
     config: Mapping[str, Any], versions: Mapping[str, Any], overrides: Iterable[str]
 ) -> dict[str, str]:
     """One parameter a key of the resolved ``config`` that has a value, dotted; and the tools'
-    ``versions``.
+    ``versions``. A board's constants are none, unless the command or an experiment changed them.
 
     Args:
         overrides: what was set on the command line, ``key=value``.
     """
     typed = {word.partition("=")[0].lstrip("+~") for word in overrides}
+    board = _written(str(config.get("hardware", {}).get("name")))
     found = {
         key: value
         for key, value in _flat({key: config[key] for key in config if key not in NONE})
-        if value != "" and not key.endswith("._target_") and (_chosen(key) or key in typed)
+        if value != "" and not key.endswith("._target_")
+        if key in typed or _chosen(key, board.get(key.partition(".")[2], value) != value)
     }
     found |= {f"versions.{name}": version for name, version in versions.items()}
     return {key: str(value)[:LONGEST] for key, value in found.items()}
 
 
-def _chosen(key: str) -> bool:
+def _chosen(key: str, changed: bool) -> bool:
     group, _, rest = key.partition(".")
-    return group != "hardware" or rest in BOARD
+    return group != "hardware" or rest in BOARD or changed
+
+
+def _written(board: str) -> dict[str, Any]:
+    """The numbers and words in the file of ``board``, by dotted key: a run that has others has
+    chosen them. Empty where it is the user's own file, elsewhere."""
+    path = home.ROOT / "conf" / "hardware" / f"{board}.yaml"
+    content = yaml.load(path.read_text(), yaml.CSafeLoader) if path.is_file() else {}
+    return {k: v for k, v in _flat(content) if not isinstance(v, list) and "${" not in str(v)}
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -63,7 +63,7 @@ def start_tracking(wait: bool = False) -> None:
         folder().mkdir(parents=True, exist_ok=True)
         with (folder() / "tracking.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", __package__],
+                [sys.executable, "-W", "ignore", "-m", __package__],
                 cwd=home.ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -14,11 +14,14 @@ from typing import Any
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
 
+import mlflow
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
+from pipeline.errors import ThimbleError, said
+from pipeline.tracking import data, model, page
 from pipeline.tracking.checkout import recorded
 from pipeline.tracking.entry import KILLED, Entry
 from pipeline.tracking.figures import curves, known, missing
@@ -27,12 +30,6 @@ from pipeline.tracking.params import params
 
 EXPERIMENT = "thimble"
 DATABASE = "mlflow.db"
-ABOUT = (
-    "Runs and sweeps of `python run.py`, explained in docs/tracking.md. They are listed under "
-    "*Model training*, top left: [all runs](#/experiments/{}/runs?workflowType=machine_learning)"
-)
-"""What the experiment says of itself: MLflow opens it on a page for chat bots, without a run."""
-
 OWN = ("tracking=", "output=")
 """Overrides that make no other run."""
 
@@ -62,10 +59,11 @@ class Store:
         if not (folder / DATABASE).exists():
             _make(folder)
         self.client = MlflowClient(uri(folder))
+        mlflow.set_tracking_uri(uri(folder))
         found = self.client.get_experiment_by_name(EXPERIMENT)
         self.experiment: str = found.experiment_id if found else _experiment(self.client, folder)
-        about = ABOUT.format(self.experiment)
-        self.client.set_experiment_tag(self.experiment, "mlflow.note.content", about)
+        for key, value in page.tags(self.experiment).items():
+            self.client.set_experiment_tag(self.experiment, key, value)
 
     def log(self, entry: Entry) -> str:
         """Log ``entry`` as a run and return its id; a job's run is nested in its sweep's."""
@@ -78,9 +76,11 @@ class Store:
             self.client.update_run(run, name=entry.title)
         folder = Path(entry.folder)
         config = load(path) if (path := folder / "params.yaml").is_file() else {}
-        tags = [RunTag(key, value[:LONGEST_TAG]) for key, value in _tags(entry, config).items()]
-        self.client.log_batch(run, tags=tags)
-        metrics, chosen = list(_metrics(entry)), _params(entry, config)
+        reasons = {} if entry.parent else missing(entry.result, config)
+        made = self._network(run, folder, config, reasons) if config and not entry.parent else None
+        tags = _tags(entry, reasons).items()
+        self.client.log_batch(run, tags=[RunTag(key, value[:LONGEST_TAG]) for key, value in tags])
+        metrics, chosen = list(_metrics(entry, made)), _params(entry, config)
         for first in range(0, max(len(metrics), len(chosen)), BATCH):
             part = slice(first, first + BATCH)
             self.client.log_batch(run, metrics=metrics[part], params=chosen[part])
@@ -92,6 +92,25 @@ class Store:
         ended = "KILLED" if killed else ENDED[entry.result["status"]]
         self.client.set_terminated(run, ended, end_time=round(entry.end * 1000))
         return run
+
+    def _network(
+        self, run: str, folder: Path, config: Mapping[str, Any], reasons: dict[str, str]
+    ) -> str | None:
+        """Log the data set and, unless ``reasons`` say why not, the network; returns its id. What
+        cannot be logged is one more of ``reasons``: the run itself is."""
+        logged = self.client.get_run(run).outputs
+        if logged and logged.model_outputs:  # by a process that was killed since
+            return str(logged.model_outputs[0].model_id)
+        with mlflow.start_run(run_id=run):
+            for name, log in (("data", data.log), ("model", model.log)):
+                try:
+                    if name not in reasons:
+                        made = log(folder, config)
+                except ThimbleError as error:
+                    reasons[name] = str(error)
+                except Exception as error:  # a damaged file, or MLflow's
+                    reasons[name] = said(error)
+        return None if "model" in reasons else made
 
     def _run(self, tag: str, value: str, extra: Mapping[str, str], begin: float) -> str:
         """The id of the run with ``thimble.<tag>`` = ``value``, made if there is none."""
@@ -126,7 +145,7 @@ def _experiment(client: MlflowClient, folder: Path) -> str:
     return client.create_experiment(EXPERIMENT, artifact_location=artifacts)
 
 
-def _tags(entry: Entry, config: Mapping[str, Any]) -> dict[str, str]:
+def _tags(entry: Entry, reasons: Mapping[str, str]) -> dict[str, str]:
     """What became of the run, why metrics are missing, and what MLflow shows as its source."""
     tags = {"thimble.status": str(entry.result["status"]), "thimble.run_dir": entry.folder}
     tags["mlflow.source.name"] = "run.py"
@@ -134,7 +153,6 @@ def _tags(entry: Entry, config: Mapping[str, Any]) -> dict[str, str]:
         tags["mlflow.source.git.commit"] = entry.tags["code_version"]
     if error := entry.result.get("error"):
         tags["error"] = str(error)
-    reasons = {} if entry.parent else missing(entry.result, config)
     tags |= {f"missing.{name}": reason for name, reason in reasons.items()}
     return tags | {"mlflow.note.content": _description(entry, reasons)} | entry.tags
 
@@ -147,11 +165,12 @@ def _description(entry: Entry, reasons: Mapping[str, str]) -> str:
     return "\n".join([f"`{' '.join(command)}`", "", *lines]).strip()
 
 
-def _metrics(entry: Entry) -> Iterator[Metric]:
-    """The figures of the run's end, and the curves of its training."""
+def _metrics(entry: Entry, made: str | None) -> Iterator[Metric]:
+    """The figures of the run's end, those of the model ``made`` too, and the curves of its
+    training."""
     when = round(entry.end * 1000)
     for name, value in known(entry.result).items():
-        yield Metric(name, value, when, 0)
+        yield Metric(name, value, when, 0, model_id=made)
     for name, value, step in curves(Path(entry.folder)):
         yield Metric(name, value, when, step)
 

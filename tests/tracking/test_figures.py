@@ -37,7 +37,8 @@ def changed(group: str, **values: Any) -> dict[str, Any]:
 
 def test_a_whole_run_lacks_nothing() -> None:
     assert missing(ALL, CONFIG) == {}
-    assert known(ALL) == {key: ALL[key] for key in known(ALL)} and set(ASKED) <= set(known(ALL))
+    assert known(ALL) == {key: ALL[key] for key in known(ALL)}
+    assert set(ASKED) <= {*known(ALL), "model"}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,19 @@ def test_runs_that_ended_early_say_what_ended_them() -> None:
 
 
 def test_a_run_that_was_measured_and_is_wrong_keeps_its_figures() -> None:
-    assert missing({**ALL, "status": "failed", "error": "3 images differ"}, CONFIG) == {}
+    """But its network is given to nobody."""
+    found = missing({**ALL, "status": "failed", "error": "3 images differ"}, CONFIG)
+    assert found == {"model": "the run failed: 3 images differ"}
+
+
+def test_a_secret_network_is_no_model() -> None:
+    for security, reason in (("encrypted", "security=encrypted: the C tells the weights"),
+                             ("integrity", None)):  # fmt: skip
+        card = {"card": {"bytes": 4e9, "security": security}}
+        assert missing(ALL, changed("hardware", **card)).get("model") == reason
+    assert missing(ALL, {**CONFIG, "until": "schedule"})["model"] == (
+        "nothing generated: until=schedule"
+    )
 
 
 def test_an_accuracy_that_means_nothing_is_no_metric() -> None:

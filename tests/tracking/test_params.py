@@ -20,15 +20,20 @@ def config(*overrides: str) -> dict[str, Any]:
 def test_no_board_fills_the_screen(board: str) -> None:
     found = params(config(f"hardware={board}"), {"torch": "2"}, [])
     chosen = {key.removeprefix("hardware.") for key in found if key.startswith("hardware.")}
-    assert chosen <= set(BOARD) and {"name", "sram_bytes", "weights_in"} <= chosen
-    assert len(found) <= 53 and found["hardware.name"] == board
+    assert chosen == set(BOARD) and found["hardware.name"] == board
+    assert len(found) <= 50
 
 
 def test_a_constant_that_was_set_is_one() -> None:
     words = ["hardware.power.active_ma=7", "++hardware.card.bytes=5"]
     found = params(config(*words), {}, words)
     assert found["hardware.power.active_ma"] == "7.0" and found["hardware.card.bytes"] == "5"
-    assert "hardware.power.idle_ma" not in found
+    assert "hardware.power.idle_ma" not in found and "hardware.sram_bytes" not in found
+
+
+def test_a_constant_that_an_experiment_changes_is_one() -> None:
+    found = params(config("hardware=nucleo_g0b1re", "hardware.sram_bytes=9000"), {}, [])
+    assert found["hardware.sram_bytes"] == "9000" and "hardware.flash_bytes" not in found
 
 
 def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:

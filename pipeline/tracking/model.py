@@ -1,0 +1,53 @@
+"""The network of a run as a model of MLflow: its C, which is compiled where the model is loaded."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+from mlflow.models import ModelSignature
+from mlflow.types import DataType, ParamSchema, ParamSpec, Schema, TensorSpec
+
+from pipeline.targets import predictor, shared_library
+
+NEEDS = ("mlflow", "numpy")
+"""What a process that loads the model has to have installed, and a C compiler."""
+
+GROUPS = ("model", "data", "train", "prune", "quantize", "strategy", "hardware")
+"""Whose options the model's parameters are."""
+
+
+def log(folder: Path, config: Mapping[str, Any]) -> str:
+    """Log the network that the run in ``folder`` generated, as an output of MLflow's active run;
+    returns the model's id.
+
+    Raises:
+        ThimbleError: why there is no such model.
+    """
+    with tempfile.TemporaryDirectory(prefix="thimble-") as place:
+        image, output = predictor.export(folder, Path(place))
+        made = mlflow.pyfunc.log_model(
+            name=re.sub(r"[^\w-]", "_", str(config["model"]["name"])),
+            loader_module=Path(shared_library.__file__).stem,
+            code_paths=[shared_library.__file__],
+            data_path=place,
+            signature=_signature(image.shape, output.shape),  # an example would be compiled
+            pip_requirements=[f"{need}=={version(need)}" for need in NEEDS],
+            params={group: config[group]["name"] for group in GROUPS},
+        )
+    return str(made.model_id)
+
+
+def _signature(image: tuple[int, ...], output: tuple[int, ...]) -> ModelSignature:
+    """Bytes, as images are; what the outputs mean; ``integers`` for those of the firmware."""
+    return ModelSignature(
+        Schema([TensorSpec(np.dtype(np.uint8), (-1, *image))]),
+        Schema([TensorSpec(np.dtype(np.float32), (-1, *output))]),
+        ParamSchema([ParamSpec("integers", DataType.boolean, False)]),
+    )
