@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.artifacts import Arrays
+from pipeline.artifacts import Arrays, read_npz
 from pipeline.datasets.noise import pictures
 from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
@@ -21,13 +22,14 @@ MACS = 200_000_000
 """Of all frames that rounded accumulators are calibrated on, if these are more than two."""
 
 
-def calibration_frames(graph: Graph, data: Arrays) -> IntArray:
-    """Training images, evenly spaced, or pictures of nothing where there are none; for a large
-    network fewer, but at least two."""
+def calibration_frames(graph: Graph, data: Path) -> Iterator[IntArray]:
+    """Training images of the file ``data``, read when the first one is asked for, evenly spaced, or
+    pictures of nothing where there are none; for a large network fewer, but at least two."""
     number = min(FRAMES, max(2, MACS // max(1, graph.macs)))
-    images = data.get("train_images", np.zeros(0))
+    images = read_npz(data).get("train_images", np.zeros(0))
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
-    return _stored(graph, images[chosen] if len(images) else images, number, 0).astype(np.int64)
+    images = images[chosen] if len(images) else images
+    yield from _stored(graph, images, number, 0).astype(np.int64)
 
 
 def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:

@@ -4,12 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline import board, budget, config, verdict
-from pipeline.artifacts import read_json, read_npz, write_json
+from pipeline.artifacts import read_json, write_json
 from pipeline.graph.graph import Graph
-from pipeline.graph.tensor import IntArray
 from pipeline.kernels import formed, modelled, skips, zero_shares
 from pipeline.plan import pieces, proof, serialize
-from pipeline.plan.calibrate import calibrated, needs_calibration
+from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
@@ -22,9 +21,7 @@ from pipeline.strategies.others import others
 from stages._frames import calibration_frames
 from stages._main import Config, stage
 
-
-def _frames(graph: Graph) -> IntArray:
-    return calibration_frames(graph, read_npz(Path("data/dataset.npz")))
+DATA = Path("data/dataset.npz")
 
 
 @stage
@@ -36,8 +33,7 @@ def main(cfg: Config) -> None:
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
-    if needs_calibration(plan):
-        plan = calibrated(plan, graph, _frames(graph))
+    plan = calibrated(plan, graph, calibration_frames(graph, DATA))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found)
     report["profile"] = [
@@ -45,7 +41,8 @@ def main(cfg: Config) -> None:
         for number, (name, size) in enumerate(profile(plan))
     ]
     if not plan.on_card:
-        zeros = zero_shares(graph, _frames(graph)) if skips(plan, graph, hardware) else {}
+        frames = calibration_frames(graph, DATA)
+        zeros = zero_shares(graph, frames) if skips(plan, graph, hardware) else {}
         report |= modelled(plan, graph, hardware, zeros)
     report["forms"] = formed(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)

@@ -51,10 +51,8 @@ def of_sweep(
         typed: the overrides on the command line.
         count: what is said instead of how many jobs there are.
     """
-    values: dict[str, set[str]] = {}
-    for key, _, value in (word.partition("=") for job in jobs for word in job):
-        values.setdefault(key, set()).add(value)
-    swept = [word for word in typed if len(values.get(word.partition("=")[0], ())) > 1]
+    varied = {word.partition("=")[0] for words in apart(jobs) for word in words}
+    swept = [word for word in typed if word.partition("=")[0] in varied]
     named = [str(choices[group]) for group in ("experiment", "sweep") if choices.get(group)]
     title = SEPARATOR.join(named + swept) or "sweep"
     title = title if len(title) <= LONGEST else f"{title[:LONGEST]}…"

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from pipeline.artifacts import write_npz
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
 from stages._frames import FRAMES, calibration_frames
 from tests.strategies import nets
 from tests.strategies.nets import Net
 
+IMAGES = np.arange(100 * 48, dtype=np.int64).reshape(100, 4, 4, 3).astype(np.uint8)
 
-def small() -> Net:
+
+def frames(folder: Path, graph: Graph, number: int = 0) -> list[IntArray]:
+    write_npz(folder / "dataset.npz", {"train_images": IMAGES[:number]})
+    return list(calibration_frames(graph, folder / "dataset.npz"))
+
+
+def small() -> Graph:
     net = Net((4, 4, 3))
     net.conv("input", 2)
-    return net
+    return net.graph()
 
 
-def test_training_images_evenly_spaced_as_they_are_stored() -> None:
-    images = np.arange(100 * 48, dtype=np.int64).reshape(100, 4, 4, 3).astype(np.uint8)
-    found = list(calibration_frames(small().graph(), {"train_images": images}))
+def test_training_images_evenly_spaced_as_they_are_stored(tmp_path: Path) -> None:
+    found = frames(tmp_path, small(), 100)
     assert len(found) == FRAMES
-    assert np.array_equal(found[0], images[0].astype(np.int64) - 128)
-    assert np.array_equal(found[-1], images[99].astype(np.int64) - 128)
+    assert np.array_equal(found[0], IMAGES[0].astype(np.int64) - 128)
+    assert np.array_equal(found[-1], IMAGES[99].astype(np.int64) - 128)
 
 
-def test_pictures_of_nothing_where_there_are_none() -> None:
-    first, again = (list(calibration_frames(small().graph(), {})) for _ in range(2))
+def test_pictures_of_nothing_where_there_are_none(tmp_path: Path) -> None:
+    first, again = (frames(tmp_path, small()) for _ in range(2))
     assert len(first) == FRAMES and np.array_equal(first, again)
     assert np.ptp(first) > 50
 
 
-def test_a_large_network_gets_two() -> None:
-    graph = nets.mobilenet_v2(160, weights=False)
-    assert len(list(calibration_frames(graph, {}))) == 2
+def test_a_large_network_gets_two(tmp_path: Path) -> None:
+    assert len(frames(tmp_path, nets.mobilenet_v2(160, weights=False))) == 2
+
+
+def test_data_are_read_when_they_are_asked_for() -> None:
+    assert calibration_frames(small(), Path("nowhere.npz"))
