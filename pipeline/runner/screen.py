@@ -28,12 +28,8 @@ class Screen:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.console = Console(
-            file=sys.stderr if as_json else sys.stdout,
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        file = sys.stderr if as_json else sys.stdout
+        self.console = Console(file=file, highlight=False, markup=False, soft_wrap=True)
 
     def line(self, name: str, *said: str | tuple[str, str], end: str = "\n") -> None:
         """Print what is said of ``name``, in pieces, each with a style or without."""
