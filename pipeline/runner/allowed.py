@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ def guard() -> None:
         loaded = repository.load_config(config_path=config_name) if config_name else None
         if loaded and OmegaConf.is_dict(loaded.config):
             found.append(OmegaConf.select(loaded.config, "hydra.searchpath"))
-        _hold(leaves(found, "hydra.searchpath"), {})
+        _hold(leaves(found, "hydra.searchpath"))
         search(self, config_name, overrides, repository)
 
     loader.load_configuration, loader._process_config_searchpath = checked, searched
@@ -72,8 +71,9 @@ def guard() -> None:
 def check(config: DictConfig, overrides: Sequence[str] = ()) -> None:
     """Raise ThimbleError for what a composed config may not have Hydra do; ``overrides``, which
     Hydra lists in it, are checked where they have gone."""
-    listed = {f"hydra.overrides.{name}": overrides for name in ("hydra", "task")}
-    _hold(leaves(config.hydra, "hydra"), listed)
+    listed = re.compile(r"hydra\.overrides\.(hydra|task)")
+    found = leaves(config.hydra, "hydra")
+    _hold(leaf for leaf in found if not (listed.fullmatch(leaf[0]) and leaf[1] in overrides))
 
 
 def task(config: DictConfig, folders: Iterable[Path], way: str = TYPE) -> None:
@@ -83,8 +83,7 @@ def task(config: DictConfig, folders: Iterable[Path], way: str = TYPE) -> None:
         folders: of config files: files below these may be named, too.
         way: to have it nevertheless.
     """
-    stages = (each for each in leaves(config) if not each[0].startswith("hydra."))
-    _hold(stages, {}, folders, way)
+    _hold((leaf for leaf in leaves(config) if not leaf[0].startswith("hydra.")), folders, way)
 
 
 def folders(runtime: Any) -> list[Path]:
@@ -92,27 +91,21 @@ def folders(runtime: Any) -> list[Path]:
     return [Path(each.path) for each in runtime.config_sources if each.schema == "file"]
 
 
-def _hold(
-    found: Iterable[Leaf], more: Given, folders: Iterable[Path] = (), way: str = TYPE
-) -> None:
-    """``more``: values that are allowed besides what is typed."""
+def _hold(found: Iterable[Leaf], folders: Iterable[Path] = (), way: str = TYPE) -> None:
     if os.environ.get(TRUST) == "1":
         return
     given = typed(tuple(json.loads(os.environ.get(WORDS, "[]"))))
+    places = [home.typed().resolve(), *(each.resolve() for each in folders)]
     for key, value, written in found:
-        known = [*given.get(key, ()), *more.get(key, ())]
+        known, rule = given.get(key, ()), line(key)
         if value is None or value in known or written in known:
             continue
-        rule = line(key)
-        if rule.pattern == JOB:
-            value = written
-        said = value.name if isinstance(value, Enum) else str(value)
+        said = str(written if rule.pattern == JOB else getattr(value, "name", value))
         if rule.pattern == BESIDE:
-            places = (home.typed(), *folders)
             fine = not said or _path(said) in [_path(str(each)) for each in known]
-            fine = fine or any(_path(said).is_relative_to(each.resolve()) for each in places)
+            fine = fine or any(_path(said).is_relative_to(each) for each in places)
         else:
-            fine = re.fullmatch(rule.pattern, said) is not None
+            fine = bool(re.fullmatch(rule.pattern, said))
         if not fine:
             raise ThimbleError(
                 f"{' '.join(f'{key}={said}'.split())}: not taken from a file, it reaches "

@@ -42,7 +42,7 @@ class Check(Callback):
 
 def check(config: DictConfig) -> None:
     """Raise ThimbleError for what no stage could work with in the config of a run, or of a job."""
-    for group in CODE_GROUPS:
+    for group in (*CODE_GROUPS, "hardware"):
         if lacking := sorted(OmegaConf.missing_keys(config[group])):
             added = " ".join(f"{key}={EXAMPLES.get(key, '…')}" for key in lacking)
             raise ThimbleError(

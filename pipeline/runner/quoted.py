@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hydra.core.override_parser.types import Quote, QuotedString
+
 from pipeline.runner.replay import KEY
 
 OF_PATHS = re.compile(
@@ -36,5 +38,4 @@ def _quoted(word: str) -> str:
 def _part(text: str, path: bool) -> str:
     if PLAIN.fullmatch(text) if path else text.isascii():
         return text
-    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), text)
-    return f"'{escaped}'"
+    return QuotedString(text, Quote.single).with_quotes()

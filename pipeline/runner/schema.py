@@ -33,9 +33,6 @@ Hardware = structured(hardware.Hardware)
 
 @dataclass
 class Target:
-    """``images``: how many of the first test images the device runs; ``port``: of the board;
-    ``dry_run``: check what would be written and say the flasher's command, but write nothing."""
-
     name: TargetName = MISSING
     images: int = 100
     port: str = ""
@@ -44,35 +41,24 @@ class Target:
 
 @dataclass
 class Cache:
-    """``fresh``: make everything anew, in an empty cache that this run alone uses. ``remote``: a
-    DVC remote, a URL or a folder, to share results with other machines; ``THIMBLE_REMOTE`` is its
-    default."""
-
     fresh: bool = False
     remote: str = ""
 
 
 @dataclass
 class Codegen:
-    """``prefix``: of all names in the C; ``labels``: of the outputs, for its header."""
-
     prefix: str = "nn"
     labels: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Sliding:
-    """How many neighbouring ``windows`` one run computes, each ``rows`` of the input further on."""
-
     windows: int = 1
     rows: int = 1
 
 
 @dataclass
 class Package:
-    """``weights_in``: where the package has its weights, whatever the run's are; ``library``: what
-    it is called, the network if empty; ``version``: of it."""
-
     name: PackageName = MISSING
     weights_in: WeightsIn = WeightsIn.flash
     library: str = ""
@@ -81,9 +67,9 @@ class Package:
 
 @dataclass
 class Config:
-    """The whole config. ``threads`` is part of a training's result; ``paper`` holds the rows of a
-    published table that an experiment is compared with: {name, metric, paper}; ``study`` other
-    values of keys, for each of which a sweep has one more job; ``figure`` what is drawn of it."""
+    """The whole config; conf/config.yaml and the options say what its keys are. ``paper`` holds the
+    rows of a published table that an experiment is compared with: {name, metric, paper}; ``study``
+    other values of keys, for each of which a sweep has one more job; ``figure`` what is drawn."""
 
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)

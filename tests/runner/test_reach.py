@@ -165,6 +165,17 @@ def test_files_beside_a_config_or_below_the_folder(tmp_path: Path) -> None:
                 allowed.task(config, folders)
 
 
+def test_a_path_that_is_typed_opens_no_other() -> None:
+    allowed.listen(["data.path=/etc"])
+    allowed.task(OmegaConf.create({"data": {"path": "/etc/"}}), [])
+    for wrong in (
+        {"data": {"path": "/etc/passwd"}},
+        {"data": {"path": "/etc"}, "model": {"path": "/etc"}},
+    ):
+        with pytest.raises(ThimbleError, match=r"\.path=/etc"):
+            allowed.task(OmegaConf.create(wrong), [])
+
+
 def test_names_of_keys_hide_nothing() -> None:
     config = OmegaConf.create({"hydra": {"callbacks": {"a\nb": {"_target_": "os.mkdir"}}}})
     with pytest.raises(ThimbleError, match=r"_target_=os.mkdir: not taken"):
