@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.errors import ThimbleError
 
@@ -15,8 +15,7 @@ TRIES = 1_000
 """Draws in a row that may come to nothing: more, and the space is held to be empty."""
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A convolution; 0 channels: depthwise. ``pooled``: a 2x2 maximum follows."""
 
     channels: int
@@ -24,11 +23,6 @@ class Layer:
     stride: int
     bits: int
     pooled: bool
-
-    def left(self, side: int) -> int:
-        """Of ``side`` pixels."""
-        side = (side - self.kernel) // self.stride + 1
-        return side // 2 if self.pooled else side
 
 
 @dataclass(frozen=True)
@@ -54,22 +48,21 @@ class Space:
     input_pools: Sequence[int]
 
     def __post_init__(self) -> None:
-        for name in ("layers", "channels", "kernels", "strides", "bits", "input_pools"):
-            values = list(getattr(self, name))
-            if not values:
-                raise ThimbleError(f"hydra.sweeper.space.{name} is empty: give a choice at least")
-            if not all(isinstance(each, int) and each >= 1 for each in values):
-                raise ThimbleError(f"hydra.sweeper.space.{name}={values}: whole numbers from 1")
-        if set(self.bits) - {4, 8}:
-            raise ThimbleError(f"hydra.sweeper.space.bits={list(self.bits)}: of 4 and 8")
-        if len(self.layers) != 2 or self.layers[0] > self.layers[1]:
-            raise ThimbleError(
-                f"hydra.sweeper.space.layers={list(self.layers)}: the least and the greatest number"
-            )
-        for name in ("depthwise", "pooled"):
-            share = getattr(self, name)
-            if not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise ThimbleError(f"hydra.sweeper.space.{name}={share}: a share, from 0 to 1")
+        for name, given in vars(self).items():
+            said = ""
+            if name in ("depthwise", "pooled"):
+                fine = isinstance(given, int | float) and 0 <= given <= 1
+                said = "" if fine else f"={given}: a share, from 0 to 1"
+            elif not given:
+                said = " is empty: give a choice at least"
+            elif not all(isinstance(each, int) and each >= 1 for each in given):
+                said = f"={list(given)}: whole numbers from 1"
+            elif name == "bits" and set(given) - {4, 8}:
+                said = f"={list(given)}: of 4 and 8"
+            elif name == "layers" and (len(given) != 2 or given[0] > given[1]):
+                said = f"={list(given)}: the least and the greatest number"
+            if said:
+                raise ThimbleError(f"hydra.sweeper.space.{name}{said}")
 
     def networks(self, image: Sequence[int], seed: int) -> Iterator[list[str]]:
         """Without end, each once: overrides for images of ``image``, (h, w, c). The n-th is the
@@ -79,25 +72,22 @@ class Space:
             ThimbleError: when no more are found that leave anything of the image.
         """
         random, known = Random(seed), set[tuple[str, ...]]()
-        while True:
-            found = another(lambda: self._drawn(random, image), known)
-            if found is None:
-                raise ThimbleError(
-                    f"hydra.sweeper.space: after {len(known)} networks no other is found that "
-                    f"leaves anything of images of {image[0]}x{image[1]}: ask for fewer "
-                    "(hydra.sweeper.networks), or widen the space"
-                )
-            known.add(tuple(found))
+        while found := another(lambda: self._drawn(random, image), known):
             yield found
+        raise ThimbleError(
+            f"hydra.sweeper.space: after {len(known)} networks no other is found that leaves "
+            f"anything of images of {image[0]}x{image[1]}: ask for fewer (hydra.sweeper.networks), "
+            "or widen the space"
+        )
 
     def varied(self, network: Sequence[str], image: Sequence[int], random: Random) -> Words:
         """``network`` with one thing changed: the pool of its input, or of its convolutions one
         that comes, goes, or is another in one respect, which may be its own. None where nothing is
         left of the image, or what is left isn't of the space."""
-        pool, layers = _network(network)
+        pool, layers = _network(*(json.loads(word.partition("=")[2]) for word in network))
         at = random.randrange(len(layers))
         fresh = self._layer(random, at)
-        change = random.choice(("pool", "add", "remove", *(each.name for each in fields(Layer))))
+        change = random.choice(("pool", "add", "remove", *Layer._fields))
         if change == "pool":
             pool = random.choice(self.input_pools)
         elif change == "add":
@@ -105,7 +95,7 @@ class Space:
         elif change == "remove":
             del layers[at]
         else:
-            layers[at] = replace(layers[at], **{change: getattr(fresh, change)})
+            layers[at] = layers[at]._replace(**{change: getattr(fresh, change)})
         if not self.layers[0] <= len(layers) <= self.layers[1] or not layers[0].channels:
             return None
         return _words(pool, layers, image)
@@ -132,42 +122,43 @@ def described(model: Mapping[str, Any]) -> list[str]:
     Raises:
         ThimbleError: where nothing is left of its images, or it is no ``SmallCnn``.
     """
-    if "convolutions" not in model:
+    if (shapes := model.get("convolutions")) is None:
         raise ThimbleError(
             f"hydra.sweeper.from_model=true: model={model.get('name')} has no model.convolutions "
             "to vary; small_cnn and the records' networks have"
         )
-    shapes = model["convolutions"]
     bits = model.get("bits") or [4] * len(shapes)
     if len(bits) != len(shapes):
         raise ThimbleError(
             f"model.bits={list(bits)}: 4 or 8 for each of {len(shapes)} convolutions"
         )
-    layers = _layers(shapes, model["pooled"], bits)
-    found = _words(model["input_pool"], layers, model["input_shape"])
-    if found is None:
-        raise ThimbleError("hydra.sweeper.from_model=true: model= leaves nothing of an image")
-    return found
+    network = _network(model["input_pool"], shapes, model["pooled"], bits)
+    if found := _words(*network, model["input_shape"]):
+        return found
+    raise ThimbleError("hydra.sweeper.from_model=true: model= leaves nothing of an image")
 
 
 def another(made: Callable[[], Words], known: set[tuple[str, ...]]) -> Words:
-    """A network that ``made`` makes and that isn't ``known``; None where it makes none."""
+    """A network that ``made`` makes and that isn't ``known``, from now on it is; None where it
+    makes none."""
     for _ in range(TRIES):
-        found = made()
-        if found and tuple(found) not in known:
+        if (found := made()) and tuple(found) not in known:
+            known.add(tuple(found))
             return found
     return None
 
 
 def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
+    """The overrides of a network; None where it leaves nothing of ``image``."""
     for side in image[:2]:
         left = side // pool
         for each in layers:
-            if (left := each.left(left)) < 1:
+            left = ((left - each.kernel) // each.stride + 1) // (1 + each.pooled)
+            if left < 1:
                 return None
     values = {
         "input_pool": pool,
-        "convolutions": [[each.channels, each.kernel, each.stride] for each in layers],
+        "convolutions": [each[:3] for each in layers],
         "pooled": [n for n, each in enumerate(layers, 1) if each.pooled],
         "bits": [each.bits for each in layers],
     }
@@ -176,18 +167,9 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
     ]
 
 
-def _network(words: Sequence[str]) -> tuple[int, list[Layer]]:
-    """What ``_words`` made them of."""
-    pool, *fields = (json.loads(word.partition("=")[2]) for word in words)
-    return pool, _layers(*fields)
-
-
-def _layers(
-    convolutions: Sequence[Sequence[int]], pooled: Sequence[int], bits: Sequence[int]
-) -> list[Layer]:
-    return [
-        Layer(channels, kernel, stride, each, n in pooled)
-        for n, ((channels, kernel, stride), each) in enumerate(
-            zip(convolutions, bits, strict=True), 1
-        )
-    ]
+def _network(
+    pool: int, shapes: Sequence[Sequence[int]], pooled: Sequence[int], bits: Sequence[int]
+) -> tuple[int, list[Layer]]:
+    """What ``_words`` says, of these values of ``SmallCnn``'s fields."""
+    each = enumerate(zip(shapes, bits, strict=True), 1)
+    return pool, [Layer(*shape, width, n in pooled) for n, (shape, width) in each]

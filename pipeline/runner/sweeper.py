@@ -27,6 +27,9 @@ class Sweeps(Sweeper):
     """
 
     folder: Path
+    jobs: list[list[str]]
+    tries: list[int]
+    params: Mapping[str, Any] | None
     begun = False
 
     def setup(
@@ -34,13 +37,19 @@ class Sweeps(Sweeper):
     ) -> None:
         self.hydra_context, self.config = hydra_context, config
         self.folder = Path(config.hydra.sweep.dir).absolute()
-        self.jobs, self.tries = list[list[str]](), list[int]()
+        self.jobs, self.tries = [], []
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
         if not isinstance(launcher, Jobs):
             raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
         self.jobs_launcher = launcher
+
+    def words(self, line: Sequence[str]) -> list[str]:
+        """The line, and the ``params`` that it does not give itself."""
+        own = {word.partition("=")[0] for word in line}
+        params = (self.params or {}).items()
+        return [*line, *(f"{key}={value}" for key, value in params if key not in own)]
 
     def parsed(self, words: Sequence[str]) -> list[Override]:
         assert self.hydra_context is not None
@@ -82,6 +91,14 @@ class Sweeps(Sweeper):
         sweep.go_on(self.folder, self.jobs, self.tries, **about)
         return numbers
 
+    def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Run more jobs of the sweep; returns their results."""
+        numbers = self.add(jobs)
+        if jobs:
+            with View(self.folder, titles.names(jobs), first=numbers.start):
+                self.jobs_launcher.launch(jobs, numbers.start)
+        return sweep.collect(self.folder, self.jobs)[numbers.start :]
+
 
 class EveryCombination(Sweeps):
     """Every combination of the values given, on the command line or as ``params`` in a file.
@@ -100,12 +117,7 @@ class EveryCombination(Sweeps):
     ) -> None:
         self.max_batch_size = max_batch_size
         self.lines = [line.split() for line in jobs or [""]]
-        self.params = dict(params or {})
-
-    def words(self, line: Sequence[str]) -> list[str]:
-        """The line, and the ``params`` that it does not give itself."""
-        own = {word.partition("=")[0] for word in line}
-        return [*line, *(f"{key}={value}" for key, value in self.params.items() if key not in own)]
+        self.params = params
 
     def sweep(self, arguments: list[str]) -> None:
         assert self.config is not None
