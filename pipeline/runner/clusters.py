@@ -5,7 +5,9 @@ Both libraries are imported when they are asked for: they are the extras ``slurm
 
 from __future__ import annotations
 
+import importlib
 import logging
+import os
 import re
 import socket
 import time
@@ -15,7 +17,7 @@ from typing import Any
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner.launchers import Call, Jobs, importable, run
+from pipeline.runner.launchers import Call, Jobs, run
 from pipeline.runner.progress import KILLED, lost
 
 POLL_SECONDS = 1.0
@@ -28,82 +30,68 @@ class Submitit(Jobs):
     """
 
     def start(self, calls: list[Call]) -> None:
-        try:
-            import submitit
-        except ImportError:
-            raise _missing("submitit", "slurm") from None
+        submitit = _library("submitit", "slurm")
         options = {key: value for key, value in self.options.items() if value is not None}
+        folder = calls[0].sweep / ".submitit" / "%j"
+        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))  # wherever it is started
         try:
-            executor = submitit.AutoExecutor(
-                folder=calls[0].sweep / ".submitit" / "%j", cluster=options.pop("cluster")
-            )
+            executor = submitit.AutoExecutor(folder=folder, cluster=options.pop("cluster"))
             executor.update_parameters(**options)
-            with importable():
-                jobs = executor.map_array(run, calls)
+            jobs = executor.map_array(run, calls)
         except (RuntimeError, TypeError, ValueError, submitit.core.utils.FailedJobError) as error:
             raise ThimbleError(f"hydra.launcher: {str(error).splitlines()[0]}") from None
-        waiting = list(zip(jobs, calls, strict=True))
+        waiting = dict(zip(jobs, calls, strict=True))
         try:
             while waiting:
                 time.sleep(POLL_SECONDS)
-                for pair in [pair for pair in waiting if pair[0].done()]:
-                    waiting.remove(pair)
-                    _account(*pair)
+                for job in [job for job in waiting if job.done()]:
+                    call = waiting.pop(job)
+                    try:
+                        job.result()
+                    except Exception:  # killed, out of memory or of time: submitit wraps it
+                        where = f"job {job.job_id}, state {job.state}, log {job.paths.stderr}"
+                        lost(call.sweep, call.number, f"{KILLED} ({where})")
         except BaseException:
-            for job, _ in waiting:
+            for job in waiting:
                 job.cancel()
             raise
-
-
-def _account(job: Any, call: Call) -> None:
-    """Note a job that ended without a word: killed, out of memory or of time."""
-    try:
-        job.result()
-    except Exception:  # whatever it was, submitit wraps it
-        where = f"job {job.job_id}, state {job.state}, log {job.paths.stderr}"
-        lost(call.sweep, call.number, f"{KILLED} ({where})")
 
 
 class Ray(Jobs):
     """Tasks on the cluster at ``ray.init.address``; ``ray.remote`` are Ray's options of a task."""
 
     def start(self, calls: list[Call]) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise _missing("ray", "ray") from None
-        with redirect_stdout(StringIO()):  # Ray writes there, and it is the JSON line's
-            self._start(ray, calls)
-
-    def _start(self, ray: Any, calls: list[Call]) -> None:
+        ray = _library("ray", "ray")
         given = self.options["ray"]
         init = {key: value for key, value in given.get("init", {}).items() if value is not None}
         env = {"env_vars": {"PYTHONPATH": str(ROOT)}}
-        try:
-            _reach(init.get("address", "auto"))
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, runtime_env=env, **init)
-        except (OSError, TypeError, ValueError) as error:
-            said = str(error).splitlines()[0]
-            raise ThimbleError(
-                f"Ray: {said}: start a cluster (ray start --head), or give hydra.launcher.ray"
-                ".init.address=HOST:PORT"
-            ) from None
-        task = ray.remote(**{"max_retries": 0, **given.get("remote", {})})(run)
-        waiting = {task.remote(call): call for call in calls}
-        try:
-            while waiting:
-                for reference in ray.wait(list(waiting))[0]:
-                    call = waiting.pop(reference)
-                    try:
-                        ray.get(reference)
-                    except ray.exceptions.RayError as error:
-                        lost(call.sweep, call.number, f"{KILLED} ({type(error).__name__})")
-        except BaseException:
-            for reference in waiting:
-                ray.cancel(reference, force=True)
-            raise
-        finally:
-            ray.shutdown()
+        with redirect_stdout(StringIO()):  # Ray writes there, and it is the JSON line's
+            try:
+                _reach(init.get("address", "auto"))
+                ray.init(log_to_driver=False, logging_level=logging.ERROR, runtime_env=env, **init)
+            except (OSError, TypeError, ValueError) as error:
+                said = str(error).splitlines()[0]
+                raise ThimbleError(
+                    f"Ray: {said}: start a cluster (ray start --head), or give hydra.launcher.ray"
+                    ".init.address=HOST:PORT"
+                ) from None
+            task = ray.remote(**{"max_retries": 0, **given.get("remote", {})})(run)
+            waiting = {task.remote(call): call for call in calls}
+            try:
+                while waiting:
+                    for reference in ray.wait(list(waiting))[0]:
+                        call = waiting.pop(reference)
+                        try:
+                            ray.get(reference)
+                        except ray.exceptions.RayError as error:
+                            lost(call.sweep, call.number, f"{KILLED} ({type(error).__name__})")
+            except BaseException:
+                for reference in waiting:
+                    ray.cancel(reference, force=True)
+                raise
+            finally:
+                ray.shutdown()
 
 
 def _reach(address: str) -> None:
@@ -112,7 +100,10 @@ def _reach(address: str) -> None:
         socket.create_connection((found[1], int(found[2])), timeout=10).close()
 
 
-def _missing(package: str, extra: str) -> ThimbleError:
-    return ThimbleError(
-        f"{package} is not installed: pip install -e '.[{extra}]' -c constraints.txt"
-    )
+def _library(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ThimbleError(
+            f"{name} is not installed: pip install -e '.[{extra}]' -c constraints.txt"
+        ) from None

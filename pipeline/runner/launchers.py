@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import psutil
@@ -128,108 +128,58 @@ class Serial(Jobs):
 class Local(Jobs):
     """``n_jobs`` side by side on this machine, -1 for as many as it has cores.
 
-    Each has a joblib (loky) pool of a single process: a pool breaks as a whole when one of its
+    Each runs in a joblib (loky) pool of a single process: a pool breaks as a whole when one of its
     processes is killed.
     """
 
     def start(self, calls: list[Call]) -> None:
         from joblib import cpu_count
+        from joblib.externals.loky.process_executor import ProcessPoolExecutor as Pool
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         wanted = int(self.options["n_jobs"])
         width = min(len(calls), wanted if wanted > 0 else max(1, cpu_count() + 1 + wanted))
-        waiting: SimpleQueue[Call] = SimpleQueue()
-        for call in calls:
-            waiting.put(call)
-        slots = [Slot(waiting) for _ in range(width)]
-        with ThreadPoolExecutor(width, initializer=deaf) as threads:
-            try:
-                for future in [threads.submit(slot.work) for slot in slots]:
-                    future.result()
-            except BaseException:  # Ctrl-C: what runs is ended with its stages, the rest not begun
-                for slot in slots:
-                    slot.stop()
-                raise
-
-
-def deaf() -> None:
-    """This thread, and workers started from it, do not hear Ctrl-C, which a terminal sends to all
-    processes: the main thread ends them, and each would print a trace of its own."""
-    from multiprocessing.resource_tracker import ensure_running
-
-    ensure_running()  # loky wants it, and its start would let the signal in again
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
-class Slot:
-    """One worker process; another takes its place when it is killed."""
-
-    def __init__(self, waiting: SimpleQueue[Call]) -> None:
-        self._waiting = waiting
-        self._stopped = False
-        self._lock = threading.Lock()
-        self._pool: Any = None
-
-    def work(self) -> None:
-        """Run what is waiting until there is no more, or ``stop`` is called."""
-        from joblib.externals.loky.process_executor import (
-            ShutdownExecutorError,
-            TerminatedWorkerError,
-        )
-
-        with suppress(Empty, ShutdownExecutorError):
-            while True:
-                call = self._waiting.get_nowait()
-                try:
-                    self._submit(call).result()
-                except TerminatedWorkerError:
-                    self._pool = None
-                    if not self._stopped:
+        waiting, running = deque(calls), dict[Future[None], tuple[Call, Any]]()
+        ensure_running()  # loky wants it, and its start would let the signal in again
+        pools = [Pool(1) for _ in range(width)]
+        free = list(pools)
+        try:
+            while waiting or running:
+                while waiting and free:
+                    call, pool = waiting.popleft(), free.pop()
+                    with deaf():
+                        running[pool.submit(run, call)] = call, pool
+                for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                    call, pool = running.pop(ended)
+                    try:
+                        ended.result()
+                    except TerminatedWorkerError:
                         lost(call.sweep, call.number, KILLED)
-        self.stop()
-
-    def stop(self) -> None:
-        """End the process and those it started.
-
-        loky kills these first: a process that still ran would note that its stage was killed.
-        """
-        with self._lock:
-            self._stopped = True
-            if self._pool is not None:
-                for pid in list(self._pool._processes):
-                    with suppress(psutil.NoSuchProcess):
+                        pools.append(pool := Pool(1))
+                    free.append(pool)
+        finally:  # after Ctrl-C, too: what runs is ended with its stages, the rest not begun
+            for pool in pools:
+                for pid in list(pool._processes or ()):  # its stage is killed before it: it would
+                    with suppress(psutil.NoSuchProcess):  # note that, if it still ran
                         psutil.Process(pid).suspend()
-                self._pool.shutdown(wait=False, kill_workers=True)
+                pool.shutdown(wait=False, kill_workers=True)
 
-    def _submit(self, call: Call) -> Any:
-        from joblib.externals.loky.process_executor import (
-            ProcessPoolExecutor,
-            ShutdownExecutorError,
-        )
 
-        with self._lock:
-            if self._stopped:
-                raise ShutdownExecutorError
-            self._pool = self._pool or ProcessPoolExecutor(1)
-            return self._pool.submit(run, call)
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started in here do not hear Ctrl-C, which a terminal sends to all of a command:
+    the one that started them ends them, and each would print a trace of its own."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def environment() -> dict[str, str]:
     """This process's variables that a job needs, wherever it runs."""
     kept = {k: v for k, v in os.environ.items() if k.startswith(("THIMBLE_", "HYDRA_"))}
     return {**kept, "THIMBLE_HOME": str(home.home())}
-
-
-@contextmanager
-def importable() -> Iterator[None]:
-    """For processes started in here, this project can be imported wherever they are started."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(home.ROOT), before]))
-    try:
-        yield
-    finally:
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
 
 
 def register(classes: Mapping[str, type[Any]]) -> None:

@@ -172,4 +172,4 @@ def _network(
 ) -> tuple[int, list[Layer]]:
     """What ``_words`` says, of these values of ``SmallCnn``'s fields."""
     each = enumerate(zip(shapes, bits, strict=True), 1)
-    return pool, [Layer(*shape, width, n in pooled) for n, (shape, width) in each]
+    return pool, [Layer(shape[0], shape[1], shape[2], b, n in pooled) for n, (shape, b) in each]

@@ -14,7 +14,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage, options, progress, study, sweep, titles
+from pipeline.runner import garbage, options, progress, sweep, titles
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -106,7 +106,7 @@ class EveryCombination(Sweeps):
     ``jobs`` are lines of overrides for what is no combination; each is combined with the others,
     and what it gives comes before ``params``.
     ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them; the jobs of
-    a ``study`` (``study.py``) are in the batch of theirs.
+    a ``study`` (``variants``) are in the batch of theirs.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class EveryCombination(Sweeps):
         batches, sets = list[list[list[str]]](), list[dict[str, Any]]()
         for line in self.lines:
             for batch in self.combinations([*self.words(line), *arguments], self.max_batch_size):
-                found = [each for job in batch for each in study.variants(job, others)]
+                found = [each for job in batch for each in variants(job, others)]
                 batches.append([job for job, _ in found])
                 sets += [values for _, values in found]
         jobs = [job for batch in batches for job in batch]
@@ -137,3 +137,23 @@ class EveryCombination(Sweeps):
             for batch in batches:
                 self.jobs_launcher.launch(batch, first)
                 first += len(batch)
+
+
+def variants(
+    job: Sequence[str], study: Sequence[Mapping[str, Any]]
+) -> list[tuple[list[str], dict[str, Any]]]:
+    """``job``, a list of overrides, and one more for each mapping of dotted keys to values in
+    ``study``: other values that an experiment's jobs are run with, too. With each these values,
+    none for the job itself. A job that says ``study=[]`` has no others."""
+    own = [word for word in job if _key(word) != "study"]
+    found: list[tuple[list[str], dict[str, Any]]] = [(own, {})]
+    for values in () if "study=[]" in job else study:
+        others = [word for word in own if _key(word) not in values]
+        found.append(
+            ([*others, *(f"{name}={value}" for name, value in values.items())], {**values})
+        )
+    return found
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+~")

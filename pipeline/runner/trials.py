@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
@@ -40,9 +41,10 @@ ASIDE = ("output", "tracking", "cache")
 """Keys of the config that change no result."""
 
 
+@dataclass(eq=False)
 class Optuna(Sweeps):
     """
-    Args:
+    Attributes:
         minimize, maximize: figures of a result, such as ``latency_us``; of several, the trials that
             no other one beats in all are the best.
         limits, at_least: by a figure, the most and the least that is taken; None for any.
@@ -53,37 +55,36 @@ class Optuna(Sweeps):
         params: overrides of all jobs; those on the command line come before them.
     """
 
-    def __init__(
-        self,
-        minimize: Sequence[str],
-        maximize: Sequence[str],
-        limits: Mapping[str, float | None],
-        at_least: Mapping[str, float | None],
-        n_trials: int,
-        n_jobs: int,
-        sampler: str,
-        seed: int,
-        storage: str | None,
-        params: Mapping[str, Any] | None,
-        **others: Any,
-    ) -> None:
-        if others:
-            raise ThimbleError(f"hydra.sweeper.{min(others)}: not with hydra/sweeper=optuna")
-        self.goals: dict[str, Any] = dict.fromkeys(minimize, "minimize")
-        self.goals |= dict.fromkeys(maximize, "maximize")
-        if not self.goals or n_trials < 1:
+    minimize: Sequence[str]
+    maximize: Sequence[str]
+    limits: Mapping[str, float | None]
+    at_least: Mapping[str, float | None]
+    n_trials: int
+    n_jobs: int
+    sampler: str
+    seed: int
+    storage: str | None = None
+    params: Mapping[str, Any] | None = None
+    jobs: list[list[str]] = field(default_factory=list)
+    max_batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.jobs or self.max_batch_size:
+            raise ThimbleError(
+                "hydra.sweeper: Optuna makes jobs, leave jobs and max_batch_size out"
+            )
+        self.goals: dict[str, Any] = dict.fromkeys(self.minimize, "minimize")
+        self.goals |= dict.fromkeys(self.maximize, "maximize")
+        if not self.goals or self.n_trials < 1:
             raise ThimbleError("hydra.sweeper: give a figure to minimize or maximize, and n_trials")
-        bounds = [(key, 1, most) for key, most in limits.items()]
-        bounds += [(key, -1, least) for key, least in at_least.items()]
+        bounds = [(key, 1, most) for key, most in self.limits.items()]
+        bounds += [(key, -1, least) for key, least in self.at_least.items()]
         self.bounds = [(key, sign, float(end)) for key, sign, end in bounds if end is not None]
-        self.n_trials, self.n_jobs, self.storage = n_trials, n_jobs, storage
-        self.kind, self.seed, self.params = sampler, seed, dict(params or {})
 
     def sweep(self, arguments: list[str]) -> None:
         import optuna
 
-        words = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
-        given = {each.get_key_element(): each for each in self.parsed(words)}
+        given = {each.get_key_element(): each for each in self.parsed(self.words(arguments))}
         self.space = {k: _distribution(v) for k, v in given.items() if v.is_sweep_override()}
         if not self.space:
             raise ThimbleError(
@@ -97,7 +98,7 @@ class Optuna(Sweeps):
         ]
         total = int(min(self.n_trials, math.prod(map(_size, self.space.values()))))
         others = self._each_value()
-        study = optuna.create_study(directions=[*self.goals.values()], sampler=self._sampler(0, 0))
+        study = optuna.create_study(directions=[*self.goals.values()], sampler=self._seeded(0, 0))
         with self._stored(self._identity(others)) as stored:
             study.add_trials(stored.trials)
             self.begin(others, f"{self.n_trials} trials")
@@ -141,7 +142,7 @@ class Optuna(Sweeps):
         """The study's name. Raises ThimbleError for a mistake in ``jobs``."""
         from pipeline.runner.job import resolved
 
-        settings = self.space, self.goals, self.bounds, self.kind, self.seed
+        settings = self.space, self.goals, self.bounds, self.sampler, self.seed
         known: list[Any] = [str(settings)]
         for job in jobs:
             config = self.jobs_launcher.compose(self.folder, -1, job)
@@ -169,17 +170,17 @@ class Optuna(Sweeps):
                 storage=url, study_name=name, directions=[*self.goals.values()], load_if_exists=True
             )
 
-    def _sampler(self, known: int, draws: int) -> BaseSampler:
+    def _seeded(self, known: int, draws: int) -> BaseSampler:
         """It depends on how many trials are ``known``, and on the ``draws`` since that gave one of
         them: a search that goes on asks for what it would have asked for."""
         from optuna import samplers
 
         try:
-            kind = getattr(samplers, self.kind if draws < STUBBORN else "RandomSampler")
+            kind = getattr(samplers, self.sampler if draws < STUBBORN else "RandomSampler")
             return kind(seed=hash((self.seed, known, draws)) % 2**32)  # type: ignore[no-any-return]
         except (AttributeError, ImportError, TypeError) as error:
             raise ThimbleError(
-                f"hydra.sweeper.sampler={self.kind}: not to be had ({error}): give TPESampler, "
+                f"hydra.sweeper.sampler={self.sampler}: not to be had ({error}): give TPESampler, "
                 "NSGAIISampler, GPSampler, RandomSampler or another class of optuna.samplers"
             ) from None
 
@@ -191,7 +192,7 @@ class Optuna(Sweeps):
         found: list[Trial] = []
         draws = 0
         while len(found) < min(most, self.n_jobs if self.n_jobs > 0 else cpu_count()):
-            study.sampler = self._sampler(len(self.known), draws)
+            study.sampler = self._seeded(len(self.known), draws)
             trial = study.ask(self.space)
             job = tuple(self._overrides(trial.params))
             if job in self.known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.report.figures import _panels, _places
-from pipeline.runner.study import variants
+from pipeline.runner.sweeper import variants
 from tests.runner.project import Project
 
 STUDY = [{"strategy.buffer_bytes": 16, "seed": 2}, {"strategy.scheduler": "best"}]
