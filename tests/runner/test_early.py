@@ -64,7 +64,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
     ("words", "said"),
     [
         (("hardware.sram_bytes=0",), "hardware.sram_bytes=0: give 1 or more"),
-        (("hardware.clock_hz=???",), "hardware=arduino needs hardware.clock_hz: add hardware.clo"),
+        (("hardware.power.idle_ma=???",), "needs hardware.power.idle_ma: add hardware.power.idle"),
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("package=arduino", "hardware=host"), "hardware=host is no Arduino with an AVR; try pack"),
