@@ -45,8 +45,10 @@ def stage(main: Callable[[Config], None]) -> Callable[[], None]:
 def run(main: Callable[[], None]) -> None:
     """Call ``main`` and leave the process: 0, 1 after an error, 130 after Ctrl-C."""
     name = Path(sys.argv[0]).stem
-    if TURN in os.environ and not _turn_comes():
-        os._exit(0)
+    if TURN in os.environ:  # the outputs of the stage before this one are not there yet
+        if not (line := sys.stdin.readline()):
+            os._exit(0)  # run.py has ended, or found this one's in its cache
+        os.environ.update(json.loads(line))
     begin = time.monotonic()
     try:
         if runner := os.environ.get("THIMBLE_RUNNER"):
@@ -62,14 +64,6 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(130)
     except Exception as error:
         _fail(name, error)
-
-
-def _turn_comes() -> bool:
-    """Wait until the stage before this one is done: its outputs are not there yet. Whether run.py
-    then says so; else it has ended, or found this one's in its cache."""
-    if line := sys.stdin.readline():
-        os.environ.update(json.loads(line))
-    return bool(line)
 
 
 def _fail(name: str, error: Exception) -> NoReturn:

@@ -126,22 +126,19 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
     if not console.is_terminal:
         console.width = FILE_WIDTH
     jobs = result["jobs"]
-    title = f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}"
-    table = Table(title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    console.print(f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}", soft_wrap=True)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("job", overflow="fold")
     known = [key for key in COLUMNS if any(job.get(key) is not None for job in jobs)]
     for key in known:
         table.add_column(COLUMNS[key], justify="right", overflow="fold")
-    called = names([job["overrides"] for job in jobs])
+    called, errors = names([job["overrides"] for job in jobs]), []
     for name, job in zip(called, jobs, strict=True):
         random = {"accuracy_int": None} if job.get("random_weights") else {}  # it means nothing
         table.add_row(name, *(valued(key, {**job, **random}.get(key)) for key in known))
+        if job.get("error"):
+            errors.append(f"  {name}: {job['error']}")
     console.print(table)
-    errors = [
-        f"  {name}: {job['error']}"
-        for name, job in zip(called, jobs, strict=True)
-        if job.get("error")
-    ]
     warnings = dict.fromkeys(f"  {line}" for job in jobs for line in job.get("warnings", ()))
     best = [f"  best       {called[place]}" for place in result.get("best", ())]
     places = [f"  {file.stem:<10} {shown(file)}" for file in files]

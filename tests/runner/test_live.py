@@ -89,10 +89,12 @@ def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
                 running(tmp_path, job, 1e9)
             ended(tmp_path, 0, 1e9, status="infeasible", resource="SRAM", needed_bytes=2337,
                   available_bytes=2048)  # fmt: skip
+            view.names[1] = "lr=0.1"  # a search names its jobs as it goes
             view.refresh()
     text = (tmp_path / "screen").read_text()
     assert "seed=0  infeasible  SRAM needs 2,337 B of 2,048 B" in text
     assert re.search(r"  12  seed=12  train  \d+ m", text) and "seed=13" not in text
+    assert "   1  lr=0.1   train" in text
     assert "and 2 more" in text and "1 of 20 jobs: 14 running, 0 done, 0 cached, 1 inf" in text
 
 
