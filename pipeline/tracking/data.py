@@ -25,7 +25,8 @@ def log(folder: Path, config: Mapping[str, Any]) -> None:
     if not hashes.is_file() or not (folder / FILE).is_file():
         return
     data, digest = config["data"], read_json(hashes)["fetch"][FILE]
-    source: Any = data.get("path") or _published(instantiate(data))
+    known = (str(source) for source in getattr(instantiate(data), "sources", ()))
+    source: Any = data.get("path") or next((url for url in known if url.startswith("http")), None)
     with np.load(folder / FILE, allow_pickle=False) as arrays:
         for part, context in PARTS.items():
             images, labels = arrays[f"{part}_images"], arrays[f"{part}_labels"]
@@ -33,9 +34,3 @@ def log(folder: Path, config: Mapping[str, Any]) -> None:
             if len(images):
                 name = f"{data['name']}_{part}"
                 mlflow.log_input(from_numpy(images, source, targets, name, digest), context)
-
-
-def _published(data: Any) -> str | None:
-    """The address of a data set that is known; None of one that is made here."""
-    sources = (str(source) for source in getattr(data, "sources", ()))
-    return next((each for each in sources if each.startswith("http")), None)

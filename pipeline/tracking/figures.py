@@ -11,36 +11,21 @@ from typing import Any
 from pipeline.home import STAGES
 from pipeline.words import METRICS
 
+PLANNED, MEASURED = ("schedule",), ("simulate", "measure")
+_WEAR = ("wear", "wear_years_first_failure", "wear_years_half", "write_amplification_erase")
 ASKED = {
-    "accuracy_int": ("simulate", "measure"),
-    "pmu_bytes": ("schedule",),
-    "sram_bytes": ("build",),
-    "latency_us": ("simulate", "measure"),
-    "wear": ("schedule",),
-    "wear_years_first_failure": ("schedule",),
-    "wear_years_half": ("schedule",),
-    "write_amplification_erase": ("schedule",),
-    "energy_uj": ("simulate", "measure"),
-    "model": ("generate",),
+    **dict.fromkeys(("accuracy_int", "latency_us", "energy_uj"), MEASURED),
+    **dict.fromkeys(("pmu_bytes", *_WEAR), PLANNED),
+    **{"sram_bytes": ("build",), "model": ("generate",)},
 }
 """What each run has, or says why not; and the stages that it takes to know it. ``model`` is its
 network as a model of MLflow."""
 
-UNDONE = {
-    "schedule": "planned",
-    "generate": "generated",
-    "build": "built",
-    "simulate": "executed",
-    "measure": "measured",
-}
+UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed"}
+"""What a run does not do that ends before a stage, where it is not called as the stage."""
 
-CURVES = {
-    "training": "training.csv",
-    "pruning": "pruning.csv",
-    "pruning_steps": "pruning_steps.csv",
-    "pruning_epochs": "pruning_epochs.csv",
-}
-"""Metrics with a value for each epoch, step or layer, and where they are from."""
+CURVES = ("training", "pruning", "pruning_steps", "pruning_epochs")
+"""Tables of metrics with a value for each epoch, step or layer."""
 
 
 def known(result: Mapping[str, Any]) -> dict[str, float]:
@@ -87,7 +72,7 @@ def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
     """That the run was not to get to all of ``stages``; "" if it was."""
     until = str(config.get("until", STAGES[-1]))
     beyond = [stage for stage in stages if STAGES.index(stage) > STAGES.index(until)]
-    return f"nothing {UNDONE[beyond[0]]}: until={until}" if beyond else ""
+    return f"nothing {UNDONE.get(beyond[0], f'{beyond[0]}d')}: until={until}" if beyond else ""
 
 
 def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -137,9 +122,9 @@ def curves(folder: Path) -> Iterator[tuple[str, float, int]]:
     The step is the epoch, or the row's number where there are no epochs. MLflow draws what has the
     same word before a slash in one section.
     """
-    for prefix, name in CURVES.items():
-        if (folder / name).is_file():
-            with (folder / name).open(newline="") as stream:
+    for prefix in CURVES:
+        if (path := folder / f"{prefix}.csv").is_file():
+            with path.open(newline="") as stream:
                 for number, row in enumerate(csv.DictReader(stream), 1):
                     step = int(row.pop("epoch", row.pop("step", number)))
                     for column, text in row.items():

@@ -17,30 +17,27 @@ from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
     *("params.yaml", "code", "code.patch", "environment.json", "dvc.yaml", "dvc.lock"),
+    *("hashes.json", "result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv"),
     *(
-        "hashes.json",
-        "result.json",
-        ".stages",
-        "multirun.yaml",
-        "sweep.json",
-        "table.csv",
         "table.json",
+        "rows.csv",
+        "seeds.csv",
+        "pareto.png",
+        "profile.png",
+        "figure.png",
+        "sweep.html",
     ),
-    *("rows.csv", "seeds.csv", "pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
 """What run.py itself writes into a run's folder and into a sweep's."""
 
 _ARRAYS = "arrays: in the cache under the hashes of hashes.json, and replay=RUN makes them again"
 LEFT_OUT = {
     "data": "the data set: the stage fetch brings it again and verifies its hash",
-    "weights.npz": _ARRAYS,
-    "pruned.npz": _ARRAYS,
-    "graph.npz": _ARRAYS,
-    "float_labels.npz": _ARRAYS,
-    "outputs.npz": _ARRAYS,
+    **{
+        f"{name}.npz": _ARRAYS for name in ("weights", "pruned", "graph", "float_labels", "outputs")
+    },
     "build": "compiled programs: in the cache, and made again from generated/",
-    ".dvc": "DVC's own settings and locks",
-    ".dvcignore": "DVC's own settings and locks",
+    **dict.fromkeys((".dvc", ".dvcignore"), "DVC's own settings and locks"),
     ".hydra": "Hydra's copies of what params.yaml and result.json say",
     ".jobs": "how far each job of a sweep was while it ran",
 }

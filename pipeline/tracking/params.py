@@ -12,7 +12,7 @@ from pipeline import home
 NONE = ("paper", "figure", "output", "tracking", "cache")
 """Keys of the config that are no choice, or that change no result."""
 
-BOARD = ("name", "card.security")
+BOARD = ("hardware.name", "hardware.card.security")
 """What is chosen of every board."""
 
 LONGEST = 500
@@ -34,23 +34,20 @@ def params(
         key: value
         for key, value in _flat({key: config[key] for key in config if key not in NONE})
         if value != "" and not key.endswith("._target_")
-        if key in typed or _chosen(key, board.get(key.partition(".")[2], value) != value)
+        if not key.startswith("hardware.")
+        or key in {*BOARD, *typed}
+        or board.get(key, value) != value
     }
     found |= {f"versions.{name}": version for name, version in versions.items()}
     return {key: str(value)[:LONGEST] for key, value in found.items()}
 
 
-def _chosen(key: str, changed: bool) -> bool:
-    group, _, rest = key.partition(".")
-    return group != "hardware" or rest in BOARD or changed
-
-
 def _written(board: str) -> dict[str, Any]:
-    """The numbers and words in the file of ``board``, by dotted key: a run that has others has
-    chosen them. Empty where it is the user's own file, elsewhere."""
+    """The numbers and words in the file of ``board``: a run that has others has chosen them. Empty
+    where it is the user's own file, elsewhere."""
     path = home.ROOT / "conf" / "hardware" / f"{board}.yaml"
-    content = yaml.load(path.read_text(), yaml.CSafeLoader) if path.is_file() else {}
-    return {k: v for k, v in _flat(content) if not isinstance(v, list) and "${" not in str(v)}
+    content = _flat(yaml.load(path.read_text(), yaml.CSafeLoader)) if path.is_file() else ()
+    return {f"hardware.{k}": v for k, v in content if not isinstance(v, list) and "$" not in str(v)}
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
