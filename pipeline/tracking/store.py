@@ -16,7 +16,7 @@ os.environ["DO_NOT_TRACK"] = "true"
 
 import mlflow
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import LoggedModelStatus, Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.config import load
@@ -98,9 +98,11 @@ class Store:
     ) -> str | None:
         """Log the data set and, unless ``reasons`` say why not, the network; returns its id. What
         cannot be logged is one more of ``reasons``: the run itself is."""
-        logged = self.client.get_run(run).outputs
-        if logged and logged.model_outputs:  # by a process that was killed since
-            return str(logged.model_outputs[0].model_id)
+        of_run = f"source_run_id = '{run}'"
+        for found in self.client.search_logged_models([self.experiment], of_run):
+            if found.status == LoggedModelStatus.READY:  # and the process was killed after it
+                return str(found.model_id)
+            self.client.delete_logged_model(found.model_id)
         with mlflow.start_run(run_id=run):
             for name, log in (("data", data.log), ("model", model.log)):
                 try:
