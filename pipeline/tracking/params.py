@@ -43,11 +43,15 @@ def params(
 
 
 def _written(board: str) -> dict[str, Any]:
-    """The numbers and words in the file of ``board``: a run that has others has chosen them. Empty
-    where it is the user's own file, elsewhere."""
+    """The numbers and words in the files of ``board`` and of the boards that it is made from: a run
+    that has others has chosen them. Empty where it is the user's own file, elsewhere."""
     path = home.ROOT / "conf" / "hardware" / f"{board}.yaml"
-    content = _flat(yaml.load(path.read_text(), yaml.CSafeLoader)) if path.is_file() else ()
-    return {f"hardware.{k}": v for k, v in content if not isinstance(v, list) and "$" not in str(v)}
+    content = yaml.load(path.read_text(), yaml.CSafeLoader) if path.is_file() else {}
+    found: dict[str, Any] = {}
+    for base in content.pop("defaults", ()):
+        found |= _written(base) if isinstance(base, str) else {}
+    own = ((k, v) for k, v in _flat(content) if not isinstance(v, list) and "$" not in str(v))
+    return found | {f"hardware.{key}": value for key, value in own}
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -31,8 +31,10 @@ def test_a_constant_that_was_set_is_one() -> None:
     assert "hardware.power.idle_ma" not in found and "hardware.sram_bytes" not in found
 
 
-def test_a_constant_that_an_experiment_changes_is_one() -> None:
-    found = params(config("hardware=nucleo_g0b1re", "hardware.sram_bytes=9000"), {}, [])
+@pytest.mark.parametrize("board", ["nucleo_g0b1re", "stm32f746g_sd"])
+def test_a_constant_that_an_experiment_changes_is_one(board: str) -> None:
+    """Also one that the board has from another, of which it is made."""
+    found = params(config(f"hardware={board}", "hardware.sram_bytes=9000"), {}, [])
     assert found["hardware.sram_bytes"] == "9000" and "hardware.flash_bytes" not in found
 
 
