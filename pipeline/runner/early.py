@@ -19,9 +19,6 @@ from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import PATHS
 from pipeline.runner.schema import plain
 
-FILES = ("model.path", "model.state_dict")
-"""Keys that name a file, never a folder."""
-
 LEAST = (
     ("hardware", "sram_bytes", 1),
     ("hardware", "flash_bytes", 1),
@@ -80,9 +77,10 @@ def _files(config: Config) -> None:
         place, said = home.typed() / Path(path).expanduser(), f"{group}.{key}={path}"
         if not place.exists():
             raise ThimbleError(f"{said}: there is no such file, looked for in {place.parent}")
-        if f"{group}.{key}" in FILES or not place.is_dir():
-            regular(place, said)
-        if group == "data" and place.is_file():  # sizes and shapes, before it is hashed or read
+        if group == "data" and place.is_dir():  # a model is a file
+            continue
+        regular(place, said)
+        if group == "data":  # sizes and shapes, before it is hashed or read
             instantiate({**config[group], key: str(place)}).probe()
 
 

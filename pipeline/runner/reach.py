@@ -49,7 +49,6 @@ PLACE = r"(outputs|multirun)(/(?!\.\.(/|$))[\w.=,+@-]+)*"
 JOB = r"(?!.*\.\.)([\w.=,+-]|\$\{hydra\.job\.(num|id)\})+"
 """A job's folder below its sweep's, as it is written: what it refers to changes from job to job."""
 PORT = r"(?!.*\.\.)(/dev/(tty|cu\.|serial/)[\w.:+/-]*)?"
-PLUGIN = r"hydra_plugins\.thimble\."
 OPTIONS = (
     "n_jobs|cluster|name|timeout_min|cpus_per_task|gpus_per_node|mem_gb|nodes|tasks_per_node"
     "|slurm_(partition|account|qos|array_parallelism|constraint|gres|time|mem|exclude|comment)"
@@ -105,9 +104,7 @@ TABLE = (
     Line(r"(paper|figure)(\..*)?", "pages, tables and pictures, escaped", LINES, "text"),
     # Hydra makes what _target_ names, wherever it stands
     Line(r"hydra\.callbacks\.check\._target_", CODE, r"pipeline\.runner\.options\.Check", OWN),
-    Line(r"hydra\.sweeper\._target_", CODE, rf"{PLUGIN}(EveryCombination|Architectures|Optuna)",
-         OWN),
-    Line(r"hydra\.launcher\._target_", CODE, rf"{PLUGIN}(Serial|Local|Submitit|Ray)", OWN),
+    Line(r"hydra\.(sweeper|launcher)\._target_", CODE, r"hydra_plugins\.thimble\.\w+", OWN),
     Line(r"hydra\.(.*\.)?_(target|args|partial|recursive|convert)_(\..*)?", CODE, NOTHING,
          "nothing"),
     Line(r"study\..*|hydra\.sweeper\.(params|jobs|strategies|rungs|limits|space)(\..*)?",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import platform
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -16,7 +18,7 @@ VECTORS = ("avx512f", "avx2", "fma", "asimd", "sve")
 def surroundings() -> dict[str, str]:
     """Python, NumPy, the exact build of PyTorch, the processor and its vector instructions: what
     training rounds by."""
-    processor = _processor()
+    processor = dict(_processor())
     flags = processor.get("flags", processor.get("Features", "")).split()
     return {
         "python": platform.python_version(),
@@ -28,12 +30,9 @@ def surroundings() -> dict[str, str]:
     }
 
 
-def _processor() -> dict[str, str]:
-    """The first processor in /proc/cpuinfo; empty where there is no such file."""
-    try:
-        with Path("/proc/cpuinfo").open() as stream:
-            lines = itertools.takewhile(str.strip, stream)
-            pairs = (line.partition(":") for line in lines)
-            return {key.strip(): value.strip() for key, _, value in pairs}
-    except OSError:
-        return {}
+def _processor() -> Iterator[tuple[str, str]]:
+    """The first processor in /proc/cpuinfo; nothing where there is no such file."""
+    with suppress(OSError), Path("/proc/cpuinfo").open() as stream:
+        for line in itertools.takewhile(str.strip, stream):
+            key, _, value = line.partition(":")
+            yield key.strip(), value.strip()
