@@ -35,7 +35,9 @@ def calibration_frames(graph: Graph, data: Path) -> Iterator[IntArray]:
 def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:
     """The test images as the input tensor stores them, (n, *input shape); where there are none,
     ``target.images`` random pictures."""
-    return _stored(graph, data["test_images"], max(0, int(target["images"])), SEED)
+    images = data["test_images"]
+    number = len(images) or max(0, int(target["images"]))
+    return _stored(graph, images, number, SEED)
 
 
 def _stored(graph: Graph, images: npt.NDArray[Any], number: int, seed: int) -> npt.NDArray[Any]:
