@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from pipeline.training.augment import Distortion
-from pipeline.training.checkpoint import Checkpoint, fingerprint
+from pipeline.training.checkpoint import Checkpoint, State, fingerprint
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.paper_kernel import F32, U8
@@ -63,25 +64,28 @@ class Copies:
         steps: Steps,
     ) -> Judged:
         """All copies, one after another; each is made once and kept beside the checkpoints."""
-        parts: list[list[Tensor]] = []
-        for index in range(self.count):
+
+        def kept(index: int) -> State:
             keep = Checkpoint(run.checkpoints, fingerprint(key, self, index))
-            state = keep.load()
-            if state is None:
-                images, labels, shares = self._copy(source, teacher, pool, run, index)
-                state = {"images": images, "labels": labels, "shares": shares}
+            if (state := keep.load()) is None:
+                state = self._copy(source, teacher, pool, run, index)
                 keep.save(state)
-            strengths = torch.full((len(state["labels"]),), self.strength(index))
-            parts.append([state["images"], state["labels"], state["shares"], strengths])
-            share = len(strengths) / len(source.labels)
-            said = f"{share:.2%} recognised by the teacher" if teacher else "distorted"
-            steps.done("images", index + 1, self.count, said)
+            return state
+
+        parts: list[list[Tensor]] = []
+        with ThreadPoolExecutor(max_workers=run.threads) as threads:
+            for index, state in enumerate(threads.map(kept, range(self.count))):
+                strengths = torch.full((len(state["labels"]),), self.strength(index))
+                parts.append([state["images"], state["labels"], state["shares"], strengths])
+                share = len(strengths) / len(source.labels)
+                said = f"{share:.2%} recognised by the teacher" if teacher else "distorted"
+                steps.done("images", index + 1, self.count, said)
         return Judged(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
 
     @torch.no_grad()
     def _copy(
         self, source: Examples, teacher: nn.Module | None, pool: nn.Module, run: Run, index: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> State:
         distortion = times(self.distortion, self.strength(index))
         pixels = distortion.apply(source.pixels, run.generator(index))
         if teacher is None:
@@ -92,8 +96,8 @@ class Copies:
             known = judged.argmax(1) == source.labels
             shares = torch.softmax(judged[known] / self.temperature, 1)
         pooled = (pool(pixels[known]) * 16).permute(0, 2, 3, 1)
-        return (
-            pooled.to(torch.uint8, memory_format=torch.contiguous_format).cpu(),
-            source.labels[known].to(torch.uint8).cpu(),
-            torch.round(shares * 255).to(torch.uint8).cpu(),
-        )
+        return {
+            "images": pooled.to(torch.uint8, memory_format=torch.contiguous_format).cpu(),
+            "labels": source.labels[known].to(torch.uint8).cpu(),
+            "shares": torch.round(shares * 255).to(torch.uint8).cpu(),
+        }

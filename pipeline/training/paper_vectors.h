@@ -8,7 +8,14 @@
 #include <stdint.h>
 #include <string.h>
 
+/* As many as a register of the machine holds: gcc takes wider vectors apart in memory. */
+#ifdef __AVX512F__
 #define LANES 16
+#elif defined __AVX__
+#define LANES 8
+#else
+#define LANES 4
+#endif
 typedef float v __attribute__((vector_size(4 * LANES)));
 typedef int32_t m __attribute__((vector_size(4 * LANES)));
 
