@@ -1,5 +1,5 @@
-# make demo    set up what the main command needs, and run it
-# make test    set everything up and run the tests;  make test-all  with the slow ones, hours
+# make demo    install what a run for AVR needs, and run the main command
+# make test    install all that is missing and run the tests;  make test-all  with the slow ones, hours
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
@@ -11,13 +11,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
-# The Arduino core, for the tests of packages, is 0.2 MB; clang and its linker, for those of compilers, are 130 MB and left out.
 PACKAGES := gcc gcc-avr avr-libc binutils-avr libsimavr-dev libelf-dev pkg-config \
-  arduino-core-avr \
   $(if $(PYTHON),,python3-venv)
 # For boards with a Cortex-M, synthetic speech, and all tests; what they recommend (C++, displays) would be 3 GB. Chromium, for the tests of
 # pages, is a package on Debian alone; elsewhere they are skipped without one: .venv/bin/playwright install --with-deps chromium
-LARGE_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user espeak-ng \
+# The Arduino core, for the tests of packages, is 0.2 MB; clang and its linker, for those of compilers, are 130 MB and left out.
+LARGE_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user espeak-ng arduino-core-avr \
   $(if $(shell grep -sx ID=debian /etc/os-release),chromium)
 ifeq ($(MAKECMDGOALS),demo)
 LARGE_PACKAGES :=
@@ -29,7 +28,7 @@ BASE ?= HEAD
 
 .PHONY: setup packages demo check test test-all durations bench lint deps
 
-demo: setup
+demo: packages .venv/run
 	$(BIN)/python run.py hardware=arduino strategy=herringbone
 
 check: setup
@@ -103,16 +102,24 @@ packages:
 	  exit 1; \
 	fi
 
-# Python packages, at the versions of constraints.txt, in an environment of the project's own.
-.venv/ready: pyproject.toml constraints.txt
+# Python packages, at the versions of constraints.txt, in an environment of the project's own: those that a run
+# imports, and on top of these what tests, types and clusters need.
+REQUIRED = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")'
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r
+
+.venv/run: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || \
 	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@[ -x $(BIN)/python ] || { echo "Making the Python environment .venv"; $(PYTHON) -m venv .venv; }
-	@echo "Installing Python packages into .venv (PyTorch, DVC, MLflow and others, about 700 MB;"
+	@echo "Installing Python packages into .venv (PyTorch, DVC, MLflow and others, about 1 GB;"
 	@echo "more where PyTorch comes with CUDA; a CPU build is enough)"
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > .venv/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -r .venv/requirements.txt -c constraints.txt
+	@$(call REQUIRED,p["dependencies"]) > .venv/requirements.txt
+	@$(INSTALL) .venv/requirements.txt
 	@$(BIN)/python -c 'import torch; print("PyTorch", torch.__version__)'
+	@touch $@
+
+.venv/ready: .venv/run
+	@echo "Installing what tests, types and clusters need into .venv (about 400 MB)"
+	@$(call REQUIRED,p["optional-dependencies"]["dev"]) > .venv/requirements-dev.txt
+	@$(INSTALL) .venv/requirements-dev.txt
 	@touch $@

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,40 @@ def test_a_lock_that_another_program_holds_is_waited_for(tmp_path: Path) -> None
     debian = "ID=debian" in Path("/etc/os-release").read_text().splitlines()
     assert asked[5].endswith(" chromium") == debian, "elsewhere it is no ordinary package"
     assert len(asked) == 6
+
+
+def test_the_demo_installs_only_what_a_run_for_avr_needs() -> None:
+    def said(goal: str) -> str:
+        flags = ["--no-print-directory", "-n", "-W", "pyproject.toml"]
+        command = ["make", "-C", str(ROOT), *flags, goal]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    demo, test = said("demo"), said("test")
+    for needed in (" gcc-avr ", " libsimavr-dev ", 'p["dependencies"]'):
+        assert needed in demo and needed in test
+    for large in (
+        " gcc-arm-none-eabi ",
+        " qemu-user ",
+        " espeak-ng ",
+        "arduino-core-avr",
+        '["dev"]',
+    ):
+        assert large not in demo and large in test
+    assert demo.splitlines()[-1].endswith("/python run.py hardware=arduino strategy=herringbone")
+
+
+def test_a_run_imports_nothing_that_tests_alone_need() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    dev, lent = (
+        {re.split(r"[<>=;\[ ]", each)[0].lower() for each in names}
+        for names in (extras["dev"], [*project["dependencies"], *extras["slurm"], *extras["ray"]])
+    )
+    owners, imported = packages_distributions(), set[str]()
+    for file in [*(ROOT / "pipeline").rglob("*.py"), *(ROOT / "stages").rglob("*.py")]:
+        for name in re.findall(r"^ *(?:import|from) (\w+)", file.read_text(), re.M):
+            imported |= {each.lower() for each in owners.get(name, [])}
+    assert {"torch", "dvc", "mlflow"} <= imported and not imported & (dev - lent)
 
 
 def test_other_errors_are_said_at_once(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_all_is_put_back_even_after_an_error() -> None:
         raise KeyError
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory  # as PyTorch has it
     assert torch.equal(torch.rand(2), expected)
 
 

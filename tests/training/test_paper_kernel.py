@@ -1,4 +1,6 @@
+import platform
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import paper_kernel
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Batches, Chain, Kernel, build
 from pipeline.training.paper_rows import parameters, to_row
+from tests.tiers import quick
 
 COUNT = 100  # not a multiple of the lanes
 SHAPES = [
@@ -45,6 +48,12 @@ def network(model: Mnist2kb | SmallCnn, images: np.ndarray, gain: float = 1.0) -
 
 def compiled(model: Mnist2kb | SmallCnn) -> Kernel:
     return build(Chain.of(model.build(), model.input_shape[0]))
+
+
+def of_narrower(model: Mnist2kb, monkeypatch: pytest.MonkeyPatch, flag: str) -> Kernel:
+    """Compiled as for a processor without the vectors that ``flag`` switches off."""
+    monkeypatch.setattr(paper_kernel, "COMPILER", (*paper_kernel.COMPILER, flag))
+    return build.__wrapped__(Chain.of(model.build(), model.input_shape[0]))
 
 
 def tensor(images: np.ndarray) -> torch.Tensor:
@@ -93,6 +102,27 @@ def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb | SmallCnn) -> N
     found = compiled(model).logits(to_row(made), QUANTIZED, given.images)
     assert np.array_equal(found, forward(made, QUANTIZED, given.images).detach().numpy())
     assert len(np.unique(found)) > 10
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="options of gcc for x86-64")
+@pytest.mark.parametrize("flag", quick(1, ["-mno-avx512f", "-mno-avx"]))
+def test_narrower_vectors_give_the_same_at_a_few_times_the_cost(
+    flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors wider than the machine's took 20 times as long: gcc keeps them in memory."""
+    model = SHAPES[0]
+    given, times = batches(model), list[float]()
+    row = to_row(network(model, given.images, 1.3))
+    order = np.tile(np.arange(COUNT, dtype=np.uint32), 20)
+    found: list[np.ndarray] = []
+    for kernel in (compiled(model), of_narrower(model, monkeypatch, flag)):
+        grad, begin = np.zeros_like(row), time.thread_time()
+        kernel.gradient(row, QUANTIZED, given, order, grad)
+        times.append(time.thread_time() - begin)
+        found += [kernel.logits(row, QUANTIZED, given.images), grad]
+    assert np.array_equal(found[0], found[2])
+    np.testing.assert_allclose(found[1], found[3], atol=2e-6, rtol=1e-4)
+    assert times[1] < 12 * times[0]
 
 
 @pytest.mark.parametrize("mode", [FLOAT, QUANTIZED, FROZEN])
