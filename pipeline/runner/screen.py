@@ -43,7 +43,7 @@ class Screen:
         if not overrides:
             data, last = config["data"]["name"], config["until"]
             self.console.print(f"  all defaults: trains on {data}, then goes on to {last}")
-            self.console.print("  minutes on two cores, seconds where it is cached; see --help")
+            self.console.print("  two minutes on two cores, seconds where it is cached; see --help")
 
     def start(self, stage: str) -> None:
         if self.console.is_terminal:

@@ -43,7 +43,7 @@ def test_there_are_members() -> None:
 
 
 def test_the_default_model_is_trained() -> None:
-    assert chosen() == ["mnist", "quick", "none", "int4", "herringbone"]
+    assert chosen() == ["mnist", "paper_quick", "none", "int4", "herringbone"]
 
 
 def test_what_is_typed_comes_first() -> None:

@@ -32,7 +32,7 @@ def test_the_default_recipe(kind: type[FetchedDataset], seed: int, least: float)
     if not stored(kind):
         pytest.skip(f"{kind.title} was not fetched on this machine yet")
     data, model = kind().arrays(), Mnist2kb()
-    recipe = config.instantiate(yaml.safe_load(Path("conf/train/quick.yaml").read_text()))
+    recipe = config.instantiate(yaml.safe_load(Path("params.yaml").read_text())["train"])
     weights = recipe.train(model, data, Run(seed)).weights
     graph = Int4().graph("mnist_2kb", model, weights)
     logits = graph.outputs(data["test_images"])

@@ -48,7 +48,7 @@ def test_smoke_learns_the_stand_in_in_seconds() -> None:
     assert integer_accuracy(trained.weights, Mnist2kb()) > 0.8
 
 
-def test_quick_is_the_default_and_uses_all_images() -> None:
+def test_quick_uses_all_images_and_trains_in_three_phases() -> None:
     assert recipe("quick").images == 0
     assert recipe("quick").quantized_epochs > 0 and recipe("quick").frozen_epochs > 0
 
