@@ -111,7 +111,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 	@$(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || \
 	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@[ -x $(BIN)/python ] || { echo "Making the Python environment .venv"; $(PYTHON) -m venv .venv; }
-	@echo "Installing Python packages into .venv (PyTorch, DVC, MLflow and others, about 1 GB;"
+	@echo "Installing Python packages into .venv (PyTorch, DVC, MLflow and others, 1.8 GB on disk;"
 	@echo "more where PyTorch comes with CUDA; a CPU build is enough)"
 	@$(call REQUIRED,p["dependencies"]) > .venv/requirements.txt
 	@$(INSTALL) .venv/requirements.txt
@@ -119,7 +119,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 	@touch $@
 
 .venv/ready: .venv/run
-	@echo "Installing what tests, types and clusters need into .venv (about 400 MB)"
+	@echo "Installing what tests, types and clusters need into .venv (600 MB more)"
 	@$(call REQUIRED,p["optional-dependencies"]["dev"]) > .venv/requirements-dev.txt
 	@$(INSTALL) .venv/requirements-dev.txt
 	@touch $@
