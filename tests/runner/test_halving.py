@@ -89,8 +89,8 @@ def searched(project: Project) -> Project:
     """Networks need 100 B a channel, or twice that, and their accuracy follows from it."""
     project.write("stages/train.py", HEAD.replace("STAGE", "train") + TRAIN)
     project.write("stages/schedule.py", HEAD.replace("STAGE", "schedule") + SCHEDULE)
-    project.write("pipeline/net.py", CLASS)
-    model = {"name": "small_cnn", "_target_": "pipeline.net.Net", "input_shape": [28, 28, 1]}
+    project.write("pipeline/models/net.py", CLASS)
+    model = {"name": "small_cnn", "_target_": "pipeline.models.net.Net", "input_shape": [28, 28, 1]}
     model |= {"convolutions": [], "pooled": [], "bits": [], "input_pool": 1}
     project.write("conf/model/small_cnn.yaml", yaml.safe_dump(model))
     train = yaml.safe_load((project.root / "conf/train/quick.yaml").read_text())
