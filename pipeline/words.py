@@ -145,10 +145,10 @@ def counts(key: str) -> str:
 
 
 def valued(key: str, value: Any) -> str:
-    """A metric with its unit."""
+    """A metric with its unit; what is no number as it is."""
     if value is None:
         return "–"
-    if isinstance(value, str | bool):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if key.startswith(("accuracy_", "agreement_")):
         return f"{100 * value:.2f} %"
