@@ -68,8 +68,12 @@ class Windows:
             sounds = _followed(one["test_sounds"], ear.samples)
             longer = {"test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
         else:
-            longer = {"test_images": _followed(images, images.shape[1] + self.more)}
+            longer = {"test_images": self.longer(images)}
         return {**one, **longer, "test_labels": one["test_labels"][:0]}
+
+    def longer(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """(n, rows, …) -> (n, rows of all windows, …), each followed by the next one."""
+        return _followed(images, images.shape[1] + self.more)
 
     def first_bytes(self, data: Arrays, frontend: Any) -> int:
         """What of ``data`` has come when the first of several windows is whole; 0 where there is

@@ -15,6 +15,7 @@ from pipeline.datasets.noise import pictures
 from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
+from pipeline.sliding import Windows
 
 SEED = 20260101
 FRAMES = 8
@@ -22,13 +23,14 @@ MACS = 200_000_000
 """Of all frames that rounded accumulators are calibrated on, if these are more than two."""
 
 
-def calibration_frames(graph: Graph, data: Path) -> Iterator[IntArray]:
-    """Training images of the file ``data``, read when the first one is asked for, evenly spaced, or
-    pictures of nothing where there are none; for a large network fewer, but at least two."""
+def calibration_frames(graph: Graph, data: Path, windows: Windows) -> Iterator[IntArray]:
+    """Training images of the file ``data``, read when the first one is asked for, evenly spaced, as
+    long as all windows, or pictures of nothing where there are none; for a large network fewer, but
+    at least two."""
     number = min(FRAMES, max(2, MACS // max(1, graph.macs)))
     images = read_npz(data).get("train_images", np.zeros(0))
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
-    images = images[chosen] if len(images) else images
+    images = windows.longer(images[chosen]) if len(images) else images
     yield from _stored(graph, images, number, 0).astype(np.int64)
 
 

@@ -15,6 +15,7 @@ from pipeline.plan.profile import profile
 from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
 from pipeline.strategies.others import others
@@ -27,13 +28,14 @@ DATA = Path("data/dataset.npz")
 @stage
 def main(cfg: Config) -> None:
     graph, hardware = Graph.load(Path()), board.hardware(cfg["hardware"])
+    windows = Windows(**cfg["sliding"])
     if kept := config.instantiate(cfg["frontend"]).state_bytes:
         # beside the arena as long as sound comes in, like the stack
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
-    plan = calibrated(plan, graph, calibration_frames(graph, DATA))
+    plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found)
     report["profile"] = [
@@ -41,7 +43,7 @@ def main(cfg: Config) -> None:
         for number, (name, size) in enumerate(profile(plan))
     ]
     if not plan.on_card:
-        frames = calibration_frames(graph, DATA)
+        frames = calibration_frames(graph, DATA, windows)
         zeros = zero_shares(graph, frames) if skips(plan, graph, hardware) else {}
         report |= modelled(plan, graph, hardware, zeros)
     report["forms"] = formed(plan, graph, hardware)

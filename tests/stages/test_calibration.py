@@ -9,16 +9,18 @@ import numpy as np
 from pipeline.artifacts import write_npz
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
+from pipeline.sliding import Windows
 from stages._frames import FRAMES, calibration_frames
 from tests.strategies import nets
 from tests.strategies.nets import Net
 
+ONE = Windows()
 IMAGES = np.arange(100 * 48, dtype=np.int64).reshape(100, 4, 4, 3).astype(np.uint8)
 
 
-def frames(folder: Path, graph: Graph, number: int = 0) -> list[IntArray]:
+def frames(folder: Path, graph: Graph, number: int = 0, windows: Windows = ONE) -> list[IntArray]:
     write_npz(folder / "dataset.npz", {"train_images": IMAGES[:number]})
-    return list(calibration_frames(graph, folder / "dataset.npz"))
+    return list(calibration_frames(graph, folder / "dataset.npz", windows))
 
 
 def small() -> Graph:
@@ -34,6 +36,14 @@ def test_training_images_evenly_spaced_as_they_are_stored(tmp_path: Path) -> Non
     assert np.array_equal(found[-1], IMAGES[99].astype(np.int64) - 128)
 
 
+def test_images_as_long_as_all_windows(tmp_path: Path) -> None:
+    windows = Windows(3, 2)
+    found = frames(tmp_path, windows.graph(small()), 100, windows)
+    assert [each.shape for each in found] == [(8, 4, 3)] * FRAMES
+    assert np.array_equal(found[0][:4], IMAGES[0].astype(np.int64) - 128)
+    assert np.array_equal(found[0][4:], found[1][:4])
+
+
 def test_pictures_of_nothing_where_there_are_none(tmp_path: Path) -> None:
     first, again = (frames(tmp_path, small()) for _ in range(2))
     assert len(first) == FRAMES and np.array_equal(first, again)
@@ -45,4 +55,4 @@ def test_a_large_network_gets_two(tmp_path: Path) -> None:
 
 
 def test_data_are_read_when_they_are_asked_for() -> None:
-    assert calibration_frames(small(), Path("nowhere.npz"))
+    assert calibration_frames(small(), Path("nowhere.npz"), ONE)
