@@ -36,7 +36,8 @@ def run(words: Sequence[str]) -> int:
 
 def _tools(board: str) -> Iterator[str]:
     """Yield a line of what is found for ``board``; others only of what is missing."""
-    config = schema.plain(schema.composed(f"hardware={board}"))
+    # released weights: what a training needs is not the board's
+    config = schema.plain(schema.composed(f"hardware={board}", "train=released"))
     found = versions.found(config)
     simulator = found["simulator"]
     if simulator[:1].isdigit():  # all that it says
