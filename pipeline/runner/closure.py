@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline import home
 from pipeline.artifacts import write_json
-from pipeline.runner import cached
+from pipeline.runner import store
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
@@ -60,7 +60,7 @@ def digest(root: Path, name: str) -> str:
 
 @cache
 def _digest(path: str, *_: int) -> str:
-    return cached.md5(Path(path))
+    return store.md5(Path(path))
 
 
 @cache

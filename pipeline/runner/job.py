@@ -74,13 +74,16 @@ class Job:
     def _run_stages(self, version: Mapping[str, str]) -> None:
         self.screen.header(self.config, self.folder, self.overrides)
         code = Code(workspace.params(self.config))
-        with Stages(self.folder, self._keep, code, self._remote()) as stages:
+        flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
+        early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
+        with Stages(self.folder, self._keep, code, flashing, early, self._remote()) as stages:
             self._track(version)
-            for name, then in zip(self.stages, (*self.stages[1:], ""), strict=True):
-                self.screen.start(name)
-                flashing = name == "simulate" and self.config["target"]["name"] == "flash"
-                waiting = partial(self.screen.waiting, name)
-                self._record(stages.run(name, waiting, flashing, then))
+            left = list(self.stages)
+            while left:
+                self.screen.start(left[0])
+                for outcome in stages.bring(left, partial(self.screen.waiting, left[0])):
+                    self._record(outcome)
+                    left.remove(outcome.stage)
                 if self.result["status"] != "ok":
                     break
         if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too

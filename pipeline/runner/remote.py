@@ -1,28 +1,23 @@
 """One cache for several machines: what a stage made goes to a DVC remote, and comes from there.
 
-The layout is DVC's own, that of ``dvc push --run-cache``. But DVC transfers its whole run cache at
-once; here it is one stage's note and outputs, when that stage is due. The note goes last: what it
-names is there. Whatever comes from a remote is checked by hash like any cached file.
+Files lie there as ``dvc push`` puts them. The note of a stage, by which others find them, lies
+beside them in the folder ``notes``, and goes last: what it names is there. Whatever comes from a
+remote is checked by hash like any cached file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pipeline import home
-from pipeline.artifacts import write_bytes
 from pipeline.errors import ThimbleError
-from pipeline.runner import cached
+from pipeline.runner import store
 
 NAME = "thimble"
 """What the remote is called in the runs' own DVC repositories."""
-
-HASH = "md5-dos2unix"
-"""DVC keeps its run cache in the object database of this name."""
 
 
 class Remote:
@@ -31,8 +26,8 @@ class Remote:
     When it fails, ``warn`` is called once, with one line, and the run goes on without.
 
     Raises:
-        ThimbleError: for a name that is no remote; for one that can hold no run cache; and, when
-            it is first used, if DVC lacks the package for its kind.
+        ThimbleError: for a name that is no remote; for one that cannot be written to; and, when it
+            is first used, if DVC lacks the package for its kind.
     """
 
     def __init__(self, place: str, warn: Callable[[str], None]) -> None:
@@ -45,18 +40,17 @@ class Remote:
     @property
     def config(self) -> dict[str, Any]:
         """What a run's DVC repository has to know. Kept in memory: it may hold a password."""
-        return {"remote": {NAME: self._settings}, "core": {"remote": NAME}}
+        return {"remote": {NAME: self._settings}}
 
-    def pull(self, stage: Any) -> bool:
-        """Bring the stage's note and outputs to the local cache; False if the remote lacks them."""
-        return self._forgiving(self._pull, stage)
+    def pull(self, repo: Any, key: str, fetch: Callable[[store.Entry], bool]) -> bool:
+        """Call ``fetch`` with the entry noted there under ``key``; return what it returns, whether
+        all came whole. False if the remote has none, or fails."""
+        return self._forgiving(self._pull, repo, key, fetch)
 
-    def push(self, stage: Any, again: bool = False) -> None:
-        """Send what ``stage`` made, unless the remote has a result: all shall use the first.
-
-        What cannot be used, or was found damaged, which is ``again``, is replaced.
-        """
-        self._forgiving(_push, stage, again or stage.name in self._useless)
+    def push(self, repo: Any, stage: str, key: str, entry: store.Entry, oids: list[str]) -> None:
+        """Send the files ``oids`` that ``stage`` made, by its ``entry`` in dvc.lock, unless the
+        remote has a result: all shall use the first. What was no use there is replaced."""
+        self._forgiving(self._push, repo, stage, key, entry, oids)
 
     def _forgiving(self, act: Callable[..., bool], *args: Any) -> bool:
         """Call ``act``; False when the remote fails, now or earlier."""
@@ -68,88 +62,48 @@ class Remote:
             raise ThimbleError(f"cache.remote={self.place}: {error}") from None
         except Exception as error:
             self._works = False
-            logging.getLogger("dvc").exception("remote %s", self.place)
             said = (str(error) or type(error).__name__).splitlines()[0]
             self._warn(f"the shared cache {self.place} failed, going on without it: {said}")
             return False
 
-    def _pull(self, stage: Any) -> bool:
-        fs, folder = _folder(stage)
-        for path in _files(fs, folder):
-            content, key, name = fs.fs.cat_file(path), fs.name(folder), fs.name(path)
-            note = cached.read_note(content, key, name)
-            if note and _fetched(stage, note):
-                write_bytes(Path(stage.repo.stage_cache._get_cache_path(key, name)), content)
-                return True
-            self._useless.add(stage.name)
-        return False
+    def _pull(self, repo: Any, key: str, fetch: Callable[[store.Entry], bool]) -> bool:
+        from dvc.exceptions import DvcException
+
+        files, note = _place(repo, key)
+        if not files.fs.exists(note):
+            return False
+        self._useless.add(key)
+        entry = store.read(files.fs.fs.cat_file(note), key)
+        with contextlib.suppress(DvcException):  # what is missing there
+            if entry and fetch(entry):
+                self._useless.discard(key)
+        return key not in self._useless
+
+    def _push(self, repo: Any, stage: str, key: str, entry: store.Entry, oids: list[str]) -> bool:
+        files, note = _place(repo, key)
+        if key in self._useless:
+            for path in (note, *(files.oid_to_path(oid) for oid in oids)):
+                with contextlib.suppress(FileNotFoundError):
+                    files.fs.remove(path)
+        if files.fs.exists(note):
+            return False
+        repo.push([stage], remote=NAME)
+        files.fs.makedirs(files.fs.parent(note))
+        files.fs.fs.pipe_file(note, store.written(key, entry))
+        self._useless.discard(key)
+        return True
 
 
-def _fetched(stage: Any, note: Mapping[str, Any]) -> bool:
-    """Whether all outputs that a remote's ``note`` names are in the local cache now."""
-    from dvc.exceptions import CollectCacheError
-
-    made = stage.repo.stage_cache._create_stage(note, wdir=stage.wdir)
-    try:
-        wanted = made.get_used_objs().values()
-    except CollectCacheError:  # of a folder, the list of its files
-        return False
-    for ids in wanted:
-        if failed := stage.repo.cloud.pull(ids).failed:  # missing ones do not count as failed
-            raise OSError(f"{len(failed)} of {len(ids)} files did not arrive")
-    return bool(made.outs_cached())
-
-
-def _push(stage: Any, again: bool) -> bool:
-    from dvc.stage.cache import _get_cache_hash
-    from dvc.stage.serialize import to_single_stage_lockfile
-
-    fs, folder = _folder(stage)
-    there = _files(fs, folder)
-    value = _get_cache_hash(to_single_stage_lockfile(stage))
-    note = stage.repo.stage_cache._get_cache_path(fs.name(folder), value)
-    if (there and not again) or not Path(note).is_file():
-        return False
-    outputs = stage.repo.cloud.get_remote_odb(NAME)
-    for ids in stage.get_used_objs().values():
-        if again:
-            _remove(fs, [outputs.oid_to_path(item.value) for item in ids])
-        if failed := stage.repo.cloud.push(ids).failed:
-            raise OSError(f"{len(failed)} of {len(ids)} files were not taken")
-    _remove(fs, there)
-    fs.makedirs(folder)
-    fs.put_file(note, fs.join(folder, value))
-    return True
-
-
-def _folder(stage: Any) -> tuple[Any, str]:
-    """Where the remote keeps notes of results of this stage's command, inputs and parameters: the
-    file system, and a folder named by DVC's hash of them."""
-    from dvc.stage.cache import _get_stage_hash
-
-    notes = stage.repo.cloud.get_remote_odb(NAME, hash_name=HASH)
-    key = _get_stage_hash(stage)
-    return notes.fs, notes.fs.join(notes.path, "runs", key[:2], key)
-
-
-def _files(fs: Any, folder: str) -> list[str]:
-    try:
-        return sorted(fs.find(folder))
-    except FileNotFoundError:
-        return []
-
-
-def _remove(fs: Any, paths: list[str]) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            fs.remove(path)
+def _place(repo: Any, key: str) -> tuple[Any, str]:
+    """DVC's files in the remote, and beside them the path of the note of ``key``."""
+    files = repo.cloud.get_remote_odb(NAME)
+    fs = files.fs
+    return files, fs.join(fs.parent(fs.parent(files.path)), "notes", key[:2], key)
 
 
 def _settings(place: str) -> dict[str, Any]:
     """The section ``remote`` of DVC's config for ``place``."""
-    from dvc.config import Config
-
-    own: dict[str, dict[str, Any]] = Config(str(home.ROOT / ".dvc"))["remote"]
+    own = _own() if (home.ROOT / ".dvc").is_dir() else {}
     if place in own:
         settings = dict(own[place])
     elif "://" in place:
@@ -164,7 +118,16 @@ def _settings(place: str) -> dict[str, Any]:
         )
     if settings["url"].startswith("http"):
         raise ThimbleError(
-            f"cache.remote={place}: DVC keeps no run cache on an http server, which cannot list "
-            "its files; use a folder, ssh, webdav, s3, gs or azure"
+            f"cache.remote={place}: an http server cannot list its files; "
+            "use a folder, ssh, webdav, s3, gs or azure"
         )
     return settings
+
+
+def _own() -> dict[str, dict[str, Any]]:
+    """The project's DVC remotes."""
+    from dvc.repo import Repo
+
+    with Repo(str(home.ROOT)) as repo:
+        remotes: dict[str, dict[str, Any]] = repo.config["remote"]
+        return remotes

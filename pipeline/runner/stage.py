@@ -1,51 +1,43 @@
-"""One stage at a time through DVC, in this process, under a lock named by the stage's key."""
+"""The stages of a run: restored from DVC's cache where they are in it, else run and kept there."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import logging
-import os
-import re
 import shutil
 import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import psutil
+import yaml
 from filelock import FileLock, Timeout
 
 from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError, Unreadable
-from pipeline.runner import cached, disk, garbage, repository
+from pipeline.runner import disk, garbage, store
 from pipeline.runner.closure import remember
 from pipeline.runner.code import Code
-from pipeline.runner.inputs import Inputs
 from pipeline.runner.processes import Processes
-from pipeline.runner.remote import Remote
+from pipeline.runner.remote import NAME, Remote
 from pipeline.runner.workspace import LOG
+from pipeline.tracking.checkout import FOLDER as CODE
 
 HASHES = "hashes.json"
 """In a run's folder: of each stage, the MD5 of each file that it made."""
 
+LOCK = "dvc.lock"
 
 LONG = ("train", "prune")
 """Stages that may take hours."""
-
-DEAF = home.ROOT / "pipeline/runner/deaf.sh"
-
-KEPT = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776:glibc.malloc.hugetlb=1"
-"""Memory that is freed stays the process', in huge pages. By default the C library gives large
-arrays back to the system and has them cleared again each time, a third to a half of a training."""
 
 
 @dataclass(frozen=True)
@@ -61,278 +53,246 @@ class Outcome:
 class Stages:
     """The stages of one workspace. A context manager: ``with Stages(folder) as stages``.
 
-    DVC runs in a thread of its own. In the main thread it would ignore Ctrl-C while a stage runs;
-    here the main thread waits, ends the stage's process when interrupted, and says so.
+    A stage's key is a hash of all that its results depend on: its command, its parameters, its
+    code and what the stages before it made. Under the key its results are noted (``store.py``).
 
     ``keep`` is where the workspace's cache is, ``remote`` another one that it shares, ``code`` what
-    the stages run.
+    the stages run; those ``always`` run whose effect is outside: a board is written. ``early``
+    starts the next stage's process while one works.
     """
 
-    def __init__(self, folder: Path, keep: Path, code: Code, remote: Remote | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        keep: Path,
+        code: Code,
+        always: Collection[str] = (),
+        early: bool = True,
+        remote: Remote | None = None,
+    ) -> None:
         self.folder, self.keep, self.code, self.remote = folder, keep, code, remote
-        self._pulled: set[str] = set()
-        self._thread = ThreadPoolExecutor(1, "dvc")
-        self._repo: Any = None
-        self._done: list[Any] = []
-        self._inputs = Inputs()
-        self._processes = Processes(folder, code)
-        self._then, self._over = "", threading.Event()
+        self.always, self.early = always, early
+        self._store = store.Store(keep)
+        self._stages = _yaml(folder / "dvc.yaml")["stages"]
+        commands = {name: stage["cmd"] for name, stage in self._stages.items()}
+        self._processes = Processes(folder, code, commands)
+        self._params = _yaml(folder / "params.yaml")
+        self._made: dict[str, store.Entry] = {}
+        self._keys: dict[str, str] = {}
 
     def __enter__(self) -> Stages:
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(_environment())
         self._stack.enter_context(contextlib.chdir(self.folder))
-        self._stack.enter_context(_log_to(self.folder / LOG / "dvc.log"))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is KeyboardInterrupt and threading.current_thread() is threading.main_thread():
+        if kind is KeyboardInterrupt:
             for name in (signal.SIGINT, signal.SIGTERM):  # the next would disturb the end
                 signal.signal(name, signal.SIG_IGN)
         with self._stack:
-            self._over.set()
             self._processes.end()
-            if kind:  # nothing starts any more; DVC's thread waits for the end of what runs
-                _end_children()
+            if kind:
+                self._processes.kill()
+            remember()
             try:
-                self._thread.submit(self._close).result()
+                self._close()
             except OSError:
                 if kind is None:  # else: a full disk, which the stage's error says
                     raise
-            self._thread.shutdown()
 
-    def run(
-        self,
-        stage: str,
-        waiting: Callable[[], None] = lambda: None,
-        always: bool = False,
-        then: str = "",
-    ) -> Outcome:
-        """Bring ``stage`` up to date; ``waiting`` is called if another run is at the same stage.
+    def bring(
+        self, names: Sequence[str], waiting: Callable[[], None] = lambda: None
+    ) -> list[Outcome]:
+        """Bring the first of ``names`` up to date, and with it all that follow in the cache.
 
-        ``always`` runs it whatever the cache has: what it does outside counts, a board is written.
-        ``then`` is what comes after it, so that it can be made ready.
-        Raises ThimbleError with the stage's own one-line message when it fails.
+        ``waiting`` is called if another run is at the same stage.
+
+        Raises:
+            ThimbleError: the stage's own one-line message when it fails.
         """
         begin = time.monotonic()
-        self._then = then
-        _wait(self._thread.submit(self._run, stage, waiting, always))
-        ran = (self.folder / LOG / f"{stage}.json").exists()
-        pulled = stage in self._pulled and not ran  # else: what came was damaged
-        return Outcome(stage, time.monotonic() - begin, not ran, pulled)
-
-    def _run(self, name: str, waiting: Callable[[], None], always: bool) -> None:
-        from dvc.repo import lock_repo
-
+        name, *others = names
         try:
-            if self._repo is None:
-                config = self.remote.config if self.remote else None
-                self._repo = repository.opened(self.folder, config)
-                self._loaded = repository.stages(self._repo)
-                garbage.collect()
-            stage = self._loaded[name]
-            self.code.write(self.folder, name)
-            with lock_repo(self._repo):
-                self._inputs.settle(stage)
-                key = _key(stage)
-                with _locked(f"{name}-{key}", waiting, self._over.is_set):
-                    checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
-                    os.environ["THIMBLE_CHECKPOINTS"] = str(checkpoints)
-                    self._reproduce(stage, always)
-                    if damaged := cached.damaged(stage):
-                        for path in damaged:
-                            cached.remove(path)
-                        logging.getLogger("dvc").warning("damaged, made again: %s", damaged)
-                        self._reproduce(stage, pull=False)
-                    if self.remote and not always:
-                        self.remote.push(stage, again=bool(damaged))
-                    shutil.rmtree(checkpoints, ignore_errors=True)
+            outcomes = self._restored(names)
+            if not outcomes:
+                with _locked(f"{name}-{self._key(name)}", waiting):
+                    outcomes = self._restored([name])  # another run has made it meanwhile
+                    if not outcomes:
+                        self._make(name, others[0] if others else "")
+                        outcomes = [Outcome(name, 0.0, cached=False)]
         except Exception as error:
             raise self._explained(name, error) from error
+        took = (time.monotonic() - begin) / len(outcomes)
+        return [Outcome(each.stage, took, each.cached, each.pulled) for each in outcomes]
 
-    def _reproduce(self, stage: Any, always: bool = False, pull: bool = True) -> None:
-        """What ``dvc repro --single-item`` does; dvc.yaml is read and dvc.lock written only once.
+    def _restored(self, names: Sequence[str]) -> list[Outcome]:
+        """Restore the first of ``names``, as many as are in the cache or come from the remote."""
+        outcomes = list[Outcome]()
+        for name in itertools.takewhile(lambda name: name not in self.always, names):
+            key = self._key(name)
+            entry, pulled = self._store.find(key), False
+            if entry is None and self.remote:
+                pulled = self.remote.pull(self._repo, key, partial(self._fetched, name, key))
+                entry = self._made.pop(name, None) if pulled else None  # else: of no use
+            if entry is None or not self._fits(name, entry):
+                break
+            self._made[name] = entry
+            outcomes.append(Outcome(name, 0.0, cached=True, pulled=pulled))
+        if found := [each.stage for each in outcomes]:
+            self._write_lock()
+            self._repo.checkout(found, force=True)
+            for name in found:
+                self._share(name)
+        return outcomes
 
-        ``_restored`` is a short cut for a stage in the run cache.
-        """
-        note = cached.note(stage)  # always: what is damaged there is removed
-        restored = not always and self._restored(stage, note)
-        if not restored and not always and pull and self.remote and self.remote.pull(stage):
-            restored = self._restored(stage, cached.note(stage))
-            self._pulled |= {stage.name} if restored else set()
-        if not restored:
-            self._make(stage)
-            cached.refill(stage)
-        if stage not in self._done:
-            self._done.append(stage)
+    def _share(self, name: str) -> None:
+        """Send what a stage made to the remote."""
+        if self.remote and name not in self.always:
+            entry = self._made[name]
+            oids = list(self._store.oids(entry))
+            self.remote.push(self._repo, name, self._keys[name], entry, oids)
 
-    def _make(self, stage: Any) -> None:
-        """Run the stage's command, keep what it makes, and note it.
+    def _fetched(self, name: str, key: str, entry: store.Entry) -> bool:
+        """Bring what the remote has of a stage to the cache; whether it is whole."""
+        assert self.remote
+        if self._fits(name, entry):
+            self._made[name] = entry
+            self._write_lock()
+            self._repo.fetch([name], remote=NAME)
+            if self._store.sound(entry):
+                self._store.keep(key, entry)
+                return True
+            del self._made[name]
+        return False
 
-        DVC's ``reproduce`` takes locks on every dependency as well, in a file of JSON, and looks
-        for changes: the workspace is this run's alone, and what it asks is known here.
-        """
-        from dvc.stage.decorators import unlocked_repo
+    def _fits(self, name: str, entry: store.Entry) -> bool:
+        """Check that ``entry`` names the stage's outputs: it says what is written where."""
+        return sorted(out["path"] for out in entry["outs"]) == sorted(self._stages[name]["outs"])
 
-        stage.remove_outs()
-        unlocked_repo(self._processes.run)(stage, self._meanwhile(stage))
-        stage.save(run_cache=False)
-        cached.keep(stage)
-        stage.commit()
+    def _make(self, name: str, then: str) -> None:
+        """Run the stage's command, keep what it makes, and note it."""
+        key, outs = self._key(name), [self.folder / out for out in self._stages[name]["outs"]]
+        for out in outs:
+            store.remove(out)
+        checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
+        text = (self.folder / CODE / name).read_text()
+        more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
+        code = self._processes.run(name, text, more, partial(self._meanwhile, name, then))
+        if code:
+            raise ChildProcessError(code)
+        for out in outs:
+            self._store.make_way(out)
+        entry = self._committed(name)
+        if not self._store.sound(entry):  # a damaged list of a folder's files was in its place
+            entry = self._committed(name)
+        self._store.keep(key, entry)
+        self._made[name] = entry
+        if self.remote:
+            self._write_lock()
+            self._share(name)
+        shutil.rmtree(checkpoints, ignore_errors=True)
 
-    def _meanwhile(self, stage: Any) -> Any:
-        """The stage whose process starts while ``stage`` works; None in a sweep, whose jobs keep
-        all cores at work, and where it would take memory for hours."""
-        alone = "THIMBLE_SWEEP" not in os.environ and stage.name not in LONG
-        return self._loaded.get(self._then) if alone else None
+    def _meanwhile(self, name: str, then: str) -> None:
+        """While stage ``name`` works: start the next one's process, unless memory would be taken
+        for hours; open DVC."""
+        if self.early and then and name not in LONG:
+            self._processes.start(then)
+        assert self._repo
 
-    def _restored(self, stage: Any, entry: Any) -> bool:
-        from dvc.stage.loader import StageLoader
+    def _committed(self, name: str) -> store.Entry:
+        """Have DVC take the stage's outputs into its cache; return its entry of dvc.lock, which
+        holds no other meanwhile: DVC reads and writes all of it, slowly."""
+        (self.folder / LOCK).unlink(missing_ok=True)
+        self._repo.commit(name, force=True)
+        entry: store.Entry = _yaml(self.folder / LOCK)["stages"][name]
+        return entry
 
-        if not entry:
-            return False
-        StageLoader.fill_from_lock(stage, entry)
-        cached.mend(stage)
-        if not stage.outs_cached():
-            return False
-        stage.checkout(force=True)
-        return True
+    def _key(self, name: str) -> str:
+        """Write what code the stage runs; return its key."""
+        self.code.write(self.folder, name)
+        stage = self._stages[name]
+        made = {out["path"]: out["md5"] for each in self._made.values() for out in each["outs"]}
+        deps = {dep: made.get(dep) or store.md5(self.folder / dep) for dep in stage["deps"]}
+        params = {key: _value(self._params, key) for key in stage["params"]}
+        about = [stage["cmd"], deps, params, sorted(stage["outs"])]
+        text = json.dumps(about, sort_keys=True)
+        self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return self._keys[name]
+
+    @cached_property
+    def _repo(self) -> Any:
+        """DVC, whose import takes a while."""
+        from dvc.repo import Repo
+
+        for name in ("dvc", "dvc_data", "dvc_objects"):  # no messages, no progress bars
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        repo = Repo(str(self.folder), config=self.remote.config if self.remote else None)
+        garbage.collect()
+        return repo
 
     def _explained(self, name: str, error: Exception) -> ThimbleError:
         """What failed, in the stage's own words if it had any."""
-        report = self.folder / LOG / f"{name}.json"
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            told = json.loads(report.read_text())
-            return (Unreadable if told.get("unreadable") else ThimbleError)(told["error"])
+        if isinstance(error, ChildProcessError):
+            report = self.folder / LOG / f"{name}.json"
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                told = json.loads(report.read_text())
+                return (Unreadable if told.get("unreadable") else ThimbleError)(told["error"])
+            (code,) = error.args
+            if code == UNSAID:
+                error = OSError(errno.ENOSPC, "")
+            elif (number := -code if code < 0 else code - 128) > 0:
+                return ThimbleError(f"{name} was killed by signal {number}: run it again")
+            else:
+                error = ThimbleError(f"{name} ended with {code}; log in {self.folder / LOG}")
         if isinstance(error, ThimbleError):
             return error
         causes = list(disk.causes(error))
         for cause in causes:
+            if str(cause).endswith("disk is full"):  # SQLite
+                cause = OSError(errno.ENOSPC, "")
             if isinstance(cause, OSError):
                 return ThimbleError(f"{name}: {disk.said(cause, self.folder)}")
-            if str(cause).endswith((f"exited with {UNSAID}", "disk is full")):  # a stage; SQLite
-                full = OSError(errno.ENOSPC, "")
-                return ThimbleError(f"{name}: {disk.said(full, self.folder)}")
-        for cause in causes:
-            if number := _signal(str(cause)):
-                return ThimbleError(f"{name} was killed by signal {number}: run it again")
-        said = str(causes[-1]).splitlines()[0]
-        return ThimbleError(f"{name}: {said}; log in {self.folder / LOG}")
+        return ThimbleError(f"{name}: {str(causes[-1]).splitlines()[0]}")
+
+    def _write_lock(self) -> None:
+        """Write dvc.lock, in JSON, which is YAML: DVC's own way is slow."""
+        content = {"schema": "2.0", "stages": self._made}
+        write_text(self.folder / LOCK, json.dumps(content, indent=1) + "\n")
 
     def _close(self) -> None:
-        remember()
-        if self._repo is not None:
-            if self._done:
-                _write_lock(self.folder / "dvc.lock", self._done)
-                write_json(
-                    self.folder / HASHES, {stage.name: cached.hashes(stage) for stage in self._done}
-                )
+        if self._made:
+            self._write_lock()
+            hashes = {name: self._store.hashes(entry) for name, entry in self._made.items()}
+            write_json(self.folder / HASHES, hashes)
+        if "_repo" in self.__dict__:
             self._repo.close()
+        for name in ("site", "tmp"):
+            shutil.rmtree(self.folder / ".dvc" / name, ignore_errors=True)
 
 
-def _write_lock(path: Path, stages: list[Any]) -> None:
-    """dvc.lock of ``stages``, as DVC has it."""
-    from dvc.stage.serialize import to_single_stage_lockfile
-
-    made = {stage.name: to_single_stage_lockfile(stage) for stage in stages}
-    write_text(path, cached.to_yaml({"schema": "2.0", "stages": made}))
-
-
-def _key(stage: Any) -> str:
-    """A hash of all that the stage's results depend on: equal keys, equal results."""
-    parts = [str(stage.cmd)]
-    parts += [json.dumps(dep.dumpd(), sort_keys=True, default=str) for dep in stage.deps]
-    parts += sorted(out.def_path for out in stage.outs)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+def _value(content: Mapping[str, Any], key: str) -> Any:
+    """``content``'s value of a dotted key."""
+    found: Any = content
+    for part in key.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            raise ThimbleError(f"params.yaml has no {key}, which a stage of dvc.yaml reads")
+        found = found[part]
+    return found
 
 
-def _signal(said: str) -> int:
-    """The signal that ended a stage, from DVC's ``exited with CODE``; 0 for none."""
-    found = re.search(r"exited with (-?\d+)$", said)
-    code = int(found[1]) if found else 0
-    return -code if code < 0 else max(0, code - 128)
+def _yaml(path: Path) -> Any:
+    return yaml.load(path.read_text(), yaml.CSafeLoader)
 
 
 @contextlib.contextmanager
-def _locked(name: str, waiting: Callable[[], None], over: Callable[[], bool]) -> Iterator[None]:
-    """Raises Timeout when it is ``over`` before the lock is free."""
+def _locked(name: str, waiting: Callable[[], None]) -> Iterator[None]:
     lock = FileLock(home.lock_file(name))
     try:
         lock.acquire(timeout=0)
     except Timeout:
         waiting()
-        while not lock.is_locked:
-            if over():
-                raise
-            with contextlib.suppress(Timeout):
-                lock.acquire(timeout=1)
+        lock.acquire()
     try:
         yield
     finally:
         lock.release()
-
-
-def _wait(future: Future[None]) -> None:
-    """Wait in steps: a plain wait cannot be interrupted by a signal on every platform."""
-    done = threading.Event()
-    future.add_done_callback(lambda _: done.set())
-    while not done.wait(0.5):
-        pass
-    future.result()
-
-
-def _end_children() -> None:
-    """End the stage's processes: politely, then not."""
-    children = psutil.Process().children(recursive=True)
-    for child in children:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.terminate()
-    for child in psutil.wait_procs(children, timeout=5)[1]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
-
-
-@contextlib.contextmanager
-def _environment() -> Iterator[None]:
-    """Set what stage processes see: this Python first in PATH, the project's code, no strays."""
-    before = dict(os.environ)
-    os.environ.setdefault("GLIBC_TUNABLES", KEPT)
-    os.environ.update(
-        PATH=os.pathsep.join([str(Path(sys.executable).parent), before.get("PATH", "")]),
-        PYTHONPATH=str(home.ROOT),
-        PYTHONSAFEPATH="1",  # nothing of that name in the folder of a run
-        PYTHONHASHSEED="0",
-        SHELL=str(DEAF) if os.access(DEAF, os.X_OK) else "/bin/sh",  # unpacked without modes
-        THIMBLE_HOME=str(home.home()),
-        THIMBLE_RUNNER=str(os.getpid()),
-        THIMBLE_TYPED=str(home.typed()),
-    )
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextlib.contextmanager
-def _log_to(path: Path) -> Iterator[None]:
-    """DVC's messages go to a file; a terminal gets ours."""
-    import dvc.log  # noqa: F401  its import sets handlers up
-
-    loggers = [logging.getLogger(name) for name in ("dvc", "dvc_data", "dvc_objects")]
-    before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    reports = logging.raiseExceptions
-    logging.raiseExceptions = False  # else a full disk is a trace on the screen
-    handler = logging.FileHandler(path, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            handler.close()
-        logging.raiseExceptions = reports
-        for logger, state in zip(loggers, before, strict=True):
-            logger.handlers, logger.level, logger.propagate = state

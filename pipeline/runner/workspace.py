@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from pipeline import home
 from pipeline.artifacts import write_text
 from pipeline.errors import ThimbleError
-from pipeline.runner import cached, code
+from pipeline.runner import code, store
 from pipeline.runner.options import checked
 from pipeline.runner.schema import CODE_GROUPS
 from pipeline.tracking.checkout import FOLDER, PATCH
@@ -110,7 +110,7 @@ def _clear(folder: Path) -> None:
     if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
         return
     for name in (*_made(), FOLDER, *REPORTS):
-        cached.remove(folder / name)
+        store.remove(folder / name)
 
 
 def _made() -> list[str]:
