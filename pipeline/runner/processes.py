@@ -30,7 +30,7 @@ arrays back to the system and has them cleared again each time, a third to a hal
 
 
 class Processes:
-    """Runs the stages of the workspace ``folder``, whose code is ``code``, by their ``commands``."""
+    """Runs the stages of the workspace ``folder`` by their ``commands``; they run ``code``."""
 
     def __init__(self, folder: Path, code: Code, commands: Mapping[str, str]) -> None:
         self._folder, self._code, self._commands = folder, code, commands

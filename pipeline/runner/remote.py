@@ -67,14 +67,14 @@ class Remote:
             return False
 
     def _pull(self, repo: Any, key: str, fetch: Callable[[store.Entry], bool]) -> bool:
-        from dvc.exceptions import DvcException
-
         files, note = _place(repo, key)
         if not files.fs.exists(note):
             return False
         self._useless.add(key)
         entry = store.read(files.fs.fs.cat_file(note), key)
-        with contextlib.suppress(DvcException):  # what is missing there
+        with contextlib.suppress(
+            Exception
+        ):  # what is missing or damaged there, DVC says in many ways
             if entry and fetch(entry):
                 self._useless.discard(key)
         return key not in self._useless
@@ -103,7 +103,9 @@ def _place(repo: Any, key: str) -> tuple[Any, str]:
 
 def _settings(place: str) -> dict[str, Any]:
     """The section ``remote`` of DVC's config for ``place``."""
-    own = _own() if (home.ROOT / ".dvc").is_dir() else {}
+    from dvc.config import Config
+
+    own: dict[str, dict[str, Any]] = Config(str(home.ROOT / ".dvc"))["remote"]
     if place in own:
         settings = dict(own[place])
     elif "://" in place:
@@ -118,16 +120,7 @@ def _settings(place: str) -> dict[str, Any]:
         )
     if settings["url"].startswith("http"):
         raise ThimbleError(
-            f"cache.remote={place}: an http server cannot list its files; "
+            f"cache.remote={place}: notes of results are kept on no http server; "
             "use a folder, ssh, webdav, s3, gs or azure"
         )
     return settings
-
-
-def _own() -> dict[str, dict[str, Any]]:
-    """The project's DVC remotes."""
-    from dvc.repo import Repo
-
-    with Repo(str(home.ROOT)) as repo:
-        remotes: dict[str, dict[str, Any]] = repo.config["remote"]
-        return remotes

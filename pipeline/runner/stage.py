@@ -81,24 +81,21 @@ class Stages:
         self._keys: dict[str, str] = {}
 
     def __enter__(self) -> Stages:
-        self._stack = contextlib.ExitStack()
-        self._stack.enter_context(contextlib.chdir(self.folder))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:
             for name in (signal.SIGINT, signal.SIGTERM):  # the next would disturb the end
                 signal.signal(name, signal.SIG_IGN)
-        with self._stack:
-            self._processes.end()
-            if kind:
-                self._processes.kill()
-            remember()
-            try:
-                self._close()
-            except OSError:
-                if kind is None:  # else: a full disk, which the stage's error says
-                    raise
+        self._processes.end()
+        if kind:
+            self._processes.kill()
+        remember()
+        try:
+            self._close()
+        except OSError:
+            if kind is None:  # else: a full disk, which the stage's error says
+                raise
 
     def bring(
         self, names: Sequence[str], waiting: Callable[[], None] = lambda: None
@@ -132,7 +129,8 @@ class Stages:
             key = self._key(name)
             entry, pulled = self._store.find(key), False
             if entry is None and self.remote:
-                pulled = self.remote.pull(self._repo, key, partial(self._fetched, name, key))
+                with self._dvc() as repo:
+                    pulled = self.remote.pull(repo, key, partial(self._fetched, name, key))
                 entry = self._made.pop(name, None) if pulled else None  # else: of no use
             if entry is None or not self._fits(name, entry):
                 break
@@ -140,7 +138,8 @@ class Stages:
             outcomes.append(Outcome(name, 0.0, cached=True, pulled=pulled))
         if found := [each.stage for each in outcomes]:
             self._write_lock()
-            self._repo.checkout(found, force=True)
+            with self._dvc() as repo:
+                repo.checkout(found, force=True)
             for name in found:
                 self._share(name)
         return outcomes
@@ -150,7 +149,8 @@ class Stages:
         if self.remote and name not in self.always:
             entry = self._made[name]
             oids = list(self._store.oids(entry))
-            self.remote.push(self._repo, name, self._keys[name], entry, oids)
+            with self._dvc() as repo:
+                self.remote.push(repo, name, self._keys[name], entry, oids)
 
     def _fetched(self, name: str, key: str, entry: store.Entry) -> bool:
         """Bring what the remote has of a stage to the cache; whether it is whole."""
@@ -181,6 +181,8 @@ class Stages:
         if code:
             raise ChildProcessError(code)
         for out in outs:
+            if not out.exists():
+                raise ThimbleError(f"{name} did not write {out.relative_to(self.folder)}")
             self._store.make_way(out)
         entry = self._committed(name)
         if not self._store.sound(entry):  # a damaged list of a folder's files was in its place
@@ -197,15 +199,26 @@ class Stages:
         for hours; open DVC."""
         if self.early and then and name not in LONG:
             self._processes.start(then)
-        assert self._repo
+        with self._dvc():
+            pass
 
     def _committed(self, name: str) -> store.Entry:
         """Have DVC take the stage's outputs into its cache; return its entry of dvc.lock, which
         holds no other meanwhile: DVC reads and writes all of it, slowly."""
         (self.folder / LOCK).unlink(missing_ok=True)
-        self._repo.commit(name, force=True)
+        try:
+            self._commit(name)
+        except OSError:
+            raise
+        except Exception:  # damaged notes of DVC's own, by which ``dvc repro`` finds results
+            store.remove(self.keep / "cache" / "runs")
+            self._commit(name)
         entry: store.Entry = _yaml(self.folder / LOCK)["stages"][name]
         return entry
+
+    def _commit(self, name: str) -> None:
+        with self._dvc() as repo:
+            repo.commit(name, force=True)
 
     def _key(self, name: str) -> str:
         """Write what code the stage runs; return its key."""
@@ -218,6 +231,12 @@ class Stages:
         text = json.dumps(about, sort_keys=True)
         self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
         return self._keys[name]
+
+    @contextlib.contextmanager
+    def _dvc(self) -> Iterator[Any]:
+        """DVC, in its folder, which it takes paths to be relative to."""
+        with contextlib.chdir(self.folder):
+            yield self._repo
 
     @cached_property
     def _repo(self) -> Any:
@@ -243,7 +262,7 @@ class Stages:
             elif (number := -code if code < 0 else code - 128) > 0:
                 return ThimbleError(f"{name} was killed by signal {number}: run it again")
             else:
-                error = ThimbleError(f"{name} ended with {code}; log in {self.folder / LOG}")
+                error = ThimbleError(f"{name}: ended with {code}; log in {self.folder / LOG}")
         if isinstance(error, ThimbleError):
             return error
         causes = list(disk.causes(error))

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pipeline.runner.stage import KEPT, _environment
+from pipeline.runner.processes import KEPT, environment
 
 FAULTS = """
 import resource
@@ -25,8 +25,8 @@ print(faults())
 
 
 def faults() -> int:
-    with _environment():
-        said = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, check=True)
+    words = [sys.executable, "-c", FAULTS]
+    said = subprocess.run(words, env=environment(), capture_output=True, check=True)
     return int(said.stdout)
 
 
@@ -41,5 +41,4 @@ def test_an_array_gets_the_memory_of_one_that_was_freed(
 
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=9")
-    with _environment():
-        assert os.environ["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9" != KEPT
+    assert environment()["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9" != KEPT

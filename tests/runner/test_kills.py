@@ -177,9 +177,10 @@ def damaged(home: Path) -> list[str]:
 def test_what_a_kill_can_leave(project: Project, left: str) -> None:
     """States that the random kills below found, or nearly: each once stopped all later runs."""
     good = outputs(finished(project, "again", "until=fetch"))
-    (note,) = (path for path in (project.root / ".thimble/cache/runs").rglob("*") if path.is_file())
+    (note,) = (path for path in (project.root / ".thimble/notes").rglob("*") if path.is_file())
     text = note.read_bytes()
     if left == "half a lock":
+        (project.root / "again/.dvc/tmp").mkdir()
         (project.root / "again/.dvc/tmp/rwlock").write_text('{"read": ')
     elif left == "damaged note":
         note.write_bytes(b"\x00" * len(text))
@@ -190,7 +191,7 @@ def test_what_a_kill_can_leave(project: Project, left: str) -> None:
     project.ran()
     assert outputs(finished(project, "again", "until=fetch")) == good
     assert project.ran() == ([] if left == "half a lock" else ["fetch"])
-    assert note.read_bytes() == text and len(list(note.parent.iterdir())) == 1
+    assert note.read_bytes() == text
 
 
 def test_an_orphan_is_ended_before_its_folder_is_used_again(project: Project) -> None:

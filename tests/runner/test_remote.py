@@ -130,7 +130,7 @@ def test_a_remote_that_fails_is_one_warning(machine: Machines, remote: Path) -> 
     ("place", "said"),
     [
         ("lab", "cache.remote=lab is no DVC remote of this project: give a URL such as s3://"),
-        ("https://example.org/cache", "DVC keeps no run cache on an http server"),
+        ("https://example.org/cache", "notes of results are kept on no http server"),
         ("s3://bucket/folder", "requires 'dvc-s3' to be installed"),
     ],
 )
