@@ -1,8 +1,8 @@
 """How every stage ends: done, a one-line error, or interrupted; and that it never outlives its run.
 
-Run by run.py, a stage leaves ``.stages/NAME.json`` in the workspace, which says that it ran and why
-it failed, and its standard output goes to a log: standard output belongs to run.py's JSON line. In
-a sweep standard error goes there, too: many jobs share the terminal.
+Run by run.py, a stage that fails leaves ``.stages/NAME.json`` in the workspace, which says why, and
+its standard output goes to a log: standard output belongs to run.py's JSON line. In a sweep
+standard error goes there, too: many jobs share the terminal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def run(main: Callable[[], None]) -> None:
         if not (line := sys.stdin.readline()):
             os._exit(0)  # run.py has ended, or found this one's in its cache
         os.environ.update(json.loads(line))
-    begin = time.monotonic()
     try:
         if runner := os.environ.get("THIMBLE_RUNNER"):
             threading.Thread(target=_end_with, args=(int(runner),), daemon=True).start()
@@ -58,8 +57,6 @@ def run(main: Callable[[], None]) -> None:
                     os.dup2(log.fileno(), descriptor)
         main()
         sys.stdout.flush()  # to the log: a full disk is noticed here, and not while Python ends
-        if LOG.is_dir():
-            write_json(LOG / f"{name}.json", {"seconds": round(time.monotonic() - begin, 3)})
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:

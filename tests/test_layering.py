@@ -189,10 +189,10 @@ def test_every_stage_has_a_program_and_a_place_in_dvc_yaml() -> None:
     every = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     assert tuple(every) == ("code", *STAGES, PACKAGE)
     stages = {name: stage for name, stage in every.items() if name != "code"}
-    assert list(every["code"]["outs"]) == [{f"code/{name}": {"cache": False}} for name in stages]
+    assert every["code"]["outs"] == [{"code.json": {"cache": False}}]
     for name, stage in stages.items():
         assert stage["cmd"] == f"python -m stages.{name}"
-        assert f"code/{name}" in stage["deps"]
+        assert stage["params"][0] == {"code.json": [f"{name}.hash"]}
 
 
 def test_nothing_depends_on_this_machine() -> None:

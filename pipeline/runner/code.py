@@ -1,14 +1,15 @@
-"""Say what code each stage runs, in a small file that DVC takes for its input: ``code/STAGE``.
+"""Say what code each stage runs: ``code.json``, whose hash of a stage DVC takes for its input.
 
 dvc.yaml's ``meta`` of a stage names the config groups whose ``_target_`` it imports, other files of
 the project that it reads, and tools whose version matters. Code runs from where it is installed:
-run.py writes a stage's file before the stage runs and compares it afterwards, so that the results
-of code that was edited meanwhile are not kept.
+run.py asks before a stage runs and afterwards, so that the results of code that was edited
+meanwhile are not kept.
 ``python -m pipeline.runner.code`` is the first stage of ``dvc repro``, which always runs.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -18,10 +19,10 @@ from typing import Any
 import yaml
 
 from pipeline import config, home
-from pipeline.artifacts import write_text
+from pipeline.artifacts import write_json
 from pipeline.runner import own, versions
 from pipeline.runner.closure import closure, digest, module_files, remember
-from pipeline.tracking.checkout import FOLDER
+from pipeline.tracking.checkout import FILE
 
 SKIPPED = "__pycache__"
 
@@ -35,25 +36,22 @@ class Code:
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = params
 
-    def text(self, stage: str) -> str:
-        """The content of the file of ``stage``: hashes of files and of what is the user's own, and
-        versions."""
+    def about(self, stage: str) -> dict[str, Any]:
+        """Return what ``stage`` runs: hashes of files and of what is the user's own, versions, and
+        the ``hash`` of them all."""
         about = self._stages[stage].get("meta", {})
         groups = about.get("targets", ())
         modules = (self._params[group]["_target_"].rpartition(".")[0] for group in groups)
         targets = [file for module in modules for file in module_files(home.ROOT, module)]
         files = closure(home.ROOT, [f"stages/{stage}.py", *targets])
         files.update(name for listed in about.get("files", ()) for name in _below(listed))
-        content = {
+        content: dict[str, Any] = {
             "files": {name: digest(home.ROOT, name) for name in files},
             "own": {group: self._own[group] for group in groups if self._own.get(group)},
             "versions": {name: self._versions[name] for name in about.get("versions", ())},
         }
-        return json.dumps(content, indent=1, sort_keys=True) + "\n"
-
-    def write(self, folder: Path, stage: str) -> None:
-        """Write the file of ``stage`` in ``folder``."""
-        write_text(folder / FOLDER / stage, self.text(stage))
+        text = json.dumps(content, sort_keys=True)
+        return {"hash": hashlib.sha256(text.encode()).hexdigest()[:32], **content}
 
     @cached_property
     def _stages(self) -> Any:
@@ -71,12 +69,12 @@ class Code:
 def stages() -> dict[str, Any]:
     """Those of the project's dvc.yaml that a run has, in order."""
     content = yaml.load((home.ROOT / "dvc.yaml").read_text(), yaml.CSafeLoader)["stages"]
-    return {name: stage for name, stage in content.items() if name != FOLDER}
+    return {name: stage for name, stage in content.items() if name != "code"}
 
 
-def edited(before: str, after: str) -> Iterable[str]:
-    """The files that two texts of a stage differ in."""
-    one, other = (json.loads(text)["files"] for text in (before, after))
+def edited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[str]:
+    """Return the files of a stage that differ."""
+    one, other = before["files"], after["files"]
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
@@ -91,6 +89,5 @@ def _below(listed: str) -> Iterable[str]:
 
 if __name__ == "__main__":
     every = Code(config.load())
-    for name in stages():
-        every.write(Path(), name)
+    write_json(Path(FILE), {name: every.about(name) for name in stages()})
     remember()

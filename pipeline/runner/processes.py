@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -34,14 +35,14 @@ class Processes:
 
     def __init__(self, folder: Path, code: Code, commands: Mapping[str, str]) -> None:
         self._folder, self._code, self._commands = folder, code, commands
-        self._texts: dict[str, str] = {}
+        self._abouts: dict[str, dict[str, Any]] = {}
         self._waiting: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, stage: str) -> None:
         """Have ``stage`` wait for its turn, if it doesn't yet."""
         if stage in self._waiting:
             return
-        self._texts[stage] = self._code.text(stage)
+        self._abouts[stage] = self._code.about(stage)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, DEAF)
         try:
             self._waiting[stage] = subprocess.Popen(
@@ -54,15 +55,21 @@ class Processes:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def run(self, stage: str, text: str, more: Mapping[str, str], after: Callable[[], None]) -> int:
+    def run(
+        self,
+        stage: str,
+        about: Mapping[str, Any],
+        more: Mapping[str, str],
+        after: Callable[[], None],
+    ) -> int:
         """Give ``stage`` its turn, with ``more`` in its environment; return its exit code.
 
-        ``text`` says what code it is to run; ``after`` is called while it works.
+        ``about`` says what code it is to run; ``after`` is called while it works.
 
         Raises:
             ThimbleError: its code was edited since.
         """
-        if self._texts.get(stage) != text and stage in self._waiting:
+        if self._abouts.get(stage) != about and stage in self._waiting:
             _end(self._waiting.pop(stage))
         self.start(stage)
         process = self._waiting.pop(stage)
@@ -73,8 +80,8 @@ class Processes:
         after()
         if code := process.wait():
             return code
-        now = self._code.text(stage)
-        if files := [*edited(text, self._texts[stage]), *edited(text, now)]:
+        now = self._code.about(stage)
+        if files := [*edited(about, self._abouts[stage]), *edited(about, now)]:
             raise ThimbleError(
                 f"{stage}: {files[0]} was edited while it ran: nothing is kept, run it again"
             )

@@ -26,7 +26,7 @@ from pipeline.home import STAGES
 from pipeline.runner import allowed, surroundings
 from pipeline.runner.schema import Config
 from pipeline.runner.stage import HASHES
-from pipeline.tracking.checkout import FOLDER as CODE
+from pipeline.tracking.checkout import FILE as CODE
 from pipeline.tracking.checkout import recorded as recorded_code
 
 KEY = "replay="

@@ -29,7 +29,7 @@ from pipeline.runner.code import Code
 from pipeline.runner.processes import Processes
 from pipeline.runner.remote import NAME, Remote
 from pipeline.runner.workspace import LOG
-from pipeline.tracking.checkout import FOLDER as CODE
+from pipeline.tracking.checkout import FILE as CODE
 
 HASHES = "hashes.json"
 """In a run's folder: of each stage, the MD5 of each file that it made."""
@@ -77,6 +77,7 @@ class Stages:
         commands = {name: stage["cmd"] for name, stage in self._stages.items()}
         self._processes = Processes(folder, code, commands)
         self._params = _yaml(folder / "params.yaml")
+        self._ran: dict[str, dict[str, Any]] = {}
         self._made: dict[str, store.Entry] = {}
         self._keys: dict[str, str] = {}
 
@@ -91,6 +92,11 @@ class Stages:
         if kind:
             self._processes.kill()
         remember()
+        for log in (self.folder / LOG).glob("*.log"):
+            if not log.stat().st_size:
+                log.unlink()
+        with contextlib.suppress(OSError):  # it has something
+            (self.folder / LOG).rmdir()
         try:
             self._close()
         except OSError:
@@ -175,9 +181,10 @@ class Stages:
         for out in outs:
             store.remove(out)
         checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
-        text = (self.folder / CODE / name).read_text()
         more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
-        code = self._processes.run(name, text, more, partial(self._meanwhile, name, then))
+        code = self._processes.run(
+            name, self._ran[name], more, partial(self._meanwhile, name, then)
+        )
         if code:
             raise ChildProcessError(code)
         for out in outs:
@@ -217,16 +224,20 @@ class Stages:
         return entry
 
     def _commit(self, name: str) -> None:
+        write_json(self.folder / CODE, self._ran)
         with self._dvc() as repo:
             repo.commit(name, force=True)
 
     def _key(self, name: str) -> str:
         """Write what code the stage runs; return its key."""
-        self.code.write(self.folder, name)
+        self._ran[name] = self.code.about(name)
         stage = self._stages[name]
         made = {out["path"]: out["md5"] for each in self._made.values() for out in each["outs"]}
-        deps = {dep: made.get(dep) or store.md5(self.folder / dep) for dep in stage["deps"]}
-        params = {key: _value(self._params, key) for key in stage["params"]}
+        deps = {dep: made.get(dep) or store.md5(self.folder / dep) for dep in stage.get("deps", ())}
+        params = [
+            _value(self._params, key) if isinstance(key, str) else self._ran[name]["hash"]
+            for key in stage["params"]
+        ]
         about = [stage["cmd"], deps, params, sorted(stage["outs"])]
         text = json.dumps(about, sort_keys=True)
         self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -281,6 +292,7 @@ class Stages:
     def _close(self) -> None:
         if self._made:
             self._write_lock()
+            write_json(self.folder / CODE, {name: self._ran[name] for name in self._made})
             hashes = {name: self._store.hashes(entry) for name, entry in self._made.items()}
             write_json(self.folder / HASHES, hashes)
         if "_repo" in self.__dict__:

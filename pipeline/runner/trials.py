@@ -150,7 +150,7 @@ class Optuna(Sweeps):
             task = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
             params = workspace.params(resolved(task))
             code = Code(params)
-            known += [code.text(stage) for stage in workspace.stages(params)]
+            known += [code.about(stage)["hash"] for stage in workspace.stages(params)]
             known.append({key: value for key, value in params.items() if key not in ASIDE})
         digest = hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode())
         return f"{'-'.join(self.goals)}-{digest.hexdigest()[:16]}"

@@ -18,7 +18,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import code, store
 from pipeline.runner.options import checked
 from pipeline.runner.schema import CODE_GROUPS
-from pipeline.tracking.checkout import FOLDER, PATCH
+from pipeline.tracking.checkout import FILE, PATCH
 
 DVC_CONFIG = """\
 [core]
@@ -71,7 +71,6 @@ def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
     _clear(folder)
     shutil.rmtree(folder / ".dvc" / "tmp", ignore_errors=True)  # DVC's locks: half-written, perhaps
     write_text(folder / "params.yaml", params_text(config))
-    write_text(folder / ".dvcignore", (home.ROOT / ".dvcignore").read_text())
     write_text(folder / "dvc.yaml", pipeline_text(config))
     shutil.rmtree(folder / LOG, ignore_errors=True)
     (folder / LOG).mkdir()
@@ -109,7 +108,7 @@ def _clear(folder: Path) -> None:
     """Remove the outputs of an earlier run's stages; the cache has them."""
     if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
         return
-    for name in (*_made(), FOLDER, *REPORTS):
+    for name in (*_made(), *REPORTS):
         store.remove(folder / name)
 
 
@@ -141,9 +140,10 @@ def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> None:
     gone = [content.pop(name) for name in list(content) if name not in kept]
     made = {out for stage in gone for out in stage["outs"]}
     for stage in content.values():
-        stage["deps"] = [dep for dep in stage["deps"] if dep not in made]
+        if "deps" in stage:
+            stage["deps"] = [dep for dep in stage["deps"] if dep not in made]
 
 
-REPORTS = ("dvc.lock", "hashes.json", "result.json", PATCH)
+REPORTS = ("dvc.lock", "hashes.json", "result.json", FILE, PATCH)
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pipeline import home
 
-FOLDER = "code"
-"""In a run's folder: of each stage a file that says what it ran (runner/code.py)."""
+FILE = "code.json"
+"""In a run's folder: what each stage ran (runner/code.py)."""
 
 PATCH = "code.patch"
 """In a run's folder, if the code was edited since its commit."""
@@ -47,9 +47,9 @@ def patch(commit: str) -> str:
 def recorded(folder: Path) -> dict[str, dict[str, str]]:
     """``files``, ``own`` and ``versions`` of all stages that the run in ``folder`` went through."""
     found: dict[str, dict[str, str]] = {"files": {}, "own": {}, "versions": {}}
-    for path in sorted((folder / FOLDER).glob("*")):
-        for kind, content in json.loads(path.read_text()).items():
-            found[kind] |= content
+    for about in json.loads((folder / FILE).read_text()).values():
+        for kind in found:
+            found[kind] |= about[kind]
     return found
 
 

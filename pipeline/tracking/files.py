@@ -16,7 +16,7 @@ import yaml
 from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
-    *("params.yaml", "code", "code.patch", "environment.json", "dvc.yaml", "dvc.lock"),
+    *("params.yaml", "code.json", "code.patch", "environment.json", "dvc.yaml", "dvc.lock"),
     *("hashes.json", "result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv"),
     *(
         "table.json",
@@ -37,8 +37,7 @@ LEFT_OUT = {
         f"{name}.npz": _ARRAYS for name in ("weights", "pruned", "graph", "float_labels", "outputs")
     },
     "build": "compiled programs: in the cache, and made again from generated/",
-    **dict.fromkeys((".dvc", ".dvcignore"), "DVC's own settings and locks"),
-    ".hydra": "Hydra's copies of what params.yaml and result.json say",
+    ".dvc": "DVC's own settings and locks",
     ".jobs": "how far each job of a sweep was while it ran",
 }
 """What no artifact is made of, each with the reason; a sweep's jobs are runs of their own."""

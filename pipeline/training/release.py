@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from pipeline import config
 from pipeline.artifacts import Arrays, read_json, read_npz, write_json, write_npz
@@ -90,16 +89,16 @@ def _looks(before: Path) -> list[dict[str, Any]]:
 
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
     """What was run, on which code, and how long it took."""
-    overrides = yaml.safe_load((run / ".hydra" / "overrides.yaml").read_text())
+    result = read_json(run / "result.json")
     ran_on = read_json(run / "environment.json")
     return {
-        "command": " ".join(("python run.py", *overrides)),
+        "command": " ".join(("python run.py", *result["overrides"])),
         "seed": cfg["seed"],
         "threads": cfg["threads"],
         "train": {key: value for key, value in cfg["train"].items() if key != "_target_"},
         "commit": ran_on["code_version"][:7],
         "environment": {key: ran_on[key] for key in ENVIRONMENT},
-        "wall_seconds": round(read_json(run / ".stages" / "train.json")["seconds"]),
+        "wall_seconds": round(result["stages"]["train"]["seconds"]),
         "accuracy_float": float(weights[ACCURACY_FLOAT]),
     }
 

@@ -138,12 +138,12 @@ class Project:
 
         stages: dict[str, Any] = {}
         for name in STAGES:
-            deps = [f"code/{name}", *fake.INPUTS[name]]
+            deps = list(fake.INPUTS[name])
             if name == "build":
                 deps = [d for d in deps if not d.startswith("generated/")] + ["generated"]
             outs = [o for o in fake.OUTPUTS[name] if not o.startswith("generated/")]
             outs += ["generated"] if name == "generate" else []
-            params = [".".join(fake.PARAMS[name])]
+            params = [{"code.json": [f"{name}.hash"]}, ".".join(fake.PARAMS[name])]
             cmd = f"python -m stages.{name}"
             stages[name] = {"cmd": cmd, "deps": deps, "params": params, "outs": outs}
             groups = {"fetch": "data", "train": "model", "schedule": "strategy"}.get(name)

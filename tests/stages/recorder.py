@@ -73,7 +73,7 @@ def record(config: Any) -> None:
 
 
 def imported() -> list[str]:
-    """The project's files that were imported: what ``code/STAGE`` has to list."""
+    """The project's files that were imported: what ``code.json`` has to list."""
     here = f"{ROOT}/"
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     return sorted({file.removeprefix(here) for file in files if file.startswith(here)})

@@ -75,8 +75,8 @@ def test_a_network_pruned_for_its_plan(tmp_path: Path) -> None:
     steps = (folder / "pruning_steps.csv").read_text().splitlines()
     assert steps[1].startswith("0,10752,") and steps[-1].startswith("1,6144,")
     again = run(tmp_path, *words, "prune.pmu_bytes=6144", "hardware.baud=9600")
-    ran = [(Path(each["run_dir"]) / ".stages" / "prune.json").is_file() for each in (result, again)]
-    assert again["pmu_bytes"] == 6_144 and ran == [True, False]
+    cached = [each["stages"]["prune"]["cached"] for each in (result, again)]
+    assert again["pmu_bytes"] == 6_144 and cached == [False, True]
     refused = run(tmp_path, *words, "prune.pmu_bytes=3100", code=3)
     assert refused["status"] == "infeasible" and refused["resource"] == "prune.pmu_bytes"
     assert refused["needed_bytes"] == 4_096 and "the peak is at" in refused["where"]

@@ -58,10 +58,10 @@ RAN_ON = dict.fromkeys(release.ENVIRONMENT, "x")
 def workspace(run: Path, cfg: dict[str, Any], weights: Arrays, data: Arrays) -> None:
     """As a training leaves it."""
     write_text(run / "params.yaml", yaml.safe_dump(cfg))
-    write_text(run / ".hydra" / "overrides.yaml", f"- seed={cfg['seed']}\n")
     write_npz(run / "weights.npz", weights)
     write_npz(run / "data" / "dataset.npz", data)
-    write_json(run / ".stages" / "train.json", {"seconds": 61.4})
+    took = {"train": {"seconds": 61.4}}
+    write_json(run / "result.json", {"overrides": [f"seed={cfg['seed']}"], "stages": took})
     write_json(run / "environment.json", RAN_ON | {"code_version": "0123456789", "typed": "here"})
 
 
