@@ -22,7 +22,7 @@ from pipeline.runner import allowed, disk, own, replay, results, surroundings, t
 from pipeline.runner.code import Code
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
-from pipeline.runner.screen import Screen, fail
+from pipeline.runner.screen import Screen, fail, shown
 from pipeline.runner.stage import Outcome, Stages
 from pipeline.runner.sweep import ABOUT
 from pipeline.tracking import spool
@@ -48,7 +48,7 @@ class Job:
             self.screen = Notes(Path(sweep), HydraConfig.get().job.num, self.folder)
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
         self.stages = workspace.stages(self.config)
-        self._spooled = self._unread = False
+        self._spooled = self._unread = self._begun = False
         self._took: dict[str, dict[str, Any]] = {}
         self._warnings: list[str] = []
         self._entry: Entry | None = None
@@ -57,11 +57,14 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
         code = code_version()
+        empty = not any(self.folder.iterdir())
         with self._ending():
             lock = workspace.create(self.folder, self.config)
             try:
                 about = surroundings.surroundings() | code | {"typed": str(home.typed())}
                 write_json(self.folder / surroundings.FILE, about)
+                words = " ".join(["python run.py", *self.overrides])
+                write_text(self.folder / "README.txt", README.format(words, shown(self.folder)))
                 if code.get("code_dirty") == "true":
                     write_text(self.folder / PATCH, patch(code["code_version"]))
                 self._run_stages(code)
@@ -69,6 +72,8 @@ class Job:
                     self.result |= replay.verdict(self.record, self.folder)
             finally:
                 lock.release()
+        if empty and not self.swept and "began" in self.result and not self.record:
+            workspace.forget(self.folder)
         return self.result
 
     def _run_stages(self, version: Mapping[str, str]) -> None:
@@ -79,13 +84,16 @@ class Job:
         with Stages(self.folder, self._keep, code, flashing, early, self._remote()) as stages:
             self._track(version)
             left = list(self.stages)
-            while left:
-                self.screen.start(left[0])
-                for outcome in stages.bring(left, partial(self.screen.waiting, left[0])):
-                    self._record(outcome)
-                    left.remove(outcome.stage)
-                if self.result["status"] != "ok":
-                    break
+            try:
+                while left:
+                    self.screen.start(left[0])
+                    for outcome in stages.bring(left, partial(self.screen.waiting, left[0])):
+                        self._record(outcome)
+                        left.remove(outcome.stage)
+                    if self.result["status"] != "ok":
+                        break
+            finally:
+                self._begun = stages.began
         if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too
             shutil.rmtree(self._keep, ignore_errors=True)
 
@@ -149,10 +157,8 @@ class Job:
                     spool.forget(self._entry)
 
     def _began(self) -> bool:
-        """Whether its first stage has begun, one that ran has a log, and could read what it was
-        given."""
-        log = self.folder / workspace.LOG / f"{self.stages[0]}.log"
-        return not self._unread and (bool(self._took) or log.exists())
+        """Check that a stage has begun, and could read what it was given."""
+        return not self._unread and (bool(self._took) or self._begun)
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""
@@ -167,6 +173,13 @@ class Job:
                 spool.start_tracking(wait=patient or self.config["tracking"] == "wait")
         return results.exit_code(self.result)
 
+
+README = """\
+What came of: {}
+result.json has all figures; report.html, or plan.html, shows them; params.yaml is the whole config.
+python run.py replay={} repeats it and compares; dvc metrics show and plots show work here.
+"""
+"""README.txt of a run's folder."""
 
 STOPPED = "interrupted: nothing half-written is left, the same command continues"
 

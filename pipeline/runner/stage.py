@@ -77,6 +77,7 @@ class Stages:
         commands = {name: stage["cmd"] for name, stage in self._stages.items()}
         self._processes = Processes(folder, code, commands)
         self._params = _yaml(folder / "params.yaml")
+        self.began = False  # to run a stage
         self._ran: dict[str, dict[str, Any]] = {}
         self._made: dict[str, store.Entry] = {}
         self._keys: dict[str, str] = {}
@@ -182,6 +183,7 @@ class Stages:
             store.remove(out)
         checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
         more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
+        self.began = True
         code = self._processes.run(
             name, self._ran[name], more, partial(self._meanwhile, name, then)
         )

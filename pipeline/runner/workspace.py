@@ -144,6 +144,16 @@ def leave_out(content: dict[str, Any], kept: tuple[str, ...]) -> None:
             stage["deps"] = [dep for dep in stage["deps"] if dep not in made]
 
 
-REPORTS = ("dvc.lock", "hashes.json", "result.json", FILE, PATCH)
+def forget(folder: Path) -> None:
+    """Remove a run's folder, and in ``outputs`` the day's if it was its only one."""
+    store.remove(folder)
+    outputs = home.typed() / "outputs"
+    with contextlib.suppress(OSError):  # there are others
+        while folder.parent.is_relative_to(outputs):
+            folder = folder.parent
+            folder.rmdir()
+
+
+REPORTS = ("dvc.lock", "hashes.json", "result.json", FILE, PATCH, "README.txt")
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

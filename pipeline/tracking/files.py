@@ -16,17 +16,10 @@ import yaml
 from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
-    *("params.yaml", "code.json", "code.patch", "environment.json", "dvc.yaml", "dvc.lock"),
-    *("hashes.json", "result.json", ".stages", "multirun.yaml", "sweep.json", "table.csv"),
-    *(
-        "table.json",
-        "rows.csv",
-        "seeds.csv",
-        "pareto.png",
-        "profile.png",
-        "figure.png",
-        "sweep.html",
-    ),
+    *("README.txt", "params.yaml", "code.json", "code.patch", "environment.json"),
+    *("dvc.yaml", "dvc.lock", "hashes.json", "result.json", ".stages"),
+    *("multirun.yaml", "sweep.json", "table.csv", "table.json", "rows.csv", "seeds.csv"),
+    *("pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
 """What run.py itself writes into a run's folder and into a sweep's."""
 
