@@ -65,6 +65,14 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
+def regular(path: Path, what: str) -> Path:
+    """``path``, where it is a file or nothing: reading from a pipe may never end."""
+    if path.exists() and not path.is_file():
+        kind = "folder" if path.is_dir() else "pipe or a device"
+        raise ThimbleError(f"{what} is a {kind}: give a file")
+    return path
+
+
 def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """An uncompressed ``.npz`` in key order; numpy dates its members 1980, so bytes are stable.
 

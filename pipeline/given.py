@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 import psutil
 
-from pipeline.artifacts import Arrays
+from pipeline.artifacts import Arrays, regular
 from pipeline.errors import ThimbleError
 
 MOST_BYTES = 1 << 32
@@ -91,14 +91,6 @@ def array(path: Path, key: str, name: str) -> np.ndarray[Any, Any]:
     with _reading(path, key), np.load(path, allow_pickle=False) as archive:
         result: np.ndarray[Any, Any] = archive[name]
         return result
-
-
-def regular(path: Path, what: str) -> Path:
-    """``path``, where it is a file or nothing: reading from a pipe may never end."""
-    if path.exists() and not path.is_file():
-        kind = "folder" if path.is_dir() else "pipe or a device"
-        raise ThimbleError(f"{what} is a {kind}: give a file")
-    return path
 
 
 def npy(path: Path) -> np.ndarray[Any, Any]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image, ImageOps
 
 from pipeline import axes, given
-from pipeline.artifacts import Arrays
+from pipeline.artifacts import Arrays, regular
 from pipeline.datasets.dataset import SPLIT_SEED, U8, Dataset, Split, parts_of
 from pipeline.datasets.raw import raw
 from pipeline.errors import ThimbleError
@@ -149,7 +149,7 @@ def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8
 @contextmanager
 def _opened(file: Path) -> Iterator[Image.Image]:
     """A picture whose header was read."""
-    given.regular(file, str(file))
+    regular(file, str(file))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # MOST_PIXELS decides

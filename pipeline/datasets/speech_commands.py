@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.artifacts import Arrays
+from pipeline.artifacts import Arrays, regular
 from pipeline.datasets.dataset import Dataset, Split
 from pipeline.datasets.sounds import (
     CLASSES,
@@ -33,7 +33,6 @@ from pipeline.datasets.sounds import (
     parts_of,
 )
 from pipeline.errors import ThimbleError
-from pipeline.given import regular
 
 NOISE = "_background_noise_"
 MOST_FILES_PER_WORD = 2**27 - 1

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from pipeline import given, home
-from pipeline.artifacts import Arrays
+from pipeline.artifacts import Arrays, regular
 from pipeline.errors import ThimbleError, said
 from pipeline.importers.base import increasing
 from pipeline.importers.torch_chain import chain
@@ -146,7 +146,7 @@ def state_of(path: Path) -> Arrays:
     Raises:
         ThimbleError: no such file, or something else than tensors by name.
     """
-    if given.regular(path, f"model.state_dict={path}").suffix == ".npz":
+    if regular(path, f"model.state_dict={path}").suffix == ".npz":
         return given.read(path, "model.state_dict")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)

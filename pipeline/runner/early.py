@@ -9,10 +9,10 @@ from typing import Any
 from omegaconf import DictConfig
 
 from pipeline import home, sealing
+from pipeline.artifacts import regular
 from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
-from pipeline.given import regular
 from pipeline.packages import boards
 from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
