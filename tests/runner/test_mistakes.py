@@ -82,7 +82,7 @@ def test_of_many_options_only_near_ones_are_named() -> None:
 def test_what_is_found_before_the_first_stage_leaves_no_folder(project: Project) -> None:
     run = project.run("cache.remote=lab", "output=json")
     assert run.code == 1 and "no DVC remote" in run.json["error"]
-    assert list((project.root / "outputs").iterdir()) == []
+    assert not (project.root / "outputs").exists()
 
 
 def test_mistakes_as_json(project: Project) -> None:
