@@ -47,7 +47,8 @@ def patch(commit: str) -> str:
 def recorded(folder: Path) -> dict[str, dict[str, str]]:
     """``files``, ``own`` and ``versions`` of all stages that the run in ``folder`` went through."""
     found: dict[str, dict[str, str]] = {"files": {}, "own": {}, "versions": {}}
-    for about in json.loads((folder / FILE).read_text()).values():
+    path = folder / FILE  # a sweep's has none
+    for about in json.loads(path.read_text()).values() if path.is_file() else ():
         for kind in found:
             found[kind] |= about[kind]
     return found

@@ -209,12 +209,13 @@ def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: 
     try:
         assert project.run("until=train").code == 0
         assert os.system(f"mount -o remount,ro {disk}") == 0
-        run = project.run("until=train", "tracking=wait")
+        assert project.run("until=train", "tracking=wait").code == 0, "all is in it"
+        run = project.run("until=train", "tracking=wait", "train.batch=9")
         assert one_line(run) == (
-            f"fetch: the cache in {home} cannot be written (Read-only file system): "
+            f"train: the cache in {home} cannot be written (Read-only file system): "
             "make it writable, or set THIMBLE_HOME to another folder"
         )
-        sweep = project.run("-m", "output=json", "tracking=wait", "until=train", "seed=1,2")
+        sweep = project.run("-m", "output=json", "tracking=wait", "until=train", "train.batch=8,9")
         assert sweep.code == 1 and "Traceback" not in sweep.err
         assert all("make it writable" in job["error"] for job in sweep.json["jobs"])
         os.system(f"mount -o remount,rw {disk}")

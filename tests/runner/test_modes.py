@@ -35,4 +35,4 @@ def test_what_the_umask_takes_from_others_stays_taken(project: Project) -> None:
     process.communicate()
     assert process.returncode == 0
     assert not (project.root / "here").stat().st_mode & 0o077
-    assert not (project.root / "here" / "code").stat().st_mode & 0o077
+    assert not (project.root / "here" / "data").stat().st_mode & 0o077

@@ -40,7 +40,7 @@ def test_json_is_the_only_output(project: Project) -> None:
     assert json.loads((folder / "result.json").read_text()) == result
     params = yaml.safe_load((folder / "params.yaml").read_text())
     assert params["hardware"]["sram_bytes"] == 2048
-    files = json.loads((folder / "code" / "schedule").read_text())["files"]
+    files = json.loads((folder / "code.json").read_text())["schedule"]["files"]
     assert {"pipeline/strategies/small.py", "stages/schedule.py"} <= files.keys()
 
 
