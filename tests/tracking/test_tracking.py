@@ -35,7 +35,8 @@ def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5
     assert run["params"]["target.images"] == "5"
     assert run["params"]["strategy.name"] == "herringbone"
-    assert {"params.yaml", "dvc.lock", "plan.json", "generated", "code.json"} <= set(run["artifacts"])
+    names = {"params.yaml", "dvc.lock", "plan.json", "generated", "code.json"}
+    assert names <= set(run["artifacts"])
     assert run["tags"]["thimble.run_dir"] == result["run_dir"]
     assert "code_version" not in run["tags"], "no git checkout"
     assert run["uri"].startswith(f"file://{project.root}/.thimble/tracking/artifacts/")
