@@ -61,7 +61,10 @@ def test_what_is_missing_is_named(
 @pytest.mark.parametrize(
     ("words", "gone"),
     [
-        (("train=quick", "until=generate"), {"avr-gcc", "cc", "avr/io.h", "simavr/sim_avr.h", "libelf.h", "gcc"}),
+        (
+            ("train=quick", "until=generate"),
+            {"avr-gcc", "cc", "avr/io.h", "simavr/sim_avr.h", "libelf.h", "gcc"},
+        ),
         (("until=build",), {"simavr/sim_avr.h", "libelf.h"}),
         (("target=host",), {"simavr/sim_avr.h", "libelf.h", "qemu-system-arm"}),
         ((), {"qemu-system-arm", "arm-none-eabi-gcc"}),
