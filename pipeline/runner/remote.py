@@ -72,9 +72,7 @@ class Remote:
             return False
         self._useless.add(key)
         entry = store.read(files.fs.fs.cat_file(note), key)
-        with contextlib.suppress(
-            Exception
-        ):  # what is missing or damaged there, DVC says in many ways
+        with contextlib.suppress(Exception):  # DVC says in many ways what is missing or damaged
             if entry and fetch(entry):
                 self._useless.discard(key)
         return key not in self._useless

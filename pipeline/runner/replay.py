@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -25,7 +24,7 @@ from pipeline.errors import ThimbleError
 from pipeline.home import STAGES
 from pipeline.runner import allowed, surroundings
 from pipeline.runner.schema import Config
-from pipeline.runner.stage import HASHES
+from pipeline.runner.stage import HASHES, read_yaml
 from pipeline.tracking.checkout import FILE as CODE
 from pipeline.tracking.checkout import recorded as recorded_code
 
@@ -141,7 +140,7 @@ def read(folder: Path) -> Record:
             raise ThimbleError(f"replay: {folder} lacks {name}: give a run's folder or MLflow id")
     return Record(
         folder,
-        _yaml(folder / "params.yaml"),
+        read_yaml(folder / "params.yaml"),
         read_json(folder / HASHES),
         recorded_code(folder),
         read_json(folder / surroundings.FILE),
@@ -221,7 +220,3 @@ def _find(run: str) -> Path:
     from pipeline.tracking.find import artifacts
 
     return artifacts(run)
-
-
-def _yaml(path: Path) -> Any:
-    return yaml.load(path.read_text(), yaml.CSafeLoader)

@@ -73,10 +73,10 @@ class Stages:
         self.folder, self.keep, self.code, self.remote = folder, keep, code, remote
         self.always, self.early = always, early
         self._store = store.Store(keep)
-        self._stages = _yaml(folder / "dvc.yaml")["stages"]
+        self._stages = read_yaml(folder / "dvc.yaml")["stages"]
         commands = {name: stage["cmd"] for name, stage in self._stages.items()}
         self._processes = Processes(folder, code, commands)
-        self._params = _yaml(folder / "params.yaml")
+        self._params = read_yaml(folder / "params.yaml")
         self.began = False  # to run a stage
         self._ran: dict[str, dict[str, Any]] = {}
         self._made: dict[str, store.Entry] = {}
@@ -222,7 +222,7 @@ class Stages:
         except Exception:  # damaged notes of DVC's own, by which ``dvc repro`` finds results
             store.remove(self.keep / "cache" / "runs")
             self._commit(name)
-        entry: store.Entry = _yaml(self.folder / LOCK)["stages"][name]
+        entry: store.Entry = read_yaml(self.folder / LOCK)["stages"][name]
         return entry
 
     def _commit(self, name: str) -> None:
@@ -231,7 +231,7 @@ class Stages:
             repo.commit(name, force=True)
 
     def _key(self, name: str) -> str:
-        """Write what code the stage runs; return its key."""
+        """Look at what code the stage runs; return the stage's key."""
         self._ran[name] = self.code.about(name)
         stage = self._stages[name]
         made = {out["path"]: out["md5"] for each in self._made.values() for out in each["outs"]}
@@ -313,7 +313,7 @@ def _value(content: Mapping[str, Any], key: str) -> Any:
     return found
 
 
-def _yaml(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(), yaml.CSafeLoader)
 
 
