@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from omegaconf import OmegaConf
 
 from pipeline import ihex
 from pipeline.plan import proof, serialize
 from pipeline.strategies.herringbone import Herringbone
+from tests import boards
 from tests.codegen.support import uno
 from tests.strategies.chains import Chain
 
@@ -27,13 +27,12 @@ WINDOW = {"windows": 1, "rows": 1}
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    node = OmegaConf.load(ROOT / "conf" / "hardware" / "arduino.yaml")
-    params = OmegaConf.to_container(
-        OmegaConf.create(
-            {"hardware": node, "codegen": CODEGEN, "frontend": FRONTEND, "sliding": WINDOW}
-        ),
-        resolve=True,
-    )
+    params = {
+        "hardware": boards.node(),
+        "codegen": CODEGEN,
+        "frontend": FRONTEND,
+        "sliding": WINDOW,
+    }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).dense("d", 2).graph()
     graph.save(tmp_path)

@@ -102,7 +102,7 @@ def test_on_a_cortex_m(
     assert abs(error(name, hardware, strategy, tmp_path)) < 0.05
 
 
-UNO, MEGA = {"board_name": "arduino"}, {"board_name": "arduino_mega"}
+UNO, MEGA = {"name": "arduino"}, {"name": "arduino_mega"}
 AVR = [
     ("mnist", UNO, Herringbone()),
     ("mnist_2kb", UNO, Herringbone(convolve_arriving=True)),

@@ -82,6 +82,7 @@ def workspace(folder: Path, hardware: Hardware) -> Path:
         "hardware": boards.node(),
         "target": {"name": "simulate", "images": 7},
         "sliding": window,
+        "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
