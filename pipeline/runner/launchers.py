@@ -13,20 +13,25 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
 import psutil
+from hydra._internal.config_loader_impl import get_overrides_dirname
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import OverrideType
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from pipeline import home
 from pipeline.runner.progress import FOLDER, KILLED, lost
@@ -82,6 +87,7 @@ class Jobs(Launcher):
         assert isinstance(content, dict)
         self.options: dict[str, Any] = {str(key): value for key, value in content.items()}
         self.composed: dict[int, DictConfig] = {}
+        self._bases: dict[tuple[str, ...], DictConfig] = {}
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -90,11 +96,40 @@ class Jobs(Launcher):
 
     def compose(self, sweep: Path, number: int, overrides: Sequence[str]) -> DictConfig:
         """The config of job ``number``; kept until it is launched, composing takes a while."""
-        config = self.context.config_loader.load_sweep_config(self.config, list(overrides))
+        config = self._config(list(overrides))
         with open_dict(config):
             config.hydra.job.id = config.hydra.job.num = number
             config.hydra.sweep.dir = str(sweep)  # else each process puts its own time there
         self.composed[number] = config
+        return config
+
+    def _config(self, words: list[str]) -> DictConfig:
+        """What Hydra composes of ``words``, which takes a quarter of a second: it does so once for
+        jobs that have the same options of groups, and each job's values are put into a copy."""
+        loader, choices = self.context.config_loader, self.config.hydra.runtime.choices
+        parsed = OverridesParser.create(config_loader=loader).parse_overrides(words)
+        values = [
+            each
+            for each in parsed
+            if not (each.is_hydra_override() or "/" in each.key_or_group or each.package)
+            and each.key_or_group not in choices
+        ]
+        options = tuple(str(each.input_line) for each in parsed if each not in values)
+        if options not in self._bases:
+            self._bases[options] = loader.load_sweep_config(self.config, list(options))
+        config = deepcopy(self._bases[options])
+        try:
+            for each in values:
+                if each.type != OverrideType.CHANGE:
+                    raise OmegaConfBaseException
+                OmegaConf.update(config, each.key_or_group, each.value(), merge=True)
+        except OmegaConfBaseException:  # Hydra can do it, or says why not
+            return loader.load_sweep_config(self.config, words)
+        task = [each for each in parsed if not each.is_hydra_override()]
+        config.hydra.overrides.task = [each.input_line for each in task]
+        config.hydra.job.override_dirname = get_overrides_dirname(
+            task, **config.hydra.job.config.override_dirname
+        )
         return config
 
     def launch(

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from pipeline.home import ROOT
+from pipeline.runner import schema
+from pipeline.runner.launchers import Serial
 from pipeline.runner.sweeper import EveryCombination
 
 
@@ -11,3 +23,32 @@ def test_what_a_line_gives_comes_before_what_all_jobs_have() -> None:
     assert sweeper.words(line) == [*line, "seed=1,2"]
     assert sweeper.words([]) == ["strategy.scheduler=swapnn", "seed=1,2"]
     assert sweeper.lines == [["a=1", "b=2"]]
+
+
+JOBS = (
+    "seed=7",
+    "seed=8 target=host target.images=3",
+    "target=host passes=[constants] codegen.labels=[a,b]",
+    "target=host passes=[constants] seed=3",
+    "strategy=joint +model.kwargs.a=3 ~seed",
+    "security=none hardware.card.security=integrity hydra.sweep.subdir=x",
+    "model={name:mist}",
+)
+
+
+def test_a_job_is_what_hydra_composes_of_its_words() -> None:
+    schema.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        whole = loader.load_configuration("config", ["until=train"], run_mode=RunMode.MULTIRUN)
+        jobs = Serial()
+        context = SimpleNamespace(config_loader=loader)
+        jobs.setup(hydra_context=context, task_function=print, config=whole)  # type: ignore[arg-type]
+        for line in JOBS:
+            asked = loader.load_sweep_config(whole, line.split())
+            assert OmegaConf.to_container(jobs._config(line.split())) == OmegaConf.to_container(
+                asked
+            )
+        for line in ("seed=none", "sed=3", "strategy=jont"):
+            with pytest.raises(HydraException):
+                jobs._config([line])
