@@ -21,7 +21,7 @@ import yaml
 from pipeline import config, home
 from pipeline.artifacts import write_json
 from pipeline.runner import own, versions
-from pipeline.runner.closure import closure, digest, module_files, remember
+from pipeline.runner.closure import closure, digest, module_files
 from pipeline.tracking.checkout import FILE
 
 SKIPPED = "__pycache__"
@@ -90,4 +90,3 @@ def _below(listed: str) -> Iterable[str]:
 if __name__ == "__main__":
     every = Code(config.load())
     write_json(Path(FILE), {name: every.about(name) for name in stages()})
-    remember()

@@ -24,7 +24,6 @@ from pipeline import home
 from pipeline.artifacts import write_json, write_text
 from pipeline.errors import UNSAID, ThimbleError, Unreadable
 from pipeline.runner import disk, garbage, store
-from pipeline.runner.closure import remember
 from pipeline.runner.code import Code
 from pipeline.runner.processes import Processes
 from pipeline.runner.remote import NAME, Remote
@@ -92,7 +91,6 @@ class Stages:
         self._processes.end()
         if kind:
             self._processes.kill()
-        remember()
         for log in (self.folder / LOG).glob("*.log"):
             if not log.stat().st_size:
                 log.unlink()
