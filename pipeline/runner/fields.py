@@ -1,7 +1,7 @@
 """Types for OmegaConf: of the library's dataclasses, and of ``_target_`` classes by their source.
 
 To import the classes of one run takes seconds, PyTorch most of them; to read their source 0.04 s.
-What it means is left to Python: annotations are evaluated, dataclasses made of them.
+What it means is left to Python: annotations and names of bases are evaluated.
 """
 
 from __future__ import annotations
@@ -71,73 +71,54 @@ def fields(root: Path, target: str) -> dict[str, Any] | None:
     """Name and type of the fields of the dataclass ``target``, its bases' first; None when there is
     no such class. A type is one that OmegaConf checks, ``Any`` where it can't."""
     module, _, name = target.rpartition(".")
-    found = getattr(_module(root, module), name, None)
-    if not dataclasses.is_dataclass(found):
-        return None
-    parts = [part for part in dataclasses.fields(found) if part.init]
-    return {part.name: checkable(part.name, part.type) for part in parts}
+    found = _module(root, module).value(name)
+    return found if isinstance(found, dict) else None
 
 
-@cache
-def _module(root: Path, name: str) -> Any:
-    """A module of the project by its source; another as far as it is loaded."""
-    place = root / name.replace(".", "/")
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
-        if file.is_file():
-            return _Source(root, name, ast.parse(file.read_bytes(), filename=file.name).body)
-    return _Source(root, name, []) if place.is_dir() else sys.modules.get(name, Any)
+class _Module(dict[str, Any]):
+    """The names of the module ``name``, looked up when they are asked for: in its source, of which
+    a class is its fields, or, where that is not in ``root``, in what is loaded."""
 
+    def __init__(self, root: Path, name: str) -> None:
+        self._root, self._loaded = root, sys.modules.get(name)
+        place = root / name.replace(".", "/")
+        files = (place.with_suffix(".py"), place / "__init__.py")
+        texts = [file.read_bytes() for file in files if file.is_file()]
+        self._body = [node for text in texts for node in ast.parse(text).body]
 
-class _Source(dict[str, Any]):
-    """The names of a module, each looked up in ``body`` when it is asked for."""
-
-    def __init__(self, root: Path, module: str, body: list[ast.stmt]) -> None:
-        self._root, self._module, self._body = root, module, body
-
-    def __getattr__(self, name: str) -> Any:
+    def value(self, source: str) -> Any:
+        """What an expression comes to; ``Any`` where it needs what isn't loaded."""
         try:
-            return self[name]
-        except KeyError:
-            return _module(self._root, f"{self._module}.{name}")
+            return eval(source, {}, self)
+        except (AttributeError, NameError, TypeError):
+            return Any
 
     def __missing__(self, name: str) -> Any:
         for node in self._body:
             if isinstance(node, ast.ClassDef) and node.name == name:
-                return self.setdefault(name, self._class(node))
+                return self._fields(node)
             if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
-                return self.setdefault(name, self._value(node.value))
-            if isinstance(node, ast.Import | ast.ImportFrom):
+                return self.value(ast.unparse(node.value))
+            if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
-                    if name == (alias.asname or alias.name.partition(".")[0]):
-                        return self.setdefault(name, self._imported(node, alias))
-        raise KeyError(name)  # a builtin, or what its source doesn't say
+                    if name == (alias.asname or alias.name):
+                        return _module(self._root, str(node.module)).value(alias.name)
+        if self._body:
+            raise KeyError(name)  # a builtin, perhaps
+        return getattr(self._loaded, name, Any)
 
-    def _imported(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> Any:
-        if isinstance(node, ast.ImportFrom):
-            return getattr(_module(self._root, node.module or ""), alias.name, Any)
-        return _module(self._root, alias.name if alias.asname else alias.name.partition(".")[0])
-
-    def _class(self, node: ast.ClassDef) -> type:
-        named = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
-        found: list[Any] = [self._value(base) for base in named]
-        bases = tuple(b for b in found if isinstance(b, type) and dataclasses.is_dataclass(b))
-        if not any("dataclass" in ast.unparse(word) for word in node.decorator_list):
-            return type(node.name, bases, {})
-        parts = [
-            (ast.unparse(line.target), self._value(line.annotation), _field(ast.unparse(line)))
-            for line in node.body
-            if isinstance(line, ast.AnnAssign)
-        ]
-        return dataclasses.make_dataclass(node.name, parts, bases=bases)
-
-    def _value(self, node: ast.expr) -> Any:
-        """What the expression ``node`` comes to; ``Any`` where it needs what isn't loaded."""
-        try:
-            found = eval(compile(ast.Expression(node), self._module, "eval"), {}, self)
-        except (AttributeError, NameError, TypeError):
-            return Any
-        return self._value(ast.parse(found, mode="eval").body) if isinstance(found, str) else found
+    def _fields(self, node: ast.ClassDef) -> dict[str, Any]:
+        bases = [self.value(ast.unparse(base)) for base in reversed(node.bases)]
+        found = {
+            key: kind for each in bases if isinstance(each, dict) for key, kind in each.items()
+        }
+        if any("dataclass" in ast.unparse(word) for word in node.decorator_list):
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and "init=False" not in ast.unparse(line):
+                    name, hint = map(ast.unparse, (line.target, line.annotation))
+                    if not hint.startswith(("ClassVar", "KW_ONLY")):
+                        found[name] = checkable(name, self.value(hint))
+        return found
 
 
-def _field(source: str) -> Any:
-    return dataclasses.field(init="init=False" not in source)
+_module = cache(_Module)
