@@ -12,7 +12,6 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
-from pipeline.pruning.method import steps_of_csv
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
 from pipeline.sliding import Windows
@@ -49,8 +48,7 @@ def main(cfg: Config) -> None:
     report["forms"] = formed(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)
     if report["status"] == "ok" and budget.limits(cfg["prune"]):
-        steps = steps_of_csv(Path("pruning_steps.csv").read_text())
-        report |= budget.unmet(cfg["prune"], report, steps)
+        report |= budget.unmet(cfg["prune"], report, read_json(Path("pruning.json"))["steps"])
     report["others"] = others(plan, graph, hardware)
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from pipeline.artifacts import Arrays
 from pipeline.budget import UNITS
@@ -19,7 +18,7 @@ if TYPE_CHECKING:  # they import PyTorch, which takes a second
 
 @dataclass(frozen=True)
 class Row:
-    """One line of ``pruning.csv``: a layer's output channels and weights before and after."""
+    """A layer's output channels and weights before and after."""
 
     layer: str
     channels_before: int
@@ -38,6 +37,16 @@ class Pruned:
     steps: Sequence[Mapping[str, float]] = ()
     epochs: Sequence[Epoch] = ()
 
+    @property
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The content of ``pruning.json``: the layers that got smaller, what the network needed at
+        first and after each step, and the epochs."""
+        return {
+            "layers": [asdict(row) for row in self.rows],
+            "steps": [{key: float(one[key]) for key in UNITS} for one in self.steps],
+            "epochs": [{**asdict(row), "loss": round(row.loss, 6)} for row in self.epochs],
+        }
+
 
 class Pruning(ABC):
     """``changes`` is False for the method that leaves everything as it is."""
@@ -48,23 +57,3 @@ class Pruning(ABC):
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
         """Smaller tensors under the same names, or the arrays of a smaller float network
         (``stored``); equal arguments give equal weights."""
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """``pruning.csv``; only its header when nothing was pruned."""
-    lines = (",".join(map(str, astuple(row))) for row in rows)
-    return "\n".join([",".join(each.name for each in fields(Row)), *lines]) + "\n"
-
-
-def steps_to_csv(steps: Sequence[Mapping[str, float]]) -> str:
-    """``pruning_steps.csv``: the network as it came first, then after each step."""
-    lines = [
-        ",".join([str(n), *(f"{one[key]:.10g}" for key in UNITS)]) for n, one in enumerate(steps)
-    ]
-    return "\n".join([",".join(["step", *UNITS]), *lines]) + "\n"
-
-
-def steps_of_csv(text: str) -> list[dict[str, float]]:
-    """What each step in ``pruning_steps.csv`` needed, by the names of the limits."""
-    rows = csv.DictReader(text.splitlines())
-    return [{key: float(row[key]) for key in UNITS} for row in rows]

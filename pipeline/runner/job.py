@@ -56,22 +56,16 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
-        code = code_version()
+        version = code_version()
         empty = not any(self.folder.iterdir())
-        with self._ending():
-            lock = workspace.create(self.folder, self.config)
-            try:
-                about = surroundings.surroundings() | code | {"typed": str(home.typed())}
-                write_json(self.folder / surroundings.FILE, about)
-                words = " ".join(["python run.py", *self.overrides])
-                write_text(self.folder / "README.txt", README.format(words, shown(self.folder)))
-                if code.get("code_dirty") == "true":
-                    write_text(self.folder / PATCH, patch(code["code_version"]))
-                self._run_stages(code)
-                if self.record:
-                    self.result |= replay.verdict(self.record, self.folder)
-            finally:
-                lock.release()
+        with self._ending(), workspace.held(self.folder, self.config):
+            words = " ".join(["python run.py", *self.overrides])
+            write_text(self.folder / "README.txt", README.format(words, shown(self.folder)))
+            if version.get("code_dirty") == "true":
+                write_text(self.folder / PATCH, patch(version["code_version"]))
+            self._run_stages(version)
+            if self.record:
+                self.result |= replay.verdict(self.record, self.folder)
         if empty and not self.swept and "began" in self.result and not self.record:
             workspace.forget(self.folder)
         return self.result
@@ -81,7 +75,9 @@ class Job:
         code = Code(workspace.params(self.config))
         flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
         early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
-        with Stages(self.folder, self._keep, code, flashing, early, self._remote()) as stages:
+        ran_in = {**surroundings.surroundings(), **version, "typed": str(home.typed())}
+        remote = self._remote()
+        with Stages(self.folder, self._keep, code, ran_in, flashing, early, remote) as stages:
             self._track(version)
             left = list(self.stages)
             try:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -21,12 +21,11 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline import home
 from pipeline.artifacts import read_json
 from pipeline.errors import ThimbleError
-from pipeline.home import STAGES
-from pipeline.runner import allowed, surroundings
+from pipeline.runner import allowed
 from pipeline.runner.schema import Config
-from pipeline.runner.stage import HASHES, read_yaml
+from pipeline.runner.stage import read_yaml
 from pipeline.tracking.checkout import FILE as CODE
-from pipeline.tracking.checkout import recorded as recorded_code
+from pipeline.tracking.checkout import recorded as origin
 
 KEY = "replay="
 WITH = ("output=", "tracking=", "cache.fresh=", "hydra.run.dir=")
@@ -41,25 +40,19 @@ HERE = ("output", "tracking", "cache")
 ABOUT = ("code_version", "code_dirty", "typed")
 """Surroundings that change no result by themselves."""
 
-Hashes = Mapping[str, Mapping[str, str]]
+ORDER = (*home.STAGES, home.PACKAGE)
+
+Key = TypeVar("Key", str, tuple[int, str])
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a finished run left in ``folder``: its own, or its artifacts in MLflow.
-
-    Attributes:
-        params: its resolved config.
-        hashes: of each stage, the MD5 of each file that it made.
-        code: what its stages ran, see ``recorded_code``.
-        surroundings: processor, commit.
-    """
+    """What a finished run left in ``folder``, its own or that of its artifacts in MLflow: the
+    resolved config, and its origin (tracking/checkout.py)."""
 
     folder: Path
     params: Mapping[str, Any]
-    hashes: Hashes
-    code: Mapping[str, Mapping[str, str]]
-    surroundings: Mapping[str, str]
+    origin: Mapping[str, Mapping[str, Any]]
 
     def config(self, composed: Mapping[str, Any]) -> dict[str, Any]:
         """The recorded config, with what does not change results as ``composed`` has it."""
@@ -71,9 +64,8 @@ class Record:
             raise ThimbleError(f"this version cannot repeat that run: {said}{self.hint}") from None
         if not self.own:
             allowed.task(merged, [self.folder], "if you trust it, set")
-        plain = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
-        assert isinstance(plain, dict)
-        return {str(k): v for k, v in plain.items()} | {key: composed[key] for key in HERE}
+        plain: Any = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
+        return {**plain, **{key: composed[key] for key in HERE}}
 
     @property
     def name(self) -> str:
@@ -90,8 +82,9 @@ class Record:
     @property
     def hint(self) -> str:
         """How to get the code that was recorded."""
-        commit = self.surroundings.get("code_version", "")
-        patch = " and its code.patch" if self.surroundings.get("code_dirty") == "true" else ""
+        environment = self.origin["environment"]
+        commit = environment.get("code_version", "")
+        patch = " and its code.patch" if environment.get("code_dirty") == "true" else ""
         return f"; try git checkout {commit[:12]}{patch}" if commit else ""
 
 
@@ -107,17 +100,16 @@ def arguments(words: list[str]) -> list[str]:
     if not named:
         return words
     rest = [word for word in words if word not in named]
-    if len(named) > 1 or not all(word.startswith(WITH) for word in rest):
-        wrong = [word for word in rest if not word.startswith(WITH)] or named[1:]
+    if wrong := [*(word for word in rest if not word.startswith(WITH)), *named[1:]]:
         raise ThimbleError(f"{named[0]} repeats a run as it was: leave out {' '.join(wrong)}")
     folder = _find(named[0].removeprefix(KEY))
     record = read(folder)
     record.config(dict.fromkeys(HERE))
-    typed = record.surroundings.get("typed", "")  # the user's own code is there
+    typed = record.origin["environment"].get("typed", "")  # the user's own code is there
     if Path(typed).is_dir() and (record.own or os.environ.get(allowed.TRUST) == "1"):
         os.environ["THIMBLE_TYPED"] = typed
     os.environ[FOLDER] = str(folder)
-    claim = json.dumps([record.params, record.hashes], sort_keys=True)
+    claim = json.dumps([record.params, record.origin["made"]], sort_keys=True)
     place = f"outputs/replay/{hashlib.sha256(claim.encode()).hexdigest()[:12]}"
     return ["cache.fresh=true", f"hydra.run.dir={place}", *rest]
 
@@ -135,77 +127,77 @@ def read(folder: Path) -> Record:
     if result.get("status") not in ("ok", "infeasible"):
         why = f"failed: {result['error']}" if result.get("error") else "did not end"
         raise ThimbleError(f"replay: the run in {folder} {why}; there is nothing to compare with")
-    for name in (HASHES, "dvc.lock", CODE, surroundings.FILE):
-        if not (folder / name).exists():
-            raise ThimbleError(f"replay: {folder} lacks {name}: give a run's folder or MLflow id")
-    return Record(
-        folder,
-        read_yaml(folder / "params.yaml"),
-        read_json(folder / HASHES),
-        recorded_code(folder),
-        read_json(folder / surroundings.FILE),
-    )
+    record = Record(folder, read_yaml(folder / "params.yaml"), origin(folder))
+    if not record.origin["environment"]:
+        raise ThimbleError(
+            f"replay: {folder} lacks {CODE}, or has that of an earlier version: "
+            "give another run's folder or MLflow id"
+        )
+    return record
 
 
 def verdict(record: Record, folder: Path) -> dict[str, Any]:
     """What the replay in ``folder`` adds to its result: ``replay``, and an error if a file differs,
     is missing or is one too many."""
-    here: Hashes = read_json(folder / HASHES)
+    here = origin(folder)
+    there, now = _files(record.origin["made"]), _files(here["made"])
     differs = [
-        {"stage": stage, "file": file, "recorded": there, "here": now}
-        for stage in STAGES
-        for file, there, now in _pairs(record.hashes.get(stage, {}), here.get(stage, {}))
-        if there != now
+        {
+            "stage": ORDER[each[0]],
+            "file": each[1],
+            "recorded": there.get(each),
+            "here": now.get(each),
+        }
+        for each in _differing(there, now)
     ]
-    changed = list(_changes(record, folder))
-    replay = {
-        "of": record.name,
-        "agrees": not differs,
-        "files": sum(len(files) for files in record.hashes.values()),
-        "stages": {
-            stage: all(item["stage"] != stage for item in differs)
-            for stage in STAGES
-            if stage in record.hashes or stage in here
-        },
-        "differs": differs,
-        "changed": changed,
+    wrong = {item["stage"] for item in differs}
+    stages = (ORDER[number] for number in sorted({number for number, _ in there | now}))
+    changed = list(_changes(record.origin, here))
+    result: dict[str, Any] = {
+        "replay": {
+            "of": record.name,
+            "agrees": not differs,
+            "files": len(there),
+            "stages": {stage: stage not in wrong for stage in stages},
+            "differs": differs,
+            "changed": changed,
+        }
     }
-    if not differs:
-        return {"replay": replay}
-    first = differs[0]
-    error = (
-        f"the replay differs from the recorded run in {len(differs)} of {replay['files']} files, "
-        f"first in {first['stage']}: {first['file']}"
-    )
-    error += f" (changed since: {'; '.join(changed)})" if changed else ""
-    return {"replay": replay, "status": "failed", "error": error + (record.hint if changed else "")}
+    if differs:
+        error = (
+            f"the replay differs from the recorded run in {len(differs)} of {len(there)} files, "
+            f"first in {differs[0]['stage']}: {differs[0]['file']}"
+        )
+        error += f" (changed since: {'; '.join(changed)}){record.hint}" if changed else ""
+        result |= {"status": "failed", "error": error}
+    return result
 
 
-def _pairs(
-    there: Mapping[str, str], here: Mapping[str, str]
-) -> Iterator[tuple[str, str | None, str | None]]:
-    for file in sorted(there.keys() | here.keys()):
-        yield file, there.get(file), here.get(file)
+def _files(made: Mapping[str, Mapping[str, str]]) -> dict[tuple[int, str], str]:
+    """The hash of each file, by its stage's number and its name."""
+    return {
+        (ORDER.index(stage), file): oid
+        for stage, files in made.items()
+        for file, oid in files.items()
+    }
 
 
-def _changes(record: Record, folder: Path) -> Iterator[str]:
+def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """What is not as it was: code, the user's files, versions, the processor; each in a few
     words."""
-    here = recorded_code(folder)
-    if files := list(_differing(record.code["files"], here["files"])):
+    if files := _differing(was["files"], now["files"]):
         more = f" and {len(files) - 2} more" if len(files) > 2 else ""
         yield f"code, {', '.join(files[:2])}{more}"
-    for group in _differing(record.code["own"], here["own"]):
+    for group in _differing(was["own"], now["own"]):
         yield f"your own files of {group}"
-    there = {**record.code["versions"], **record.surroundings}
-    now = {**here["versions"], **read_json(folder / surroundings.FILE)}
-    for name in _differing(there, now):
+    there, here = ({**each["versions"], **each["environment"]} for each in (was, now))
+    for name in _differing(there, here):
         if name not in ABOUT:
-            yield f"{name} {there.get(name) or '(none)'} → {now.get(name) or '(none)'}"
+            yield f"{name} {there.get(name) or '(none)'} → {here.get(name) or '(none)'}"
 
 
-def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
-    return (name for name, one, other in _pairs(there, here) if one != other)
+def _differing(there: Mapping[Key, str], here: Mapping[Key, str]) -> list[Key]:
+    return sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
 
 
 def _find(run: str) -> Path:

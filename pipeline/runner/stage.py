@@ -30,9 +30,6 @@ from pipeline.runner.remote import NAME, Remote
 from pipeline.runner.workspace import LOG
 from pipeline.tracking.checkout import FILE as CODE
 
-HASHES = "hashes.json"
-"""In a run's folder: of each stage, the MD5 of each file that it made."""
-
 LOCK = "dvc.lock"
 
 LONG = ("train", "prune")
@@ -56,8 +53,8 @@ class Stages:
     code and what the stages before it made. Under the key its results are noted (``store.py``).
 
     ``keep`` is where the workspace's cache is, ``remote`` another one that it shares, ``code`` what
-    the stages run; those ``always`` run whose effect is outside: a board is written. ``early``
-    starts the next stage's process while one works.
+    stages run, ``environment`` what in; those ``always`` run whose effect is outside: a board is
+    written. ``early`` starts the next stage's process while one works.
     """
 
     def __init__(
@@ -65,12 +62,13 @@ class Stages:
         folder: Path,
         keep: Path,
         code: Code,
-        always: Collection[str] = (),
-        early: bool = True,
-        remote: Remote | None = None,
+        environment: Mapping[str, str],
+        always: Collection[str],
+        early: bool,
+        remote: Remote | None,
     ) -> None:
         self.folder, self.keep, self.code, self.remote = folder, keep, code, remote
-        self.always, self.early = always, early
+        self.always, self.early, self._environment = always, early, environment
         self._store = store.Store(keep)
         self._stages = read_yaml(folder / "dvc.yaml")["stages"]
         commands = {name: stage["cmd"] for name, stage in self._stages.items()}
@@ -292,9 +290,11 @@ class Stages:
     def _close(self) -> None:
         if self._made:
             self._write_lock()
-            write_json(self.folder / CODE, {name: self._ran[name] for name in self._made})
-            hashes = {name: self._store.hashes(entry) for name, entry in self._made.items()}
-            write_json(self.folder / HASHES, hashes)
+            origin = {
+                name: {**self._ran[name], "made": self._store.hashes(entry)}
+                for name, entry in self._made.items()
+            }
+            write_json(self.folder / CODE, {**origin, "environment": dict(self._environment)})
         if "_repo" in self.__dict__:
             self._repo.close()
         for name in ("site", "tmp"):

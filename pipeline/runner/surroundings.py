@@ -1,4 +1,4 @@
-"""What a run ran in, besides the versions that are part of the stages' keys."""
+"""What a run ran in, besides the versions in its stages' keys; a replay compares it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-
-FILE = "environment.json"
-"""In a run's folder, and compared by a replay."""
 
 VECTORS = ("avx512f", "avx2", "fma", "asimd", "sve")
 

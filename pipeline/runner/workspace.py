@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,43 +44,62 @@ def params_text(config: Mapping[str, Any]) -> str:
     )
 
 
-def create(folder: Path, config: Mapping[str, Any]) -> FileLock:
-    """Make ``folder`` a workspace for ``config`` and return its lock, held.
+@contextlib.contextmanager
+def held(folder: Path, config: Mapping[str, Any]) -> Iterator[None]:
+    """Make ``folder`` a workspace for ``config``, which no other run uses meanwhile.
 
-    A folder used before (``hydra.run.dir=…`` given twice) gets the current code and config, and
-    loses what the earlier run made: its results are not this run's. Raises ThimbleError while
-    another run is using it, and for the project's own folder.
+    A folder used before (``hydra.run.dir=…`` given twice) gets the current config, and loses what
+    the earlier run made: its results are not this run's. Raises ThimbleError while another run is
+    using it, for a folder with the user's own files, and for the project's own.
     """
     if folder.resolve() == home.ROOT:
         raise ThimbleError("hydra.run.dir is the project itself: choose a folder for the run")
-    others = [name for name in _made() if (folder / name).exists()]
-    if others and not (folder / ".dvc" / "run.lock").exists():
+    made, dvc = [out for stage in code.stages().values() for out in stage["outs"]], folder / ".dvc"
+    others = [name for name in made if (folder / name).exists()]
+    if others and not _used(dvc):
         raise ThimbleError(
             f"hydra.run.dir={folder} is no run's folder and has {others[0]!r} of its own, "
             "which a run would remove: choose another folder"
         )
-    (folder / ".dvc").mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".dvc" / "run.lock", blocking=False)
+    dvc.mkdir(parents=True, exist_ok=True)
+    with locked(dvc / "run.lock"):
+        if _used(dvc):
+            _end_orphans(folder)
+            for name in (*made, *REPORTS):  # the cache has them
+                store.remove(folder / name)
+        for place in (dvc / "tmp", dvc / "site", folder / LOG):  # half-written, perhaps
+            shutil.rmtree(place, ignore_errors=True)
+        (folder / LOG).mkdir()
+        (dvc / "site" / "repo").mkdir(parents=True)  # DVC's own is everybody's to write to
+        write_text(folder / "params.yaml", params_text(config))
+        write_text(folder / "dvc.yaml", pipeline_text(config))
+        cache, site = keep(folder, config) / "cache", folder.absolute() / ".dvc" / "site"
+        write_text(dvc / "config", DVC_CONFIG.format(cache=cache, site=site))
+        yield
+
+
+def _used(dvc: Path) -> bool:
+    """Check that an earlier run has written the folder ``dvc``."""
+    config = dvc / "config"
+    return config.is_file() and "site_cache_dir" in config.read_text()
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock ``path``. It is removed while it is held: who has opened it meanwhile finds
+    that it has no name any more, and has not got it."""
     try:
-        lock.acquire()
+        lock = FileLock(path, blocking=False).acquire()
     except Timeout:
         raise ThimbleError(
-            f"{folder} is in use by another run: wait for it, or choose another hydra.run.dir"
+            f"{path.parents[1]} is in use by another run: wait for it, or choose another "
+            "hydra.run.dir"
         ) from None
-    _end_orphans(folder)
-    _clear(folder)
-    shutil.rmtree(folder / ".dvc" / "tmp", ignore_errors=True)  # DVC's locks: half-written, perhaps
-    write_text(folder / "params.yaml", params_text(config))
-    write_text(folder / "dvc.yaml", pipeline_text(config))
-    shutil.rmtree(folder / LOG, ignore_errors=True)
-    (folder / LOG).mkdir()
-    shutil.rmtree(folder / ".dvc" / "site", ignore_errors=True)
-    (folder / ".dvc" / "site" / "repo").mkdir(parents=True)  # DVC's own is everybody's to write to
-    config_text = DVC_CONFIG.format(
-        cache=keep(folder, config) / "cache", site=folder.absolute() / ".dvc" / "site"
-    )
-    write_text(folder / ".dvc" / "config", config_text)
-    return lock
+    with lock:
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def keep(folder: Path, config: Mapping[str, Any]) -> Path:
@@ -91,8 +110,6 @@ def keep(folder: Path, config: Mapping[str, Any]) -> Path:
 
 def _end_orphans(folder: Path) -> None:
     """End what a killed run.py left running in ``folder``: it would write into this run's files."""
-    if not (folder / ".dvc" / "config").exists():
-        return
     orphans = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -102,19 +119,6 @@ def _end_orphans(folder: Path) -> None:
                     process.kill()
                     orphans.append(process)
     psutil.wait_procs(orphans, timeout=5)
-
-
-def _clear(folder: Path) -> None:
-    """Remove the outputs of an earlier run's stages; the cache has them."""
-    if not (folder / ".dvc" / "config").exists():  # no workspace yet: what is there is not ours
-        return
-    for name in (*_made(), *REPORTS):
-        store.remove(folder / name)
-
-
-def _made() -> list[str]:
-    """List what stages write, in a folder of a run."""
-    return [out for stage in code.stages().values() for out in stage["outs"]]
 
 
 def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -154,6 +158,6 @@ def forget(folder: Path) -> None:
             folder.rmdir()
 
 
-REPORTS = ("dvc.lock", "hashes.json", "result.json", FILE, PATCH, "README.txt")
+REPORTS = ("dvc.lock", "result.json", FILE, PATCH, "README.txt")
 LOG = ".stages"
 """In a workspace: what each stage that really ran reported, and the logs."""

@@ -148,11 +148,14 @@ def objects(generated: Path, output: Path, compiler: str, flags: Sequence[str]) 
 
 
 def link(folder: Path, output: Path, compiler: str, flags: Sequence[str]) -> None:
-    """The objects in ``folder`` as the program ``output``, and its map beside it."""
+    """Link the objects in ``folder`` to the program ``output``; beside firmware goes its map."""
     names = sorted(file.name for file in folder.glob("*.o"))
-    command = [compiler, *flags, *names, "-Wl,-Map=program.map", "-o", "program"]
-    tools.run(command, folder, f"linking {output.name}")
-    shutil.move(folder / "program.map", output.with_suffix(".map"))
+    mapped = ("-Wl,-Map=program.map",) * (output.suffix == ".elf")
+    tools.run(
+        [compiler, *flags, *names, *mapped, "-o", "program"], folder, f"linking {output.name}"
+    )
+    if mapped:
+        shutil.move(folder / "program.map", output.with_suffix(".map"))
     shutil.move(folder / "program", output)
 
 

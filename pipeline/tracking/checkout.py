@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline import home
+from pipeline.artifacts import read_json
 
 FILE = "code.json"
-"""In a run's folder: what each stage ran (runner/code.py)."""
+"""In a run's folder: what each stage ran (runner/code.py) and made, and the run's surroundings."""
 
 PATCH = "code.patch"
 """In a run's folder, if the code was edited since its commit."""
@@ -44,14 +45,18 @@ def patch(commit: str) -> str:
         return _git("diff", "--binary", commit, "--", *RUN, env=scratch) or ""
 
 
-def recorded(folder: Path) -> dict[str, dict[str, str]]:
-    """``files``, ``own`` and ``versions`` of all stages that the run in ``folder`` went through."""
-    found: dict[str, dict[str, str]] = {"files": {}, "own": {}, "versions": {}}
+def recorded(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return ``files``, ``own`` and ``versions`` of all stages that the run in ``folder`` went
+    through, what each ``made``, and the run's ``environment``."""
     path = folder / FILE  # a sweep's has none
-    for about in json.loads(path.read_text()).values() if path.is_file() else ():
+    stages = read_json(path) if path.is_file() else {}
+    found: dict[str, dict[str, Any]] = {"files": {}, "own": {}, "versions": {}}
+    environment = stages.pop("environment", {})
+    for about in stages.values():
         for kind in found:
-            found[kind] |= about[kind]
-    return found
+            found[kind] |= about.get(kind, {})
+    made = {name: about["made"] for name, about in stages.items() if "made" in about}
+    return {**found, "made": made, "environment": environment}
 
 
 def _git(*words: str, env: Mapping[str, str] | None = None) -> str | None:

@@ -10,8 +10,8 @@ import mlflow
 import numpy as np
 from mlflow.data.numpy_dataset import from_numpy
 
-from pipeline.artifacts import read_json
 from pipeline.config import instantiate
+from pipeline.tracking.checkout import recorded
 
 PARTS = {"train": "training", "validation": "validation", "test": "testing"}
 FILE = "data/dataset.npz"
@@ -19,12 +19,12 @@ FILE = "data/dataset.npz"
 
 def log(folder: Path, config: Mapping[str, Any]) -> None:
     """Log the parts with images of what the run in ``folder`` fetched, each with what it is for, as
-    inputs of MLflow's active run. All have the hash of the file that has them, as in hashes.json.
+    inputs of MLflow's active run. All have the hash of the file that has them, as in code.json.
     """
-    hashes = folder / "hashes.json"
-    if not hashes.is_file() or not (folder / FILE).is_file():
+    digest = recorded(folder)["made"].get("fetch", {}).get(FILE)
+    if not digest or not (folder / FILE).is_file():
         return
-    data, digest = config["data"], read_json(hashes)["fetch"][FILE]
+    data = config["data"]
     known = (str(source) for source in getattr(instantiate(data), "sources", ()))
     source: Any = data.get("path") or next((url for url in known if url.startswith("http")), None)
     with np.load(folder / FILE, allow_pickle=False) as arrays:

@@ -3,11 +3,13 @@ curves."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.artifacts import read_json
 from pipeline.home import STAGES
 from pipeline.words import METRICS
 
@@ -24,8 +26,8 @@ network as a model of MLflow."""
 UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed"}
 """What a run does not do that ends before a stage, where it is not called as the stage."""
 
-CURVES = ("training", "pruning", "pruning_steps", "pruning_epochs")
-"""Tables of metrics with a value for each epoch, step or layer."""
+PRUNING = {"layers": "pruning", "steps": "pruning_steps", "epochs": "pruning_epochs"}
+"""What MLflow calls the tables of pruning.json."""
 
 
 def known(result: Mapping[str, Any]) -> dict[str, float]:
@@ -117,23 +119,19 @@ def _unworn(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
 
 
 def curves(folder: Path) -> Iterator[tuple[str, float, int]]:
-    """(metric, value, step) of the tables that training and pruning left in ``folder``.
+    """Yield (metric, value, step) of the tables that training and pruning left in ``folder``.
 
     The step is the epoch, or the row's number where there are no epochs. MLflow draws what has the
     same word before a slash in one section.
     """
-    for prefix in CURVES:
-        if (path := folder / f"{prefix}.csv").is_file():
-            with path.open(newline="") as stream:
-                for number, row in enumerate(csv.DictReader(stream), 1):
-                    step = int(row.pop("epoch", row.pop("step", number)))
-                    for column, text in row.items():
-                        if (value := _number(text)) is not None:
-                            yield f"{prefix}/{column}", value, step
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    tables: dict[str, list[dict[str, Any]]] = {}
+    if (path := folder / "training.csv").is_file():
+        tables["training"] = list(csv.DictReader(path.read_text().splitlines()))
+    if (path := folder / "pruning.json").is_file():
+        tables |= {PRUNING[name]: rows for name, rows in read_json(path).items()}
+    for prefix, rows in tables.items():
+        for number, row in enumerate(rows, 0 if prefix == PRUNING["steps"] else 1):
+            step = int(row.pop("epoch", number))
+            for column, value in row.items():
+                with contextlib.suppress(ValueError):
+                    yield f"{prefix}/{column}", float(value), step

@@ -16,14 +16,14 @@ import yaml
 from pipeline.sealed_image import IMAGE, MANIFEST
 
 WRITTEN = (
-    *("README.txt", "params.yaml", "code.json", "code.patch", "environment.json"),
-    *("dvc.yaml", "dvc.lock", "hashes.json", "result.json", ".stages"),
+    *("README.txt", "params.yaml", "code.json", "code.patch"),
+    *("dvc.yaml", "dvc.lock", "result.json", ".stages"),
     *("multirun.yaml", "sweep.json", "table.csv", "table.json", "rows.csv", "seeds.csv"),
     *("pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
 """What run.py itself writes into a run's folder and into a sweep's."""
 
-_ARRAYS = "arrays: in the cache under the hashes of hashes.json, and replay=RUN makes them again"
+_ARRAYS = "arrays: in the cache under the hashes of code.json, and replay=RUN makes them again"
 LEFT_OUT = {
     "data": "the data set: the stage fetch brings it again and verifies its hash",
     **{

@@ -90,7 +90,7 @@ def _looks(before: Path) -> list[dict[str, Any]]:
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
     """What was run, on which code, and how long it took."""
     result = read_json(run / "result.json")
-    ran_on = read_json(run / "environment.json")
+    ran_on = read_json(run / "code.json")["environment"]
     return {
         "command": " ".join(("python run.py", *result["overrides"])),
         "seed": cfg["seed"],

@@ -12,7 +12,6 @@ from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.pruning.chain import Chain
 from pipeline.pruning.magnitude import Magnitude
-from pipeline.pruning.method import to_csv
 from pipeline.pruning.width import Width
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.parameters import from_arrays, to_arrays
@@ -112,13 +111,16 @@ def test_images_and_their_distortions_are_the_recipes(monkeypatch: pytest.Monkey
 
 
 def test_the_table_says_what_went() -> None:
-    rows = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained(), DATA, Run(1)).rows
-    assert to_csv(rows).splitlines() == [
-        "layer,channels_before,channels_after,weights_before,weights_after",
-        "conv1,4,2,36,18",
-        "conv2,6,3,216,54",
-        "conv3,8,4,432,108",
-        "dense,10,10,1280,640",
+    found = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained(), DATA, Run(1)).tables
+    counted = ("channels_before", "channels_after", "weights_before", "weights_after")
+    assert found["layers"] == [
+        {"layer": name, **dict(zip(counted, numbers, strict=True))}
+        for name, *numbers in (
+            ("conv1", 4, 2, 36, 18),
+            ("conv2", 6, 3, 216, 54),
+            ("conv3", 8, 4, 432, 108),
+            ("dense", 10, 10, 1280, 640),
+        )
     ]
 
 

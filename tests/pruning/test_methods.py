@@ -18,7 +18,7 @@ from pipeline.pruning import stored
 from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.couplings import couplings
 from pipeline.pruning.magnitude import Magnitude
-from pipeline.pruning.method import Pruned, steps_of_csv, steps_to_csv
+from pipeline.pruning.method import Pruned
 from pipeline.pruning.pex import Pex
 from pipeline.pruning.planner import Planner
 from pipeline.pruning.width import Width
@@ -105,9 +105,9 @@ def test_steps_go_down_to_the_limit() -> None:
     found = pruned(made("pex", epochs=3, gate_epochs=2, pmu_bytes=3000, images=64), DATA)
     sizes = [step["pmu_bytes"] for step in found.steps]
     assert len(sizes) == 3 and sizes[0] > sizes[1] > sizes[2] <= 3000
-    lines = steps_to_csv(found.steps).splitlines()
-    assert lines[0] == "step,pmu_bytes,weight_bytes,macs,latency_us" and len(lines) == 4
-    assert lines[1].startswith(f"0,{sizes[0]:g},")
+    told = found.tables["steps"]
+    assert [*told[0]] == ["pmu_bytes", "weight_bytes", "macs", "latency_us"]
+    assert [step["pmu_bytes"] for step in told] == sizes
 
 
 def test_without_limits_each_layer_loses_its_share() -> None:
@@ -135,9 +135,7 @@ def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
 
 def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     """Its exponents decide which kernels a layer gets, and with that what memory it takes."""
-    float_needs = pruned(made("pex", pmu_bytes=3000, epochs=0)).steps
-    steps = steps_of_csv(steps_to_csv(float_needs))
-    assert steps == [{key: pytest.approx(one[key]) for key in budget.UNITS} for one in float_needs]
+    steps = pruned(made("pex", pmu_bytes=3000, epochs=0)).tables["steps"]
     report = {**steps[-1], "pmu_bytes": 3001, "modelled_us": 1.0, "peak_at": "fc"}
     said = budget.unmet({"pmu_bytes": 3000}, report, steps)
     assert said["where"] == "kept to it until it was quantized; the peak is at fc"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from pipeline.home import STAGES
+from pipeline.tracking.checkout import recorded as origin
 from tests.runner.project import Project, clean_environment
 from tests.tracking.database import nothing_logged, runs
 
@@ -73,11 +73,8 @@ def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
     assert run.code == 1 and run.json["status"] == "failed"
     replay = run.json["replay"]
     assert replay["agrees"] is False and replay["stages"]["build"] is False
-    first = replay["differs"][0]
-    assert (
-        first["recorded"]
-        == json.loads((folder / "hashes.json").read_text())["build"]["build/firmware.elf"]
-    )
+    first, made = replay["differs"][0], origin(folder)["made"]
+    assert first["recorded"] == made["build"]["build/firmware.elf"]
     assert len(first["here"]) == 32 != first["recorded"]
 
 
@@ -86,8 +83,8 @@ def test_what_has_changed_since_is_said(project: Project) -> None:
     folder = recorded(project, "until=schedule")
     small = project.root / "pipeline/strategies/small.py"
     small.write_text(small.read_text().replace('"Small"', '"Smaller"'))
-    for name, key in (("environment.json", "processor"), ("code.json", "host")):
-        path = folder / name
+    path = folder / "code.json"
+    for key in ("processor", "host"):
         path.write_text(re.sub(rf"({key}\W+).*?([\",]*)\n", r"\1another\2\n", path.read_text()))
     run = project.run(f"replay={folder}")
     assert run.code == 1 and "first in schedule: plan.json (changed since: code," in run.err
@@ -183,9 +180,9 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     found = runs(project)
     (one,) = (run for run in found if run["params"].get("seed") == "1")
     (sweep,) = (run for run in found if not run["params"])
-    assert {"environment.json", "hashes.json", "code.patch"} <= set(one["artifacts"])
+    assert {"code.json", "code.patch"} <= set(one["artifacts"])
     kept = Path(urlparse(one["uri"]).path)
-    assert json.loads((kept / "environment.json").read_text())["python"].startswith("3.")
+    assert origin(kept)["environment"]["python"].startswith("3.")
 
     edited = small.read_text()
     git(project, "checkout", "-q", ".")

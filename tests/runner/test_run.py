@@ -64,6 +64,11 @@ def test_what_a_run_did_not_make_stays(project: Project) -> None:
     project.write("mine/metrics.txt", "{}")
     assert project.run("hydra.run.dir=mine", "until=fetch").code == 0
     assert (project.root / "mine" / "metrics.txt").exists()
+    assert [path.name for path in (project.root / "mine" / ".dvc").iterdir()] == ["config"]
+    project.write("repository/.dvc/config", "[core]\n    remote = lab\n")
+    project.write("repository/generated/model.c", "")
+    run = project.run("hydra.run.dir=repository")
+    assert run.code == 1 and "is no run's folder and has 'generated' of its own" in run.err
     run = project.run("hydra.run.dir=.")
     assert run.code == 1 and "hydra.run.dir is the project itself" in run.err
     assert (project.root / "stages" / "fetch.py").exists()

@@ -72,8 +72,8 @@ def test_a_network_pruned_for_its_plan(tmp_path: Path) -> None:
     assert result["status"] == "ok" and result["pmu_bytes"] == 6_144
     assert (result["weight_bytes"], result["macs"]) == (185_856, 6_130_048)
     folder = Path(result["run_dir"])
-    steps = (folder / "pruning_steps.csv").read_text().splitlines()
-    assert steps[1].startswith("0,10752,") and steps[-1].startswith("1,6144,")
+    steps = json.loads((folder / "pruning.json").read_text())["steps"]
+    assert [step["pmu_bytes"] for step in steps] == [10_752, 6_144]
     again = run(tmp_path, *words, "prune.pmu_bytes=6144", "hardware.baud=9600")
     cached = [each["stages"]["prune"]["cached"] for each in (result, again)]
     assert again["pmu_bytes"] == 6_144 and cached == [False, True]

@@ -101,7 +101,7 @@ def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
     (parent,) = (run for run in found if run["tags"].get("mlflow.runName", "")[:6] == "memory")
     assert {"rows.csv", "profile.png", "pareto.png", "table.json"} <= artifacts(parent)
     single = next(run for run in found if "mlflow.parentRunId" not in run["tags"] and run != parent)
-    for name in ("plan.html", "report.html", "pruning.csv", "training.csv", "generated/model.c"):
+    for name in ("plan.html", "report.html", "pruning.json", "training.csv", "generated/model.c"):
         assert name in artifacts(single)
     assert len(single["history"]["training/validation_accuracy"]) == 5
 

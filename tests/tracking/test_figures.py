@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pipeline import budget
-from pipeline.pruning.method import steps_to_csv
+from pipeline.artifacts import write_json
+from pipeline.pruning.method import Pruned, Row
 from pipeline.tracking.figures import ASKED, curves, known, missing
+from pipeline.training.loop import Row as Epoch
 
 ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
 ALL |= {"wear": 9e6, "write_amplification_erase": 3.0, "energy_uj": 1790.0, "images_host": 10}
@@ -177,11 +179,10 @@ def test_curves_have_a_step_for_each_epoch_or_row(tmp_path: Path) -> None:
         "epoch,phase,loss,validation_accuracy\n1,float,2.3,0.1\n2,float,0.5,0.8\n5,frozen,nan,0.9\n"
     )
     (tmp_path / "training.csv").write_text(text)
-    text = "layer,channels_before,channels_after\nconv1,8,6\nconv2,12,9\n"
-    (tmp_path / "pruning.csv").write_text(text)
+    rows = [Row("conv1", 8, 6, 72, 54), Row("conv2", 12, 9, 864, 486)]
     needs = [dict.fromkeys(budget.UNITS, 7.0) | {"pmu_bytes": n} for n in (10_752.0, 6_144.0)]
-    (tmp_path / "pruning_steps.csv").write_text(steps_to_csv(needs))
-    (tmp_path / "pruning_epochs.csv").write_text("epoch,phase,loss\n1,gates,0.4\n2,tuned,0.3\n")
+    epochs = [Epoch(1, "gates", 0.4, 0.9), Epoch(2, "tune", 0.3, 0.9)]
+    write_json(tmp_path / "pruning.json", Pruned({}, rows, needs, epochs).tables)
     found = list(curves(tmp_path))
     assert [each for each in found if each[0] == "pruning_steps/pmu_bytes"] == [
         ("pruning_steps/pmu_bytes", 10_752, 0),

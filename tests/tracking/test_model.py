@@ -79,7 +79,7 @@ def graph(tmp_path: Path) -> Graph:
     data |= {f"{p}_{k}": v[:0] for p in ("train", "validation")
              for k, v in (("images", images), ("labels", data["test_labels"]))}  # fmt: skip
     write_npz(run / "data" / "dataset.npz", data)
-    write_json(run / "hashes.json", {"fetch": {"data/dataset.npz": "5" * 32}})
+    write_json(run / "code.json", {"fetch": {"made": {"data/dataset.npz": "5" * 32}}})
     (tmp_path / "else").mkdir()
     np.save(tmp_path / "else" / "images.npy", images)
     return graph

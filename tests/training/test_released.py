@@ -62,7 +62,8 @@ def workspace(run: Path, cfg: dict[str, Any], weights: Arrays, data: Arrays) -> 
     write_npz(run / "data" / "dataset.npz", data)
     took = {"train": {"seconds": 61.4}}
     write_json(run / "result.json", {"overrides": [f"seed={cfg['seed']}"], "stages": took})
-    write_json(run / "environment.json", RAN_ON | {"code_version": "0123456789", "typed": "here"})
+    ran_on = RAN_ON | {"code_version": "0123456789", "typed": "here"}
+    write_json(run / "code.json", {"environment": ran_on})
 
 
 def trained(model: Mnist2kb) -> QuantizedNetwork:

@@ -1,0 +1,29 @@
+"""The lock of a run's folder, which is removed at the run's end: never do two have it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pipeline.errors import ThimbleError
+from pipeline.runner.workspace import locked
+
+
+def test_only_one_has_it_though_it_goes_each_time(tmp_path: Path) -> None:
+    lock, inside, had = tmp_path / "run" / ".dvc" / "run.lock", list[int](), list[int]()
+    lock.parent.mkdir(parents=True)
+
+    def tries(number: int) -> None:
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            with contextlib.suppress(ThimbleError), locked(lock):
+                inside.append(number)
+                time.sleep(0)
+                assert inside == [number]
+                had.append(inside.pop())
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tries, range(8)))
+    assert len(set(had)) > 1 and not lock.exists()
