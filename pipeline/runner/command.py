@@ -14,13 +14,13 @@ from pipeline.runner import (
     allowed,
     clusters,
     disk,
+    doctor,
     launchers,
     messages,
     replay,
     results,
     schema,
     sweep,
-    verbs,
     versions,
 )
 from pipeline.runner.halving import Architectures
@@ -67,8 +67,8 @@ def run(main: Callable[[], Any]) -> int:
 def _error(main: Callable[[], Any], trace: bool) -> str:
     """What kept ``main`` from saying how it ended; with ``trace`` only what the user did."""
     try:
-        if verbs.spoken(sys.argv[1:]):
-            sys.exit(verbs.run(sys.argv[1:]))
+        if sys.argv[1:] == ["doctor"]:
+            sys.exit(doctor.run())
         sys.argv[1:1] = _beside()
         schema.register()
         launchers.register(PLUGINS)

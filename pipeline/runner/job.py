@@ -18,7 +18,7 @@ from pipeline import home
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.budget import asked
 from pipeline.errors import ThimbleError, Unreadable
-from pipeline.runner import allowed, disk, own, replay, results, surroundings, titles, workspace
+from pipeline.runner import allowed, disk, own, replay, results, titles, versions, workspace
 from pipeline.runner.code import Code
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
@@ -75,7 +75,7 @@ class Job:
         code = Code(workspace.params(self.config))
         flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
         early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
-        ran_in = {**surroundings.surroundings(), **version, "typed": str(home.typed())}
+        ran_in = {**versions.surroundings(), **version, "typed": str(home.typed())}
         remote = self._remote()
         with Stages(self.folder, self._keep, code, ran_in, flashing, early, remote) as stages:
             self._track(version)

@@ -1,30 +1,26 @@
-"""``doctor``: what is installed, which boards it is enough for, and a line that mends what is not.
-
-Exit code 0 when every board can be built for and simulated, 1 when something is missing.
-"""
+"""``python run.py doctor``: what is installed, for which boards it is enough, and a line that mends
+what is not."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+import platform
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 
 from rich.console import Console
 
 from pipeline import home
-from pipeline.errors import ThimbleError
 from pipeline.runner import needs, schema, versions
 
 PACKAGES = ("torch", "numpy", "hydra-core", "dvc", "mlflow")
 
 
-def run(words: Sequence[str]) -> int:
-    if words:
-        raise ThimbleError(f"doctor takes no more words: leave out {' '.join(words)}")
+def run() -> int:
+    """Return the exit code: 0 when every board can be built for and simulated, else 1."""
     say = partial(Console().print, highlight=False, markup=False, soft_wrap=True)
-    python = ".".join(map(str, sys.version_info[:3]))
-    say(", ".join([f"Python {python}", *(f"{name} {version(name)}" for name in PACKAGES)]))
+    packages = (f"{name} {version(name)}" for name in PACKAGES)
+    say(", ".join([f"Python {platform.python_version()}", *packages]))
     say(f"kept in {home.home()}")
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in sorted((home.ROOT / "conf" / "hardware").glob("*.yaml")):
