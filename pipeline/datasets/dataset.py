@@ -63,10 +63,6 @@ class Dataset(ABC):
     labelled: ClassVar[bool] = True
     validation: int = 10_000
 
-    def probe(self) -> None:  # noqa: B027 - most have nothing to look at
-        """Raises ThimbleError for what a look at the user's files shows at once: asked before the
-        first stage."""
-
     @abstractmethod
     def read(self) -> tuple[Split, Split]:
         """The set's own training and test parts."""

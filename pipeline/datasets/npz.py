@@ -29,9 +29,6 @@ class Npz(Dataset):
     path: str = ""
     shape: tuple[int, ...] = ()
 
-    def probe(self) -> None:
-        self._headers()
-
     def read(self) -> tuple[Split, Split]:
         found = self._headers()
         train, test = (self._split(part, found) for part in ("train", "test"))

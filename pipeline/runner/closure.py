@@ -98,8 +98,3 @@ def module_files(root: Path, module: str, packages: frozenset[str] = PACKAGES) -
     candidates = ["/".join(parts[: n + 1]) + "/__init__.py" for n in range(len(parts))]
     candidates.append("/".join(parts) + ".py")
     return tuple(name for name in candidates if os.path.isfile(f"{root}/{name}"))  # noqa: PTH113  fast
-
-
-def target_file(target: str) -> str:
-    """``pipeline.strategies.herringbone.Herringbone`` → ``pipeline/strategies/herringbone.py``."""
-    return target.rpartition(".")[0].replace(".", "/") + ".py"

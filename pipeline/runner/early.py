@@ -9,7 +9,6 @@ from typing import Any
 from omegaconf import DictConfig
 
 from pipeline import home, sealing
-from pipeline.artifacts import regular
 from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
@@ -72,16 +71,11 @@ def _packages(config: Config) -> None:
 
 def _files(config: Config) -> None:
     for group, key in ((group, key) for group, keys in PATHS.items() for key in keys):
-        if not (path := config[group].get(key)):
-            continue
-        place, said = home.typed() / Path(path).expanduser(), f"{group}.{key}={path}"
-        if not place.exists():
-            raise ThimbleError(f"{said}: there is no such file, looked for in {place.parent}")
-        if group == "data" and place.is_dir():  # a model is a file
-            continue
-        regular(place, said)
-        if group == "data":  # sizes and shapes, before it is hashed or read
-            instantiate({**config[group], key: str(place)}).probe()
+        path = config[group].get(key)
+        if path and not (place := home.typed() / Path(path).expanduser()).exists():
+            raise ThimbleError(
+                f"{group}.{key}={path}: there is no such file, looked for in {place.parent}"
+            )
 
 
 def _prunes(config: Config) -> None:

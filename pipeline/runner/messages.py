@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,9 +13,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
 from pipeline.runner.schema import composed
-
-MOST_LISTED = 12
-"""Options of a group that are all named in a message."""
 
 UNKNOWN_KEY = re.compile(r"Could not override '([^']+)'|full_key: (\S+)")
 """In a message that says that a key is ``not in`` something, or that there is ``No match``."""
@@ -33,45 +30,38 @@ def explain(error: BaseException) -> str | None:
         return None
     text = f"{error}\n{error.__cause__ or ''}"
     found = UNKNOWN_KEY.search(text) if "not in" in text or "No match" in text else None
-    keys = known_keys() if found else []
-    return did_you_mean(found[1] or found[2], keys) if found and keys else _invalid_value(error)
+    return _unknown_key(found[1] or found[2]) if found else _invalid_value(error)
 
 
 def _unknown_option(option: str, options: list[str]) -> str:
     group, _, name = option.removesuffix(".yaml").rpartition("/")
     near = " or ".join(f"{group}={each}" for each in get_close_matches(name, options, 3))
-    hint = f"did you mean {near}? " if near else ""
-    listed = f"there are {', '.join(options)}"
-    if len(options) > MOST_LISTED:
-        listed = f"python run.py --help lists all {len(options)}"
-    return f"unknown {group} {name!r}: {hint}{listed}"
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(options)}"
+    return f"unknown {group} {name!r}: {hint}"
 
 
-def did_you_mean(key: str, keys: list[str]) -> str:
-    """One line for the unknown ``key``, dotted, where there are ``keys``."""
-    near = get_close_matches(key, keys, 1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
-    group = key.rpartition(".")[0]
-    siblings = [name for place, _, name in (k.rpartition(".") for k in keys) if place == group]
-    listed = f"{group or 'the top level'} has {', '.join(siblings)}"
-    return f"unknown key {key}: {hint}{listed if siblings else 'see python run.py --cfg job'}"
-
-
-def known_keys() -> list[str]:
-    """Every key of the default composition, dotted, and the groups; empty if that is broken."""
+def _unknown_key(key: str) -> str:
+    """One line for a key that the default composition lacks, or, of a group that it has not, for
+    the group."""
     try:
-        content: Any = OmegaConf.to_container(composed(hydra=True))
-    except (HydraException, OmegaConfBaseException):
-        return []
-    groups = [group for group in content.pop("hydra")["runtime"]["choices"] if "/" not in group]
-    return list(dict.fromkeys([*_flat(content), *groups]))
+        config = composed(hydra=True)
+    except (HydraException, OmegaConfBaseException):  # that is broken, too
+        return f"unknown key {key}"
+    place, _, name = key.rpartition(".")
+    node: Any = OmegaConf.select(config, place) if place else None
+    if OmegaConf.is_dict(node):
+        return did_you_mean(place, name, map(str, node))
+    groups = (group for group in config.hydra.runtime.choices if "/" not in group)
+    own = (str(each) for each in config if each != "hydra")
+    return did_you_mean("", key.partition(".")[0], dict.fromkeys([*own, *groups]))
 
 
-def _flat(content: Mapping[Any, Any], prefix: str = "") -> Iterable[str]:
-    for key, value in content.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+def did_you_mean(place: str, name: str, keys: Iterable[str]) -> str:
+    """One line for the unknown key ``name`` below ``place``, which has ``keys``."""
+    keys, dot = list(keys), f"{place}." if place else ""
+    near = get_close_matches(name, keys, 1, cutoff=0.5)
+    hint = f"did you mean {dot}{near[0]}? " if near else ""
+    return f"unknown key {dot}{name}: {hint}{place or 'the top level'} has {', '.join(keys)}"
 
 
 def _invalid_value(error: BaseException) -> str:

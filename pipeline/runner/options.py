@@ -14,7 +14,6 @@ from pipeline import home
 from pipeline.config import own_target
 from pipeline.errors import ThimbleError
 from pipeline.runner import early, messages
-from pipeline.runner.closure import target_file
 from pipeline.runner.fields import fields
 from pipeline.runner.schema import CODE_GROUPS
 
@@ -64,7 +63,9 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
     for key in FOR_PEOPLE:
         if not node.get(key):
             raise ThimbleError(f"{group}.{key} is missing: each file in conf/{group}/ gives it")
-    types = _fields(node)
+    target = own_target(node)
+    if (types := fields(home.ROOT, target)) is None:
+        raise ThimbleError(f"_target_ {target!r} does not exist: there is no such class")
     for key in node:
         if key not in (*FOR_PEOPLE, *types):
             raise ThimbleError(_unknown(group, key, node["name"], types))
@@ -85,18 +86,5 @@ def _unknown(group: str, key: str, name: str, types: Iterable[str]) -> str:
     files = sorted((home.ROOT / "conf" / group).glob("*.yaml"))
     named = [f"{group}={f.stem}" for f in files if f.stem != name and key in OmegaConf.load(f)]
     if not named:
-        return messages.did_you_mean(
-            f"{group}.{key}", [f"{group}.{each}" for each in (*FOR_PEOPLE, *types)]
-        )
-    do = f"{' and '.join(named)} {'does' if len(named) == 1 else 'do'}"
-    return f"unknown key {group}.{key}: {group}={name} does not have it, {do}"
-
-
-def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
-    target = own_target(node)
-    name = target_file(target)
-    if not (home.ROOT / name).is_file():
-        raise ThimbleError(f"_target_ {target!r} does not exist: there is no {name}")
-    if (found := fields(home.ROOT, target)) is None:
-        raise ThimbleError(f"_target_ {target!r} does not exist: {name} has no such class")
-    return found
+        return messages.did_you_mean(group, key, [*FOR_PEOPLE, *types])
+    return f"unknown key {group}.{key}: {group}={name} does not have it, {' and '.join(named)} may"

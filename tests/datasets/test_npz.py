@@ -114,7 +114,7 @@ def test_either_part_may_be_wrong(tmp_path: Path, part: str) -> None:
     }
     images[f"{part}_images"] = np.moveaxis(images[f"{part}_images"], -1, 1)
     with pytest.raises(ThimbleError, match=f"{part}_images in .* channels come first"):
-        Npz(5, saved(tmp_path, **images), (8, 6, 3)).probe()
+        Npz(5, saved(tmp_path, **images), (8, 6, 3)).arrays()
 
 
 @pytest.mark.parametrize(

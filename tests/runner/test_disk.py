@@ -12,14 +12,22 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
 from pipeline.runner import disk
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 from tests.tiers import quick
 
 MOUNTS = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-ELSEWHERE = "free some space, or choose another with hydra.run.dir=FOLDER (hydra.sweep.dir=FOLDER)"
+ELSEWHERE = (
+    "free some space, or choose another folder: for runs hydra.run.dir=FOLDER "
+    "(hydra.sweep.dir=FOLDER), for the cache THIMBLE_HOME"
+)
+
+
+def full(run: Path, project: Project) -> str:
+    """What is said of a full disk: which it is is not known of a write that failed."""
+    where = f"the run's folder {run} or the cache in {project.root / '.thimble'}"
+    return f"{where} cannot be written (No space left on device): {ELSEWHERE}"
 
 
 @contextmanager
@@ -50,10 +58,7 @@ def test_a_full_disk_below_the_run(
     project.env["FAKE_ACT"] = act
     with mounted(tmp_path / "disk", size) as place:
         run = project.run(f"hydra.run.dir={place}/run", "until=train")
-        assert one_line(run) == (
-            f"{begins}the run's folder {place}/run cannot be written "
-            f"(No space left on device): {ELSEWHERE}"
-        )
+        assert one_line(run) == begins + full(place / "run", project)
 
 
 @MOUNTS
@@ -61,8 +66,7 @@ def test_a_full_disk_below_the_run(
 def test_no_room_for_anything(project: Project, tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", "4k") as place:
         run = project.run(f"hydra.run.dir={place}/run", "until=train")
-        said = f"the run's folder {place}/run cannot be written (No space left on device): "
-        assert one_line(run) == said + ELSEWHERE
+        assert one_line(run) == full(place / "run", project)
 
 
 @MOUNTS
@@ -70,63 +74,39 @@ def test_no_room_for_anything(project: Project, tmp_path: Path) -> None:
 def test_a_full_disk_below_a_sweep(project: Project, tmp_path: Path, size: str) -> None:
     with mounted(tmp_path / "disk", size) as place:
         run = project.run("-m", "output=json", "seed=1,2", f"hydra.sweep.dir={place}/sweep")
-        said = f"the run's folder {place}/sweep cannot be written (No space left on device): "
-        assert run.code == 1 and run.json["error"] == said + ELSEWHERE
+        said = full(place / "sweep", project)
+        assert run.code == 1 and run.json["error"] == said
         assert run.err.count(said) == 1 and "Traceback" not in run.err
         assert "killed" not in run.out
 
 
-def test_a_disk_that_others_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run's folder is named where the cache is on the same disk, with less room by then."""
-    room = iter(range(100, 0, -1))
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: usage._replace(free=next(room)))
-    monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert disk.said(full, None).startswith("the run's folder cannot be written")
-    assert disk.said(full, tmp_path / "run").startswith(f"the run's folder {tmp_path / 'run'} ")
-
-
-def unmade(home: Path, why: str, root: Path) -> str:
-    """What is said of the home of the project in ``root``."""
+def unmade(home: Path, why: str) -> str:
     return (
-        f"THIMBLE_HOME={home} cannot be made ({why}): set it to a folder that can be written, "
-        f"or unset it to use {root / '.thimble'}"
+        f"the cache's folder {home} cannot be made ({why}): make it possible, or set THIMBLE_HOME "
+        "to a folder that can be written"
     )
 
 
 def test_why_a_home_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     for home, why in (
-        (tmp_path / "file" / "below", "Not a directory, a file is in the way"),
+        (tmp_path / "file" / "below", "Not a directory"),
         (tmp_path / ("long" * 100), "File name too long"),
         (Path("/proc/none"), "No such file or directory"),
     ):
         monkeypatch.setenv("THIMBLE_HOME", str(home))
         with pytest.raises(ThimbleError) as caught:
             disk.make_home()
-        assert str(caught.value) == unmade(home, why, ROOT)
+        assert str(caught.value) == unmade(home, why)
 
 
-def test_a_home_that_cannot_be_made(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    home = tmp_path / "file"
-    project.env["THIMBLE_HOME"] = str(home)
-    said = unmade(home, "File exists, a file is in the way", project.root)
+def test_a_home_that_cannot_be_made(project: Project) -> None:
+    project.write(".thimble", "in the way")
+    said = unmade(project.root / ".thimble", "File exists")
     assert one_line(project.run()) == said
     sweep = project.run("-m", "output=json", "seed=1,2")
     assert sweep.json == {"status": "failed", "error": said} and sweep.code == 1
     assert not (project.root / "outputs").exists() and not (project.root / "multirun").exists()
-
-
-def test_without_the_variable_it_is_named(project: Project) -> None:
-    project.write(".thimble", "in the way")
-    place = project.root / ".thimble"
-    assert one_line(project.run()) == (
-        f"the cache's folder {place} cannot be made (File exists): make it possible, or set "
-        "THIMBLE_HOME to another folder"
-    )
 
 
 def test_no_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,7 +114,7 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
     monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(denied))
-    with pytest.raises(ThimbleError, match=r"home cannot be made \(Permission denied\): set it"):
+    with pytest.raises(ThimbleError, match=r"home cannot be made \(Permission denied\): make it"):
         disk.make_home()
 
 
@@ -145,11 +125,14 @@ def test_whatever_raises_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for error in (copying, OSError(errno.ENOSPC, "No space left on device")):
         said = disk.said(error, tmp_path / "run")
         assert "(No space left on device): free some space" in said and "None" not in said
-    kept = OSError(errno.EROFS, "Read-only file system", str(tmp_path / "home/cache/x"))
-    assert disk.said(kept, tmp_path / "run") == (
-        f"the cache in {tmp_path / 'home'} cannot be written (Read-only file system): make it "
-        "writable, or set THIMBLE_HOME to another folder"
-    )
+    for place, named in (
+        ("home/cache/x", f"the cache in {tmp_path / 'home'}"),
+        ("run/x", f"the run's folder {tmp_path / 'run'}"),
+    ):
+        kept = OSError(errno.EROFS, "Read-only file system", str(tmp_path / place))
+        assert disk.said(kept, tmp_path / "run").startswith(
+            f"{named} cannot be written (Read-only file system): make it writable, or choose"
+        )
     elsewhere = PermissionError(errno.EACCES, "Permission denied", "/there")
     assert disk.said(elsewhere, tmp_path / "run") == "Permission denied: /there"
     other = IsADirectoryError(errno.EISDIR, "Is a directory", "/there")

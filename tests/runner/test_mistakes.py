@@ -8,9 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hydra.errors import MissingConfigException
 
-from pipeline.runner.messages import explain
 from tests.runner.project import Project, Run
 from tests.tiers import quick
 
@@ -34,17 +32,15 @@ def one_line(run: Run, code: int = 1) -> str:
     quick(
         5,
         [
-            (
-                "hardware=arduin",
-                "unknown hardware 'arduin': did you mean hardware=arduino? there are",
-            ),
-            ("strategy=herring", "did you mean strategy=herringbone? there are herringbone, naive"),
+            ("hardware=arduin", "unknown hardware 'arduin': did you mean hardware=arduino?"),
+            ("strategy=herring", "did you mean strategy=herringbone?"),
             ("model=mnist", "unknown model 'mnist': did you mean model=mnist_2kb?"),
             (
                 "hardware.sram_byte=1",
                 "unknown key hardware.sram_byte: did you mean hardware.sram_bytes",
             ),
             ("hardwre=arduino", "unknown key hardwre: did you mean hardware?"),
+            ("hardwre.sram_bytes=1", "unknown key hardwre: did you mean hardware? the top level"),
             ("sed=3", "unknown key sed: did you mean seed?"),
             ("target.image=3", "did you mean target.images? target has name, images, port"),
             ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
@@ -69,14 +65,6 @@ def test_mistyped_commands(untouched: Project, override: str, said: str) -> None
     run = untouched.run(override)
     assert said in one_line(run)
     assert run.out == "" and not (untouched.root / "outputs").exists()
-
-
-def test_of_many_options_only_near_ones_are_named() -> None:
-    names = [str(n) for n in range(30)] + ["resnet8"]
-    said = str(explain(MissingConfigException("", "model/resnet18", names)))
-    assert said == "unknown model 'resnet18': did you mean model=resnet8? " + (
-        "python run.py --help lists all 31"
-    )
 
 
 def test_what_is_found_before_the_first_stage_leaves_no_folder(project: Project) -> None:
@@ -211,9 +199,9 @@ def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: 
         assert os.system(f"mount -o remount,ro {disk}") == 0
         assert project.run("until=train", "tracking=wait").code == 0, "all is in it"
         run = project.run("until=train", "tracking=wait", "train.batch=9")
-        assert one_line(run) == (
+        assert one_line(run).startswith(
             f"train: the cache in {home} cannot be written (Read-only file system): "
-            "make it writable, or set THIMBLE_HOME to another folder"
+            "make it writable, or choose another folder: "
         )
         sweep = project.run("-m", "output=json", "tracking=wait", "until=train", "train.batch=8,9")
         assert sweep.code == 1 and "Traceback" not in sweep.err

@@ -89,7 +89,10 @@ def test_mistakes_are_noticed_before_anything_is_made(
         [
             ({**YAML, "hiden": 3}, "unknown key strategy.hiden: did you mean strategy.hidden?"),
             ({**YAML, "hidden": "x"}, "strategy.hidden: Value 'x' of type 'str'"),
-            ({**YAML, "_target_": "pipeline.strategies.mine.Min"}, "mine.py has no such class"),
+            (
+                {**YAML, "_target_": "pipeline.strategies.mine.Min"},
+                "mine.Min' does not exist: there is",
+            ),
             (
                 {"_target_": YAML["_target_"]},
                 "strategy.name is missing: each file in conf/strategy/",
