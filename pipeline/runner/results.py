@@ -7,47 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
-from pipeline.words import METRICS
 
 SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
 """What stages report in, in the order of the stages: a later value of a metric replaces an earlier
 one, so that a planned number makes way for the measured one."""
 
-BESIDES = (
-    "layers",
-    "memories",
-    "random_weights",
-    "flasher",
-    "warnings",
-    "package",
-    "auto",
-    "modelled_us",
-    "modelled_by",
-    "forms",
+TABLES = (
+    *("auto", "flasher", "forms", "layers", "memories"),
+    *("package", "states_us", "trade", "traffic", "warnings"),
 )
-"""What a run also tells: cycles by layer, what the plan needs of each memory, lines of warning,
-what ``strategy=auto`` chose, how long a plan takes, by which model, and how it runs each layer."""
+"""What a run tells of what is no number or word; the other lists are for pages."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
-BOUND = ("lower_bound_bytes", "lower_bound_at", "unit")
-"""Where activations don't fit: what every plan needs that computes nothing twice. Where a limit of
-``prune`` is not kept: what it is counted in, if not bytes."""
 
 ROW = ("name", "metric", "paper", "layer", "of")
-
-TIMED = (
-    *("frames", "makespan_us", "bound_us", "bound_by", "bound_overhead_pct"),
-    *("card_timing", "states_us", "trade"),
-    *(
-        "weights_in_flash_bytes",
-        "wear_gb_a_day",
-        "io_tasks",
-        "compute_tasks",
-        "traffic",
-        "saved_us",
-    ),
-)
-"""What the simulation of a plan with a card tells besides its metrics."""
 
 EXIT = {"ok": 0, "failed": 1, "infeasible": 3}
 INTERRUPTED = "interrupted"
@@ -73,25 +46,24 @@ def reports(folder: Path) -> dict[str, Any]:
 def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """Metrics and status after the stages that have run in ``folder`` with ``config``."""
     merged = reports(folder)
-    status = merged.get("status", "ok")
-    result: dict[str, Any] = {
+    status, hardware = merged.get("status", "ok"), config["hardware"]
+    result = {
+        name: value
+        for name, value in merged.items()
+        if (name in TABLES or not isinstance(value, list | dict))
+        and (name not in INFEASIBLE or status == "infeasible")
+    }
+    result |= {
         "status": status,
         "run_dir": str(folder),
-        "sram_limit_bytes": config["hardware"]["sram_bytes"],
-        "flash_limit_bytes": config["hardware"]["flash_bytes"],
+        "sram_limit_bytes": hardware["sram_bytes"],
+        "flash_limit_bytes": hardware["flash_bytes"],
+        **{g: config[g]["name"] for g in ("model", "data", "hardware", "strategy", "target")},
     }
-    for group in ("model", "data", "hardware", "strategy", "target"):
-        result[group] = config[group]["name"]
-    result |= {name: merged[name] for name in (*METRICS, *BESIDES, *TIMED) if name in merged}
     if merged:
         result["fits"] = status != "infeasible"
     if merged.get("stack_bound_bytes") == 0:  # natively: statics without a stack are no SRAM
         result.pop("sram_bytes", None)
-    if status == "failed":  # it was measured, and is wrong
-        result["error"] = merged["error"]
-    if status == "infeasible":
-        result |= {name: merged.get(name) for name in INFEASIBLE}
-        result |= {name: merged[name] for name in BOUND if name in merged}
     if config.get("paper"):
         result["rows"] = rows(config["paper"], merged | result, config)
         if unknown := unpublished(config["paper"]):
