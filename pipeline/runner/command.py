@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pipeline import home
 from pipeline.runner import (
@@ -32,13 +32,11 @@ from pipeline.runner.sweeper import EveryCombination
 from pipeline.runner.trials import Optuna
 
 PLUGINS = {
-    "EveryCombination": EveryCombination,
-    "Architectures": Architectures,
-    "Optuna": Optuna,
-    "Serial": launchers.Serial,
-    "Local": launchers.Local,
-    "Submitit": clusters.Submitit,
-    "Ray": clusters.Ray,
+    each.__name__: each
+    for each in (
+        *(EveryCombination, Architectures, Optuna),
+        *(launchers.Serial, launchers.Local, clusters.Submitit, clusters.Ray),
+    )
 }
 """What conf/hydra names as ``hydra_plugins.thimble.NAME``."""
 
@@ -55,7 +53,7 @@ def run(main: Callable[[], Any]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
     os.environ["THIMBLE_TRACE"] = str(int(trace))
     os.environ.pop(FOLDER, None)
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _ended(_error(main, trace), "output=json" in words)
     except KeyboardInterrupt:  # once more, while the end of the first was being written
@@ -96,10 +94,9 @@ def _ended(error: str, as_json: bool) -> int:
         fail(STOPPED if error == results.INTERRUPTED else error)
     if folder := _sweep():
         return results.exit_code(sweep.finish(folder, error))
-    result = {"status": "failed" if error else "ok", "error": error}
     if error and as_json:
-        json_line(result)
-    return results.exit_code(result)
+        json_line({"status": "failed", "error": error})
+    return results.exit_code({"status": "failed" if error else "ok", "error": error})
 
 
 def _beside() -> list[str]:
@@ -112,7 +109,3 @@ def _beside() -> list[str]:
 
 def _sweep() -> Path | None:
     return Path(name) if (name := os.environ.get(FOLDER)) else None
-
-
-def _terminated(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
