@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -15,7 +14,7 @@ from pipeline.errors import ThimbleError
 from pipeline.packages import boards
 from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
-from pipeline.runner.own import PATHS
+from pipeline.runner.own import paths
 from pipeline.runner.schema import plain
 
 LEAST = (
@@ -70,9 +69,8 @@ def _packages(config: Config) -> None:
 
 
 def _files(config: Config) -> None:
-    for group, key in ((group, key) for group, keys in PATHS.items() for key in keys):
-        path = config[group].get(key)
-        if path and not (place := home.typed() / Path(path).expanduser()).exists():
+    for group, key, path in paths(config):
+        if not (place := home.typed() / path).exists():
             raise ThimbleError(
                 f"{group}.{key}={path}: there is no such file, looked for in {place.parent}"
             )

@@ -13,8 +13,8 @@ from typing import Any
 
 from pipeline.runner.closure import closure
 
-PATHS = {"data": ("path",), "model": ("path", "state_dict")}
-"""Keys of each group that name a file or a folder."""
+PATHS = (("data", "path"), ("model", "path"), ("model", "state_dict"))
+"""Groups and keys that name a file or a folder."""
 
 ONNX = "pipeline.importers.onnx.Onnx"
 
@@ -22,46 +22,40 @@ FACTORY = "factory"
 """The key of ``model`` that names Python code: ``package.module:function``."""
 
 
+def paths(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Path]]:
+    """Yield group and key of each path that ``config`` names, and that."""
+    for group, key in PATHS:
+        if path := config[group].get(key):
+            yield group, key, Path(path).expanduser()
+
+
 def absolute(config: dict[str, Any], typed: Path) -> None:
     """Make the paths in ``config`` absolute: they are relative to ``typed``."""
-    for group, keys in PATHS.items():
-        for key in keys:
-            if path := config[group].get(key):
-                config[group][key] = str(typed / Path(path).expanduser())
+    for group, key, path in paths(config):
+        config[group][key] = str(typed / path)
 
 
 def named(config: dict[str, Any]) -> None:
     """Call the user's own network what its file, or its class, is called."""
     model = config["model"]
-    name = (
-        Path(str(model.get("path") or "")).stem or str(model.get(FACTORY) or "").rpartition(":")[2]
-    )
-    model["name"] = name or model["name"]
+    file, code = str(model.get("path") or ""), str(model.get(FACTORY) or "")
+    model["name"] = Path(file).stem or code.rpartition(":")[2] or model["name"]
 
 
 def hashes(config: Mapping[str, Any], typed: Path) -> dict[str, str]:
-    """A hash of the files that each group names, "" for none. What is missing has a hash too:
-    the stage that needs it says so."""
-    found = {}
-    for group, keys in PATHS.items():
-        named = {key: Path(path) for key in keys if (path := config[group].get(key))}
-        files = {f"{key}/{n}": file for key, path in named.items() for n, file in _files(path)}
-        if group == "model":
-            files |= {f"path/{name}": file for name, file in _beside(config[group]).items()}
-            modules = _modules(str(config[group].get(FACTORY) or ""), typed)
-            files |= {str(file.relative_to(typed)): file for file in modules}
-        found[group] = _digest(files) if named or files else ""
-    return found
-
-
-def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    """Files with their names below ``path``: in data=folder a file's folder is its class."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield str(file.relative_to(path)), file
-    elif path.is_file():
-        yield path.name, path
+    """A hash of the files that each group names, "" for none, or none that is there: the stage that
+    needs it says so."""
+    found: dict[str, dict[str, Path]] = {group: {} for group, _ in PATHS}
+    for group, key, path in paths(config):
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        for file in filter(Path.is_file, files):  # in data=folder a file's folder is its class
+            name = file.relative_to(path) if file != path else file.name
+            found[group][f"{key}/{name}"] = file
+    model = config["model"]
+    found["model"] |= {f"path/{name}": file for name, file in _beside(model).items()}
+    for file in _modules(str(model.get(FACTORY) or ""), typed):
+        found["model"][str(file.relative_to(typed))] = file
+    return {group: _digest(files) if files else "" for group, files in found.items()}
 
 
 def _beside(model: Mapping[str, Any]) -> dict[str, Path]:
