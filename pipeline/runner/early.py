@@ -17,13 +17,10 @@ from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import paths
 from pipeline.runner.schema import plain
 
-LEAST = (
-    ("hardware", "sram_bytes", 1),
-    ("hardware", "flash_bytes", 1),
-    ("target", "images", 0),
-    ("sliding", "windows", 1),
-    ("sliding", "rows", 1),
-)
+LEAST = {
+    **{"hardware.sram_bytes": 1, "hardware.flash_bytes": 1, "target.images": 0},
+    **{"sliding.windows": 1, "sliding.rows": 1},
+}
 FOUR_BITS = "pipeline.quantize.int4.Int4"
 
 Config = Mapping[str, Any]
@@ -41,9 +38,10 @@ def check(config: DictConfig) -> None:
 
 
 def _numbers(config: Config) -> None:
-    for group, key, least in LEAST:
+    for name, least in LEAST.items():
+        group, _, key = name.partition(".")
         if (value := config[group][key]) < least:
-            raise ThimbleError(f"{group}.{key}={value}: give {least} or more")
+            raise ThimbleError(f"{name}={value}: give {least} or more")
     board = config["hardware"]
     card, core = board["card"], board["cpu"] or board["core"]
     sealing.check(card["security"], board["name"], card["bytes"], core)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import make_dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
         raise ThimbleError(f"_target_ {target!r} does not exist: there is no such class")
     for key in node:
         if key not in (*FOR_PEOPLE, *types):
-            raise ThimbleError(_unknown(group, key, node["name"], types))
+            raise ThimbleError(messages.did_you_mean(group, key, [*FOR_PEOPLE, *types]))
     given = {key: value for key, value in node.items() if value is not None}
     # each may be left out: its class has a default, or says what is missing
     shape = make_dataclass(group, [(name, kind | None, None) for name, kind in types.items()])
@@ -79,12 +79,3 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
         raise ThimbleError(messages.explain(error) or f"{group}: {error}") from None
     plain: Any = OmegaConf.to_container(merged, enum_to_str=True)
     return {key: plain[group].get(key, value) for key, value in given.items()}
-
-
-def _unknown(group: str, key: str, name: str, types: Iterable[str]) -> str:
-    """What is said of ``key``: that other options of ``group`` give it, or which is near."""
-    files = sorted((home.ROOT / "conf" / group).glob("*.yaml"))
-    named = [f"{group}={f.stem}" for f in files if f.stem != name and key in OmegaConf.load(f)]
-    if not named:
-        return messages.did_you_mean(group, key, [*FOR_PEOPLE, *types])
-    return f"unknown key {group}.{key}: {group}={name} does not have it, {' and '.join(named)} may"

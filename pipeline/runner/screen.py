@@ -124,20 +124,15 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield place, f"{number(images)} images, {wrong} differ from the reference"
     if "pmu_bytes" in result:
         yield "peak", f"{said['pmu_bytes']} of activations"
-    if get("instructions"):
-        yield "executes", f"{said['instructions']} instructions an inference"
     if get("latency_us"):
         yield "latency", latency(result, said)
     if flasher := get("flasher"):
         yield "writes", flasher["writes"]
         yield "would run" if flasher["dry_run"] else "ran", flasher["command"]  # to be copied
     rates = {each["layer"]: each.get("cycles_per_mac") for each in get("layers", ())}
-    if each := {layer: f"{rate:.1f}" for layer, rate in rates.items() if rate is not None}:
-        text = ", ".join(f"{layer} {rate}" for layer, rate in each.items())
-        if len(each) > MOST_LAYERS:
-            least, *_, most = sorted(each.values(), key=float)
-            text = f"{least} to {most} in {len(each)} layers"
-        yield "cycles/MAC", text
+    text = [f"{layer} {rate:.1f}" for layer, rate in rates.items() if rate is not None]
+    if 0 < len(text) <= MOST_LAYERS:  # of more the report has them
+        yield "cycles/MAC", ", ".join(text)
     if "makespan_us" in result:
         yield from swapped(result, said)
     if package := get("package"):

@@ -107,8 +107,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
         (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
-        (("strategy.preserve_input=true",), "have it, strategy=naive and strategy=ordinary may"),
-        (("strategy.rows=4",), "strategy=herringbone does not have it, strategy=patch may"),
+        (("strategy.rows=4",), "unknown key strategy.rows: strategy has _target_, name, layout, "),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(here: Path, words: tuple[str, ...], said: str) -> None:
