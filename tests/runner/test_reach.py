@@ -247,7 +247,7 @@ def _grammar(value: Any) -> str:
 
 
 def replayed(folder: Path, key: str) -> None:
-    record = replay.Record(folder, nested(key, HOSTILE[key]), {}, {}, {})
+    record = replay.Record(folder, nested(key, HOSTILE[key]), {"environment": {}})
     record.config({})
 
 
