@@ -10,46 +10,32 @@ Every plan and every training is a job of a sweep, with its cache: the same comm
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from pipeline.artifacts import write_json
+from omegaconf import OmegaConf
+
+from pipeline.artifacts import read_npz, write_json
 from pipeline.errors import ThimbleError
+from pipeline.metrics import SCORE
 from pipeline.runner import sweep
-from pipeline.runner.scores import SEARCH, validation
 from pipeline.runner.screen import shown
-from pipeline.runner.space import Space, another, described
+from pipeline.runner.space import Space, described, some
 from pipeline.runner.sweeper import Sweeps
+from pipeline.runner.table import SEARCH
 
 STREAMED = "model.input_pool=1"
 Network = dict[str, Any]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Architectures(Sweeps):
-    """
-    Attributes:
-        networks: how many are drawn; the n-th is the same however many there are.
-        from_model: whether the model that ``model=`` names is tried before them, so that it may
-            have children.
-        seed: of the draws.
-        halving: of so many networks on a rung, one goes on.
-        generations: how often the best of the first rung, one of ``halving``, have children.
-        children: how many they have together each time.
-        fits: the stage that a network has to come through with a strategy; from ``build`` on its
-            size in flash counts as well.
-        limits: by a result's figure, such as ``weight_bytes`` or ``macs``, the most that is taken.
-        strategies: by the name that each has in the figure, its overrides for networks with a
-            ``pooled`` input and for those that take it as it is ``streamed``.
-        rungs: overrides of the training on each, from the shortest to the longest.
-        space: the fields of ``Space``.
-        params: overrides of all jobs, one value each; the others are ``EveryCombination``'s.
-    """
+    """A search whose attributes conf/sweep/architectures.yaml explains."""
 
     networks: int
     from_model: bool
@@ -58,54 +44,41 @@ class Architectures(Sweeps):
     generations: int
     children: int
     fits: str
-    limits: Mapping[str, float | None]
-    strategies: Mapping[str, Mapping[str, str] | None]
-    rungs: Sequence[str]
-    space: Mapping[str, Any]
-    params: Mapping[str, Any] | None = None
-    jobs: list[list[str]] = field(default_factory=list)
-    max_batch_size: int | None = None
+    limits: dict[str, float | None]
+    strategies: dict[str, dict[str, str] | None]
+    rungs: list[str]
+    space: Space
 
     def __post_init__(self) -> None:
-        if self.jobs or self.max_batch_size:
-            raise ThimbleError(
-                "hydra.sweeper: a search has jobs of its own, leave jobs and max_batch_size out"
-            )
-        for key in ("networks", "seed", "halving", "generations", "children"):
-            value = getattr(self, key)
-            if not isinstance(value, int) or value < 0:
-                raise ThimbleError(f"hydra.sweeper.{key}={value}: a whole number from 0")
-        for key, most in self.limits.items():
-            if not isinstance(most, int | float | None):
-                raise ThimbleError(f"hydra.sweeper.limits.{key}={most}: a number, or null for none")
-        self.most = {key: most for key, most in self.limits.items() if most is not None}
+        super().__post_init__()
         self.plans = {str(name): words for name, words in self.strategies.items() if words}
         if self.networks < 1 or self.halving < 2 or not self.rungs or not self.plans:
             raise ThimbleError(
                 "hydra.sweeper: a search takes a network, a rung and a strategy or more, and "
                 "halving=2 or more"
             )
-        self.drawn = Space(**{str(key): value for key, value in self.space.items()})
+        self.space = OmegaConf.to_object(self.checked.space)  # type: ignore[assignment]
+        self.most = {key: most for key, most in self.limits.items() if most is not None}
         self.found: list[Network] = []
-        self.jobs, self.tries = [], []
 
-    def sweep(self, arguments: list[str]) -> None:
+    def search(self, arguments: list[str]) -> None:
         assert self.config is not None
-        words = self.words(arguments)
-        if any(len(found) > 1 for found in self.combinations(words)):
+        self.typed = self.words(arguments)
+        if len(self.combinations(self.typed)) > 1:
             raise ThimbleError("sweep=architectures takes one value of each key, not several")
-        self.folder = Path(self.config.hydra.sweep.dir).absolute()
-        self.typed = [word for word in words if not word.startswith("until=")]
-        until = [word for word in words if word.startswith("until=")]
-        image = self.config.model.input_shape
-        networks = list(islice(self.drawn.networks(image, self.seed), self.networks))
+        image, random = self.config.model.input_shape, Random(self.seed)
+        networks = self.space.networks(self.networks, image, self.seed)
         if self.from_model:
             own = described(self.config.model)
             networks = [own, *(network for network in networks if network != own)]
         alive = self._tried(networks)
-        random = Random(self.seed)
         for _ in range(self.generations):
-            alive += self._tried(self._varied(alive, image, random))
+            parents, known = self._promoted(alive), [each["overrides"] for each in self.found]
+
+            def child(parents: Sequence[Network] = parents) -> list[str] | None:
+                return self.space.varied(random.choice(parents)["overrides"], image, random)
+
+            alive += self._tried(some(self.children if parents else 0, child, known))
         if not alive:
             raise ThimbleError(
                 f"hydra.sweeper: none of {len(self.found)} networks fits under any strategy: try "
@@ -119,12 +92,11 @@ class Architectures(Sweeps):
         for each in alive:
             each["survives"] = True
         self._keep()
-        last = [*self.rungs[-1].split(), *until]
-        jobs = [self._job(each, name, last) for each in alive for name in each["bytes"]]
-        results = self._round(jobs)
-        # answers of one may come too late for the board's line; that all do is a failure
-        self._may_fail(jobs, any(result["status"] == "ok" for result in results))
-        sweep.go_on(self.folder, self.jobs, self.tries)
+        last = self.rungs[-1].split()
+        results = self._round([self._job(each, k, last) for each in alive for k in each["bytes"]])
+        if any(result["status"] == "ok" for result in results):
+            self.tries += range(len(self.jobs))  # it came to something: a refusal is a result
+            sweep.go_on(self.folder, self.jobs, self.tries)
 
     def _tried(self, networks: Sequence[list[str]]) -> list[Network]:
         """Note of each network how many bytes of activations each strategy that fits takes, and
@@ -135,7 +107,6 @@ class Architectures(Sweeps):
         asked = [(each, name) for each in new for name in self.plans]
         untrained = ["train=random", f"until={self.fits}"]
         jobs = [self._job(each, name, untrained, ("train=", "train.")) for each, name in asked]
-        self.tries += range(len(self.jobs), len(self.jobs) + len(jobs))
         for (each, name), result in zip(asked, self._round(jobs), strict=True):
             if result["status"] == "ok" and self._within_limits(result):
                 each["bytes"][name] = result["pmu_bytes"]
@@ -143,40 +114,18 @@ class Architectures(Sweeps):
         self._train(fitting, self.rungs[0])
         return fitting
 
-    def _varied(
-        self, alive: Sequence[Network], image: Sequence[int], random: Random
-    ) -> list[list[str]]:
-        """Children of the best, none of which was found before; fewer where there are no others."""
-        parents = self._promoted(alive)
-        known = {tuple(each["overrides"]) for each in self.found}
-
-        def child() -> list[str] | None:
-            return self.drawn.varied(random.choice(parents)["overrides"], image, random)
-
-        found = (another(child, known) for _ in range(self.children if parents else 0))
-        return [each for each in found if each]
-
     def _train(self, networks: Sequence[Network], rung: str) -> None:
-        """Note what each came to. One whose training is refused, or diverges, goes no further; that
-        none came to an end is a failure of the search."""
+        """Note what each came to. One whose training is refused, or diverges, goes no further."""
+        last = [*rung.split(), "until=train"]
         jobs = [  # with the strategy of the fewest bytes: a training does not depend on it
-            self._job(
-                each, min(each["bytes"], key=each["bytes"].get), [*rung.split(), "until=train"]
-            )
-            for each in networks
+            self._job(each, min(each["bytes"], key=each["bytes"].get), last) for each in networks
         ]
         for each, result in zip(networks, self._round(jobs), strict=True):
             each["rungs"].append(validation(Path(result["run_dir"])))
-        self._may_fail(jobs, any(each["rungs"][-1] >= 0 for each in networks))
         self._keep()
 
     def _promoted(self, networks: Sequence[Network]) -> list[Network]:
         return _best(networks, ceil(len(networks) / self.halving))
-
-    def _may_fail(self, jobs: Sequence[Sequence[str]], some_ended: bool) -> None:
-        """That one of the last ``jobs`` failed is a result, if another one did not."""
-        if some_ended:
-            self.tries += range(len(self.jobs) - len(jobs), len(self.jobs))
 
     def _keep(self) -> None:
         """So that a search that is interrupted has what it found so far."""
@@ -200,7 +149,7 @@ class Architectures(Sweeps):
         what was typed that begins with one of ``but``."""
         streamed = STREAMED in network["overrides"]
         plan = self.plans[name]["streamed" if streamed else "pooled"].split()
-        typed = [word for word in self.typed if not word.startswith(but)] if but else self.typed
+        typed = [word for word in self.typed if not word.startswith(but or "\0")]
         return [*typed, *network["overrides"], *plan, *last]
 
 
@@ -210,3 +159,18 @@ def _best(networks: Sequence[Network], count: int) -> list[Network]:
     ended = [n for n, each in enumerate(networks) if each["rungs"][-1] >= 0]
     ranked = sorted(ended, key=lambda n: -networks[n]["rungs"][-1])
     return [networks[n] for n in sorted(ranked[:count])]
+
+
+def validation(folder: Path) -> float:
+    """The accuracy, of 1, that a run's training handed on: the best of its last phase, or where the
+    recipe chose by more than the validation images, such as distorted copies of them, by that; -1
+    where it came to no end."""
+    file = folder / "training.csv"
+    rows = list(csv.DictReader(file.read_text().splitlines())) if file.is_file() else []
+    if not rows:
+        return -1.0
+    weights = read_npz(folder / "weights.npz")
+    if SCORE in weights:
+        return float(weights[SCORE])
+    last = [row for row in rows if row["phase"] == rows[-1]["phase"]]
+    return max(float(row["validation_accuracy"]) for row in last)

@@ -137,15 +137,13 @@ class Jobs(Launcher):
     ) -> list[JobReturn]:
         """Run the jobs from ``initial_job_idx`` that are composed; what they give is in their
         folders."""
-        numbers = range(initial_job_idx, initial_job_idx + len(job_overrides))
         state, folder, env = Singleton.get_state(), str(Path.cwd()), environment()
-        self.start(
-            [
-                Call(number, self.composed.pop(number), self.task, self.context, state, folder, env)
-                for number in numbers
-                if number in self.composed
-            ]
-        )
+        if calls := [
+            Call(number, self.composed.pop(number), self.task, self.context, state, folder, env)
+            for number in range(initial_job_idx, initial_job_idx + len(job_overrides))
+            if number in self.composed
+        ]:
+            self.start(calls)
         return []
 
     def start(self, calls: list[Call]) -> None:

@@ -62,13 +62,14 @@ def lost(sweep: Path, number: int, error: str) -> None:
     write_json(path, {**note, "error": error})
 
 
-def result(note: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The result of the job that wrote ``note``; None while it runs."""
-    error = {"error": note["error"]} if note.get("error") else {}
-    try:
-        return {**error, **json.loads((Path(note["folder"]) / "result.json").read_text())}
-    except (OSError, ValueError):
-        return {"status": "failed", "run_dir": note["folder"], **error} if error else None
+def result(note: Mapping[str, Any], why: str = "") -> dict[str, Any] | None:
+    """The result of the job that wrote ``note``; of one that left none, that it failed, by what the
+    launcher noted or for ``why``; None while it runs."""
+    noted = {"error": note["error"]} if note.get("error") else {}
+    with contextlib.suppress(OSError, ValueError):
+        return {**noted, **json.loads((Path(note["folder"]) / "result.json").read_text())}
+    error = noted.get("error", why)
+    return {"status": "failed", "run_dir": note["folder"], "error": error} if error else None
 
 
 def _place(sweep: Path, number: int) -> Path:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
 from pipeline.errors import ThimbleError
 
-Words = list[str] | None
+Words = list[str]
 TRIES = 1_000
-"""Draws in a row that may come to nothing: more, and the space is held to be empty."""
+"""Draws for each network: more, and the space is held to be empty."""
+
+TAKES = {
+    "layers": "the least and the greatest number, from 1",
+    "bits": "4, 8 or both",
+    "depthwise": "a share, from 0 to 1",
+    "pooled": "a share, from 0 to 1",
+}
 
 
 class Layer(NamedTuple):
@@ -25,62 +32,50 @@ class Layer(NamedTuple):
     pooled: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class Space:
-    """Of ``model=small_cnn``. Each choice of a list is as likely as the others.
+    """Of ``model=small_cnn``, as conf/sweep/architectures.yaml describes it. Each choice of a list
+    is as likely as the others."""
 
-    Attributes:
-        layers: the least and the greatest number of convolutions.
-        channels, kernels, strides: of a convolution.
-        depthwise: share of the convolutions, but the first, that are depthwise.
-        pooled: share of the convolutions that a 2x2 maximum follows.
-        bits: 4 or 8, of a convolution's weights and outputs.
-        input_pools: pixels of the image that become one, along each side; 1 takes them as they are.
-    """
-
-    layers: Sequence[int]
-    channels: Sequence[int]
-    kernels: Sequence[int]
-    strides: Sequence[int]
+    layers: list[int]
+    channels: list[int]
+    kernels: list[int]
+    strides: list[int]
     depthwise: float
     pooled: float
-    bits: Sequence[int]
-    input_pools: Sequence[int]
+    bits: list[int]
+    input_pools: list[int]
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            said = ""
-            if name in ("depthwise", "pooled"):
-                fine = isinstance(given, int | float) and 0 <= given <= 1
-                said = "" if fine else f"={given}: a share, from 0 to 1"
-            elif not given:
-                said = " is empty: give a choice at least"
-            elif not all(isinstance(each, int) and each >= 1 for each in given):
-                said = f"={list(given)}: whole numbers from 1"
-            elif name == "bits" and set(given) - {4, 8}:
-                said = f"={list(given)}: of 4 and 8"
-            elif name == "layers" and (len(given) != 2 or given[0] > given[1]):
-                said = f"={list(given)}: the least and the greatest number"
-            if said:
-                raise ThimbleError(f"hydra.sweeper.space.{name}{said}")
+            if isinstance(given, float | int):
+                fine = 0 <= given <= 1
+            else:
+                fine = bool(given) and min(given) >= 1
+            fine &= name != "bits" or set(given) <= {4, 8}
+            fine &= name != "layers" or (len(given) == 2 and given[0] <= given[1])
+            if not fine:
+                takes = TAKES.get(name, "whole numbers from 1, one at least")
+                raise ThimbleError(f"hydra.sweeper.space.{name}={given}: {takes}")
 
-    def networks(self, image: Sequence[int], seed: int) -> Iterator[list[str]]:
-        """Without end, each once: overrides for images of ``image``, (h, w, c). The n-th is the
-        same however many are taken.
+    def networks(self, count: int, image: Sequence[int], seed: int) -> list[Words]:
+        """Draw ``count`` networks for images of ``image``, (h, w, c): their overrides. The n-th is
+        the same however many there are.
 
         Raises:
-            ThimbleError: when no more are found that leave anything of the image.
+            ThimbleError: when there are fewer that leave anything of the image.
         """
-        random, known = Random(seed), set[tuple[str, ...]]()
-        while found := another(lambda: self._drawn(random, image), known):
-            yield found
-        raise ThimbleError(
-            f"hydra.sweeper.space: after {len(known)} networks no other is found that leaves "
-            f"anything of images of {image[0]}x{image[1]}: ask for fewer (hydra.sweeper.networks), "
-            "or widen the space"
-        )
+        random = Random(seed)
+        found = some(count, lambda: self._drawn(random, image))
+        if len(found) < count:
+            raise ThimbleError(
+                f"hydra.sweeper.space: after {len(found)} networks no other is found that leaves "
+                f"anything of images of {image[0]}x{image[1]}: ask for fewer "
+                "(hydra.sweeper.networks), or widen the space"
+            )
+        return found
 
-    def varied(self, network: Sequence[str], image: Sequence[int], random: Random) -> Words:
+    def varied(self, network: Words, image: Sequence[int], random: Random) -> Words | None:
         """``network`` with one thing changed: the pool of its input, or of its convolutions one
         that comes, goes, or is another in one respect, which may be its own. None where nothing is
         left of the image, or what is left isn't of the space."""
@@ -100,7 +95,7 @@ class Space:
             return None
         return _words(pool, layers, image)
 
-    def _drawn(self, random: Random, image: Sequence[int]) -> Words:
+    def _drawn(self, random: Random, image: Sequence[int]) -> Words | None:
         pool = random.choice(self.input_pools)
         layers = [self._layer(random, n) for n in range(random.randint(*self.layers))]
         return _words(pool, layers, image)
@@ -116,39 +111,36 @@ class Space:
         )
 
 
-def described(model: Mapping[str, Any]) -> list[str]:
+def some(count: int, made: Callable[[], Words | None], known: Sequence[Words] = ()) -> list[Words]:
+    """``count`` different networks that ``made`` makes and that aren't ``known``; fewer where it
+    makes no others."""
+    found: list[Words] = []
+    for _ in range(count * TRIES):
+        if len(found) < count and (each := made()) and each not in found and each not in known:
+            found.append(each)
+    return found
+
+
+def described(model: Mapping[str, Any]) -> Words:
     """The overrides that make ``model``, the fields of a ``SmallCnn``, of ``model=small_cnn``.
 
     Raises:
         ThimbleError: where nothing is left of its images, or it is no ``SmallCnn``.
     """
-    if (shapes := model.get("convolutions")) is None:
-        raise ThimbleError(
-            f"hydra.sweeper.from_model=true: model={model.get('name')} has no model.convolutions "
-            "to vary; small_cnn and the records' networks have"
-        )
+    shapes = model.get("convolutions") or ()
     bits = model.get("bits") or [4] * len(shapes)
-    if len(bits) != len(shapes):
-        raise ThimbleError(
-            f"model.bits={list(bits)}: 4 or 8 for each of {len(shapes)} convolutions"
-        )
-    network = _network(model["input_pool"], shapes, model["pooled"], bits)
-    if found := _words(*network, model["input_shape"]):
-        return found
-    raise ThimbleError("hydra.sweeper.from_model=true: model= leaves nothing of an image")
-
-
-def another(made: Callable[[], Words], known: set[tuple[str, ...]]) -> Words:
-    """A network that ``made`` makes and that isn't ``known``, from now on it is; None where it
-    makes none."""
-    for _ in range(TRIES):
-        if (found := made()) and tuple(found) not in known:
-            known.add(tuple(found))
+    if shapes and len(bits) == len(shapes):
+        network = _network(model["input_pool"], shapes, model["pooled"], bits)
+        if found := _words(*network, model["input_shape"]):
             return found
-    return None
+    raise ThimbleError(
+        f"hydra.sweeper.from_model=true: model={model.get('name')} cannot be varied: it takes "
+        "model.convolutions that leave something of an image, as small_cnn and the records' "
+        "networks have them, and model.bits for each or for none"
+    )
 
 
-def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
+def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words | None:
     """The overrides of a network; None where it leaves nothing of ``image``."""
     for side in image[:2]:
         left = side // pool
@@ -163,7 +155,7 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words:
         "bits": [each.bits for each in layers],
     }
     return [
-        f"model.{key}={json.dumps(value, separators=(',', ':'))}" for key, value in values.items()
+        f"model.{key}={json.dumps(each, separators=(',', ':'))}" for key, each in values.items()
     ]
 
 
@@ -172,4 +164,4 @@ def _network(
 ) -> tuple[int, list[Layer]]:
     """What ``_words`` says, of these values of ``SmallCnn``'s fields."""
     each = enumerate(zip(shapes, bits, strict=True), 1)
-    return pool, [Layer(shape[0], shape[1], shape[2], b, n in pooled) for n, (shape, b) in each]
+    return pool, [Layer._make((*shape, b, n in pooled)) for n, (shape, b) in each]

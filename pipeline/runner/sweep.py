@@ -15,7 +15,6 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.artifacts import read_json, write_json
 from pipeline.runner import disk, progress, table
 from pipeline.runner.progress import FOLDER, KILLED
-from pipeline.runner.relative import compared, of_one_version
 from pipeline.runner.screen import fail, json_line
 from pipeline.tracking import spool
 from pipeline.tracking.checkout import code_version
@@ -27,6 +26,9 @@ ABOUT = "sweep.json"
 NOT_STARTED = "not started"
 """The ``status`` of a job that the sweep ended before; the same command goes on with it."""
 
+RELATIVE = {"instructions_over_ordinary": "instructions", "pmu_over_ordinary": "pmu_bytes"}
+"""Metrics of a job, and of which the sweep's ordinary job is the divisor."""
+
 
 def begin(folder: Path, config: DictConfig, title: str) -> None:
     """Make ``folder`` that of a sweep, whose jobs ``go_on`` adds; processes started from now on
@@ -34,12 +36,10 @@ def begin(folder: Path, config: DictConfig, title: str) -> None:
     shutil.rmtree(folder / progress.JOBS, ignore_errors=True)
     about: dict[str, Any] = {
         "jobs": [],
-        "sets": [],
         "output": config.output.name,
         "tracking": config.tracking.name,
         "overrides": list(config.hydra.overrides.task),
         "figure": OmegaConf.to_container(config.figure),
-        "entry": None,
     }
     if about["tracking"] != "none":
         about["entry"] = asdict(spool.begin(folder, title, code_version(), parent=True))
@@ -70,38 +70,38 @@ def finish(folder: Path, error: str = "") -> dict[str, Any]:
     full = _keep(folder, {"status": "failed"})
     if full and not error:  # what jobs wanted to say is lost, too
         fail(error := full)
-    jobs = compared(of_one_version(collect(folder, about["jobs"], why=error or KILLED)))
-    for job, values in zip(jobs, about["sets"], strict=False):
+    jobs = compared(collect(folder, about["jobs"], why=error or KILLED))
+    for job, values in zip(jobs, about.get("sets", ()), strict=False):
         job["set"] = values
     tries = set(about.get("tries", ()))
     counting = {job["status"] for number, job in enumerate(jobs) if number not in tries}
-    ended = counting <= {"ok", "infeasible"}
     result: dict[str, Any] = {
-        "status": "ok" if ended and not error else "failed",
+        "status": "ok" if counting <= {"ok", "infeasible"} and not error else "failed",
         "run_dir": str(folder),
         "jobs": jobs,
         "overrides": about["overrides"],
     }
-    if best := about.get("best"):
-        result["best"] = best
-    if rows := [row for job in jobs for row in job.get("rows", ())]:
-        result["rows"] = rows
-    if unknown := [line for job in jobs for line in job.get("unpublished", ())]:
-        result["unpublished"] = list(dict.fromkeys(unknown))
-    if error:
-        result["error"] = error
+    unknown = (line for job in jobs for line in job.get("unpublished", ()))
+    more = {
+        "best": about.get("best"),
+        "rows": [row for job in jobs for row in job.get("rows", ())],
+        "unpublished": list(dict.fromkeys(unknown)),
+        "error": error,
+    }
+    result |= {key: value for key, value in more.items() if value}
     _keep(folder, result)
     files = table.keep(folder, result, about.get("figure"))
     if about["output"] == "json":
         json_line(result)
     else:
         table.show(result, files)
-    if about["entry"]:
+    if about.get("entry"):
+        entry = Entry(**about["entry"])
         with contextlib.suppress(OSError):  # a full disk, a read-only cache: the jobs say so
             if all(job.get("began") is False for job in jobs):
-                spool.forget(Entry(**about["entry"]))
+                spool.forget(entry)
             else:
-                spool.end(Entry(**about["entry"]), result)
+                spool.end(entry, result)
                 spool.start_tracking(wait=about["tracking"] == "wait")
     return result
 
@@ -118,15 +118,33 @@ def _keep(folder: Path, result: Mapping[str, Any]) -> str:
 def collect(folder: Path, jobs: Sequence[Sequence[str]], why: str = KILLED) -> list[dict[str, Any]]:
     """A result for each of ``jobs``, in order: of those that have none, what became of them:
     ``why`` of those that had started."""
-    notes = progress.read(folder)
-    collected = []
+    notes, found = progress.read(folder), []
     for number, overrides in enumerate(jobs):
-        note = notes.get(number)
-        result = progress.result(note) if note else None
-        if result is None:
-            place = note["folder"] if note else str(folder / str(number))
-            result = {"status": "failed", "run_dir": place, "error": why}
-            if note is None:
-                result = {"status": NOT_STARTED, "run_dir": place}
-        collected.append({"overrides": list(overrides), **result})
-    return collected
+        result = {"status": NOT_STARTED, "run_dir": str(folder / str(number))}
+        if note := notes.get(number):
+            result = progress.result(note, why) or result
+        found.append({"overrides": list(overrides), **result})
+    return found
+
+
+def compared(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """``jobs`` with RELATIVE metrics, in their rows too, where an ordinary one of the same network
+    has the figure."""
+    bases = {network(job): job for job in jobs if job.get("strategy") == "ordinary"}
+    found = []
+    for job in jobs:
+        base = bases.get(network(job), {})
+        ratios = {
+            k: job[of] / base[of] for k, of in RELATIVE.items() if job.get(of) and base.get(of)
+        }
+        rows = [
+            {**row, "ours": ratios.get(row["metric"], row["ours"])} for row in job.get("rows", ())
+        ]
+        found.append({**job, **ratios, **({"rows": rows} if rows else {})})
+    return found
+
+
+def network(job: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Its name and everything that was said about it, and the core that counts."""
+    words = tuple(sorted(word for word in job["overrides"] if word.startswith("model")))
+    return job.get("model"), job.get("hardware"), words

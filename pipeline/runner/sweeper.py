@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +21,46 @@ from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
 
+@dataclass(eq=False, kw_only=True)
 class Sweeps(Sweeper):
     """What sweepers of this project share: ``jobs``, of which more come while the sweep goes on.
 
     Attributes:
-        tries: the numbers of jobs whose refusal is a result, not a failure of the sweep.
+        params: overrides of all jobs; those on the command line come before them.
+        jobs: lines of overrides, of ``EveryCombination`` alone; from ``setup`` on the jobs.
     """
 
-    folder: Path
-    jobs: list[list[str]]
-    tries: list[int]
-    params: Mapping[str, Any] | None
-    begun = False
+    params: dict[str, Any] | None = None
+    jobs: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raises ThimbleError or OmegaConfBaseException for an option of another type."""
+        if self.jobs:
+            raise ThimbleError("hydra.sweeper.jobs: a search makes jobs of its own, leave them out")
+        types = OmegaConf.create({"hydra": {"sweeper": OmegaConf.structured(type(self))}})
+        self.checked = OmegaConf.merge(types, {"hydra": {"sweeper": vars(self)}}).hydra.sweeper
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         self.hydra_context, self.config = hydra_context, config
         self.folder = Path(config.hydra.sweep.dir).absolute()
-        self.jobs, self.tries = [], []
+        self.jobs, self.begun = list[list[str]](), False
+        self.tries = list[int]()  # numbers of jobs whose refusal is a result, no failure
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
         if not isinstance(launcher, Jobs):
             raise ThimbleError("hydra/launcher: there are serial, local, joblib, slurm and ray")
         self.jobs_launcher = launcher
+
+    def sweep(self, arguments: list[str]) -> None:
+        with View(self.folder) as self.view:
+            self.search(arguments)
+
+    @abstractmethod
+    def search(self, arguments: list[str]) -> None:
+        """Run the jobs that follow from ``arguments``, each round of them by ``_round``."""
 
     def words(self, line: Sequence[str]) -> list[str]:
         """The line, and the ``params`` that it does not give itself."""
@@ -56,12 +73,12 @@ class Sweeps(Sweeper):
         loader = self.hydra_context.config_loader
         return OverridesParser.create(config_loader=loader).parse_overrides(list(words))
 
-    def combinations(self, words: Sequence[str], most: int | None = None) -> list[list[list[str]]]:
-        """Every combination of the values in ``words``, in batches of ``most`` at most."""
+    def combinations(self, words: Sequence[str]) -> list[list[str]]:
+        """Every combination of the values in ``words``."""
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
 
-        found = BasicSweeper.split_arguments(self.parsed(words), most)
-        return [[list(job) for job in batch] for batch in found]
+        (found,) = BasicSweeper.split_arguments(self.parsed(words), None)
+        return [list(job) for job in found]
 
     def begin(self, jobs: Sequence[Sequence[str]], count: str = "") -> None:
         """Begin the sweep; it is called by the values in ``jobs``, and ``count``."""
@@ -91,12 +108,15 @@ class Sweeps(Sweeper):
         sweep.go_on(self.folder, self.jobs, self.tries, **about)
         return numbers
 
-    def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """Run more jobs of the sweep; returns their results."""
-        numbers = self.add(jobs)
-        if jobs:
-            with View(self.folder, titles.names(jobs), first=numbers.start):
-                self.jobs_launcher.launch(jobs, numbers.start)
+    def _round(
+        self, jobs: Sequence[Sequence[str]], total: int = 0, **about: Any
+    ) -> list[dict[str, Any]]:
+        """Run more jobs of the sweep, of ``total`` or more; returns their results. ``about`` is
+        ``sweep.go_on``'s."""
+        numbers = self.add(jobs, **about)
+        names = titles.names([*jobs, *about.get("others", ())])
+        self.view.expect(dict(zip(numbers, names, strict=False)), total)
+        self.jobs_launcher.launch(jobs, numbers.start)
         return sweep.collect(self.folder, self.jobs)[numbers.start :]
 
 
@@ -105,38 +125,22 @@ class EveryCombination(Sweeps):
 
     ``jobs`` are lines of overrides for what is no combination; each is combined with the others,
     and what it gives comes before ``params``.
-    ``max_batch_size`` is how many jobs a launcher gets at a time, None for all of them; the jobs of
-    a ``study`` (``variants``) are in the batch of theirs.
     """
 
-    def __init__(
-        self,
-        max_batch_size: int | None,
-        params: Mapping[str, Any] | None,
-        jobs: Sequence[str] | None = None,
-    ) -> None:
-        self.max_batch_size = max_batch_size
-        self.lines = [line.split() for line in jobs or [""]]
-        self.params = params
+    def __post_init__(self) -> None:
+        self.lines = [line.split() for line in self.jobs or [""]]
 
-    def sweep(self, arguments: list[str]) -> None:
+    def search(self, arguments: list[str]) -> None:
         assert self.config is not None
-        others: list[dict[str, Any]] = OmegaConf.to_container(self.config.study)  # type: ignore[assignment]
-        batches, sets = list[list[list[str]]](), list[dict[str, Any]]()
-        for line in self.lines:
-            for batch in self.combinations([*self.words(line), *arguments], self.max_batch_size):
-                found = [each for job in batch for each in variants(job, others)]
-                batches.append([job for job, _ in found])
-                sets += [values for _, values in found]
-        jobs = [job for batch in batches for job in batch]
-        if self.max_batch_size is None:  # side by side, wherever one line of jobs ends
-            batches = [jobs]
-        self.add(jobs, sets=sets if any(sets) else [])
-        first = 0
-        with View(self.folder, titles.names(jobs)):
-            for batch in batches:
-                self.jobs_launcher.launch(batch, first)
-                first += len(batch)
+        study: Any = OmegaConf.to_container(self.config.study)
+        found = [
+            each
+            for line in self.lines
+            for job in self.combinations([*self.words(line), *arguments])
+            for each in variants(job, study)
+        ]
+        sets = [values for _, values in found]
+        self._round([job for job, _ in found], sets=sets if any(sets) else [])
 
 
 def variants(
@@ -145,14 +149,15 @@ def variants(
     """``job``, a list of overrides, and one more for each mapping of dotted keys to values in
     ``study``: other values that an experiment's jobs are run with, too. With each these values,
     none for the job itself. A job that says ``study=[]`` has no others."""
-    own = [word for word in job if _key(word) != "study"]
-    found: list[tuple[list[str], dict[str, Any]]] = [(own, {})]
-    for values in () if "study=[]" in job else study:
-        others = [word for word in own if _key(word) not in values]
-        found.append(
-            ([*others, *(f"{name}={value}" for name, value in values.items())], {**values})
+    sets = [{}, *(() if "study=[]" in job else study)]
+    return [
+        (
+            [word for word in job if _key(word) not in ("study", *values)]
+            + [f"{name}={value}" for name, value in values.items()],
+            {**values},
         )
-    return found
+        for values in sets
+    ]
 
 
 def _key(word: str) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.artifacts import read_json, write_bytes, write_json, write_text
+from pipeline.artifacts import read_json, write_bytes, write_json
 from pipeline.report import repeats
-from pipeline.runner.relative import FIGURES
 from pipeline.runner.results import reports
-from pipeline.runner.scores import SEARCH
 from pipeline.runner.screen import difference, published, shown
 from pipeline.runner.titles import names
 from pipeline.words import METRICS, valued
@@ -39,6 +37,11 @@ WHY = ("resource", "needed_bytes", "available_bytes", "error")
 FILE_WIDTH = 160
 """Columns of the table where there is no terminal to say how many it has."""
 
+SEARCH = "search.json"
+"""In the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of activations
+of each strategy that fits, the ``validation`` after each of its ``rungs``, and whether it
+``survives``; the names of all ``strategies``."""
+
 
 def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None) -> list[Path]:
     """Write, and return, what a person may want to open: ``table.csv`` (beside it ``table.json``);
@@ -50,34 +53,33 @@ def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | No
     jobs: Sequence[Mapping[str, Any]] = result["jobs"]
     rows, called = flat(jobs), names([job["overrides"] for job in jobs])
     beside = [row | {"difference": difference(row)} for row in result.get("rows", ())]
-    tables = {"table": rows, "seeds": repeats.rows(jobs), "rows": beside}
-    pictures: dict[str, Callable[[], bytes | None]] = {
+    drawn: dict[str, Callable[[], bytes | None]] = {
+        "table.csv": lambda: _csv(rows),
+        "seeds.csv": lambda: _csv(repeats.rows(jobs)),
+        "rows.csv": lambda: _csv(beside),
         "sweep.html": lambda: sweep_page.html(folder, jobs, rows, called).encode(),
         "pareto.png": lambda: pareto.png(jobs, called),
         "profile.png": lambda: profiles(jobs, called),
     }
     if figure:
-        pictures["figure.png"] = lambda: figures.png(figure, [_whole(job) for job in jobs])
+        drawn["figure.png"] = lambda: figures.png(figure, [_whole(job) for job in jobs])
     if (folder / SEARCH).is_file():
-        pictures["architectures.png"] = lambda: architectures.png(read_json(folder / SEARCH))
+        drawn["architectures.png"] = lambda: architectures.png(read_json(folder / SEARCH))
     files: list[Path] = []
     with contextlib.suppress(OSError):  # a full disk: the table on the screen remains
         write_json(folder / "table.json", rows)
-        for name, listed in tables.items():
-            files += [_table(folder / f"{name}.csv", listed)] if listed else []
-        for name, draw in pictures.items():
+        for name, draw in drawn.items():
             files += picture(folder / name, draw)
     return files
 
 
-def _table(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    text = io.StringIO()
+def _csv(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
+    text = StringIO()
     columns = list(dict.fromkeys(key for row in rows for key in row))
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_text(file, text.getvalue())
-    return file
+    return text.getvalue().encode() if rows else None
 
 
 def picture(file: Path, draw: Callable[[], bytes | None]) -> list[Path]:
@@ -105,8 +107,7 @@ def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes 
 
 
 def _whole(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``job`` with what its stages reported, if its figures are still beside the others'."""
-    return {**job, **reports(Path(job["run_dir"]))} if FIGURES & job.keys() else job
+    return {**job, **reports(Path(job["run_dir"]))} if "model" in job else job
 
 
 def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

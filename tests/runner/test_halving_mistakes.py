@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
+from pipeline.runner import messages
 from pipeline.runner.halving import Architectures
-from pipeline.runner.scores import SEARCH
+from pipeline.runner.table import SEARCH
 from tests.runner.test_halving import OPTIONS, told
 
 
@@ -20,14 +23,17 @@ from tests.runner.test_halving import OPTIONS, told
         ({"halving": 1}, "halving=2 or more"),
         ({"rungs": []}, "a rung and a strategy or more"),
         ({"strategies": {"ordinary": None}}, "a rung and a strategy or more"),
-        ({"jobs": ["seed=1"]}, "a search has jobs of its own"),
-        ({"networks": "abc"}, "hydra.sweeper.networks=abc: a whole number"),
-        ({"limits": {"macs": "many"}}, "hydra.sweeper.limits.macs=many: a number"),
+        ({"jobs": ["seed=1"]}, "a search makes jobs of its own"),
+        ({"networks": "abc"}, "hydra.sweeper.networks: Value 'abc' of type 'str'"),
+        ({"limits": {"macs": "many"}}, "hydra.sweeper.limits.macs: Value 'many'"),
+        ({"space": OPTIONS["space"] | {"layers": [1.5, 3]}}, r"space.layers\[0\]: Value '1.5'"),
+        ({"space": OPTIONS["space"] | {"depthwise": "abc"}}, "space.depthwise: Value 'abc'"),
     ],
 )
 def test_mistakes(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ThimbleError, match=said):
+    with pytest.raises((ThimbleError, OmegaConfBaseException)) as caught:
         Architectures(**{**OPTIONS, **changes})
+    assert re.search(said, messages.explain(caught.value) or "")
 
 
 def test_a_limit_of_what_is_not_measured(tmp_path: Path) -> None:
@@ -45,10 +51,10 @@ def test_nothing_fits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"name": "mnist_2kb"}, "model=mnist_2kb has no model.convolutions to vary"),
+        ({"name": "mnist_2kb"}, "model=mnist_2kb cannot be varied"),
         (
             {"convolutions": [[4, 3, 1]] * 2, "pooled": [], "bits": [4]},
-            r"model\.bits=\[4\]: 4 or 8 for each of 2 convolutions",
+            "model.bits for each or for none",
         ),
     ],
 )

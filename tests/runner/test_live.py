@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from rich.console import Console
 
 from pipeline.artifacts import write_json
 from pipeline.runner import progress
-from pipeline.runner.live import Count, View, kind
+from pipeline.runner.live import View, kind
 from tests.runner.project import Project, clean_environment
 from tests.tiers import quick
 
@@ -49,27 +50,35 @@ def test_kinds() -> None:
 
 
 def test_counting(tmp_path: Path) -> None:
-    count = Count(10)
-    assert "left" not in count.line(100.0), "nobody can know yet"
-    ended(tmp_path, 0, 90.0, status="ok", stages=CACHED)
-    running(tmp_path, 1, 95.0)
-    running(tmp_path, 2, 99.0)
-    assert count.update(progress.read(tmp_path), 100.0) == [0]
-    assert count.line(100.0).startswith("1 of 10 jobs: 2 running, 0 done, 1 cached, 0 infeasible")
-    ended(tmp_path, 1, 95.0, status="ok", stages=RAN)
-    progress.lost(tmp_path, 3, progress.KILLED)
-    assert count.update(progress.read(tmp_path, without=count.ended), 101.0) == [1, 3]
-    # a job that runs takes 6 s; 6 wait and the running one has 4 s to go, two at a time
-    assert count.seconds_left(101.0) == (6 * 6 + 4) / 2
-    assert count.line(101.0) == (
-        "3 of 10 jobs: 1 running, 1 done, 1 cached, 0 infeasible, 1 failed; about 20 s left"
-    )
+    """Elsewhere than on a terminal: a line for each job that has ended, and one at the end."""
+    begun = time.time()
+    screen = tmp_path / "screen"
+    with screen.open("w") as stream, View(tmp_path, Console(file=stream, width=200)) as view:
+        view.expect({n: f"seed={n}" for n in range(3)}, total=10)
+        assert "left" not in view.line(), "nobody can know yet"
+        running(tmp_path, 1, begun)
+        running(tmp_path, 2, begun)
+        ended(tmp_path, 0, begun, status="ok", stages=CACHED)
+        view.refresh()
+        progress.lost(tmp_path, 3, progress.KILLED)
+        ended(tmp_path, 1, begun, status="ok", stages=RAN)
+        view.refresh()
+        view.begin = time.time() - 100  # a job that runs took as long; 8 are left
+        assert view.line() == (
+            "2 of 10 jobs: 1 running, 1 done, 1 cached, 0 infeasible, 0 failed; about 14 min left"
+        ), "nobody has named job 3"
+        view.expect({3: "seed=3"})
+        view.refresh()
+    text = screen.read_text()
+    assert text.startswith("10 jobs in ") and "seed=0  cached    (1 of 10, 2 running; ab" in text
+    assert f"seed=3  failed  {progress.KILLED}" in text
+    assert text.splitlines()[-1].startswith("3 of 10 jobs: 1 running, 1 done, 1 cached, 0 inf")
 
 
 def test_a_note_half_gone_is_no_news(tmp_path: Path) -> None:
     running(tmp_path, 0, 1.0)
     (tmp_path / progress.JOBS / "1.json").write_text('{"folder": ')
-    assert list(progress.read(tmp_path)) == [0] and Count(2).update({}, 0.0) == []
+    assert list(progress.read(tmp_path)) == [0]
 
 
 def test_the_result_counts_and_not_the_launchers_guess(tmp_path: Path) -> None:
@@ -84,17 +93,16 @@ def test_the_result_counts_and_not_the_launchers_guess(tmp_path: Path) -> None:
 def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
     with (tmp_path / "screen").open("w") as stream:
         console = Console(file=stream, force_terminal=True, width=100, color_system=None)
-        with View(tmp_path, [f"seed={n}" for n in range(20)], console) as view:
+        with View(tmp_path, console) as view:
+            view.expect({n: f"seed={n}" for n in range(20)})
             for job in range(1, 15):
                 running(tmp_path, job, 1e9)
             ended(tmp_path, 0, 1e9, status="infeasible", resource="SRAM", needed_bytes=2337,
                   available_bytes=2048)  # fmt: skip
-            view.names[1] = "lr=0.1"  # a search names its jobs as it goes
             view.refresh()
     text = (tmp_path / "screen").read_text()
     assert "seed=0  infeasible  SRAM needs 2,337 B of 2,048 B" in text
     assert re.search(r"  12  seed=12  train  \d+ m", text) and "seed=13" not in text
-    assert "   1  lr=0.1   train" in text
     assert "and 2 more" in text and "1 of 20 jobs: 14 running, 0 done, 0 cached, 1 inf" in text
 
 

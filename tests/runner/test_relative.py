@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.runner.relative import compared, of_one_version
+from pipeline.runner.sweep import compared
 
 
 def job(strategy: str, instructions: int | None = None, *words: str, **more: Any) -> dict[str, Any]:
@@ -35,17 +35,3 @@ def test_each_network_has_its_own_ordinary_job() -> None:
 def test_nothing_to_compare_with() -> None:
     alone, without = job("partial", 7, model="other"), job("partial")
     assert compared([alone, without, job("ordinary")])[:2] == [alone, without]
-
-
-def test_figures_of_an_older_version_are_not_beside_newer_ones() -> None:
-    row = {"name": "a", "metric": "instructions", "paper": 9, "ours": 100}
-    old = job("ordinary", 100, run_dir="old", pmu_bytes=4, status="ok", rows=[row])
-    new = job("partial", 110, run_dir="new", metrics_version=2)
-    failed = job("partial", run_dir="failed", status="failed")
-    alike = of_one_version([old, new, failed])
-    assert alike[1:] == [new, failed]
-    assert not {"instructions", "pmu_bytes"} & alike[0].keys() and alike[0]["status"] == "ok"
-    assert alike[0]["rows"] == [row | {"ours": None}]
-    assert "old was measured by metrics_version 1, others by 2" in alike[0]["warnings"][0]
-    assert "instructions_over_ordinary" not in compared(alike)[1]
-    assert of_one_version([old, failed]) == [old, failed]
