@@ -68,7 +68,9 @@ class Ray(Jobs):
         env = {"env_vars": {"PYTHONPATH": str(ROOT)}}
         with redirect_stdout(StringIO()):  # Ray writes there, and it is the JSON line's
             try:
-                _reach(init.get("address", "auto"))
+                if found := re.fullmatch(r"([\w.-]+):(\d+)", init.get("address", "auto")):
+                    # nobody listens there: Ray would try for minutes
+                    socket.create_connection((found[1], int(found[2])), timeout=10).close()
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, runtime_env=env, **init)
             except (OSError, TypeError, ValueError) as error:
                 said = str(error).splitlines()[0]
@@ -92,12 +94,6 @@ class Ray(Jobs):
                 raise
             finally:
                 ray.shutdown()
-
-
-def _reach(address: str) -> None:
-    """Raise OSError at once if nobody listens there: Ray would try for minutes."""
-    if found := re.fullmatch(r"([\w.-]+):(\d+)", address):
-        socket.create_connection((found[1], int(found[2])), timeout=10).close()
 
 
 def _library(name: str, extra: str) -> Any:

@@ -11,7 +11,7 @@ Every plan and every training is a job of a sweep, with its cache: the same comm
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -58,7 +58,6 @@ class Architectures(Sweeps):
                 "halving=2 or more"
             )
         self.space = OmegaConf.to_object(self.checked.space)  # type: ignore[assignment]
-        self.most = {key: most for key, most in self.limits.items() if most is not None}
         self.found: list[Network] = []
 
     def search(self, arguments: list[str]) -> None:
@@ -73,7 +72,7 @@ class Architectures(Sweeps):
             networks = [own, *(network for network in networks if network != own)]
         alive = self._tried(networks)
         for _ in range(self.generations):
-            parents, known = self._promoted(alive), [each["overrides"] for each in self.found]
+            parents, known = _best(alive, self.halving), [each["overrides"] for each in self.found]
 
             def child(parents: Sequence[Network] = parents) -> list[str] | None:
                 return self.space.varied(random.choice(parents)["overrides"], image, random)
@@ -86,9 +85,9 @@ class Architectures(Sweeps):
                 f"each needs is in {shown(self.folder)}"
             )
         for rung in self.rungs[1:]:
-            alive = self._promoted(alive)
+            alive = _best(alive, self.halving)
             self._train(alive, rung)
-        alive = self._promoted(alive)
+        alive = _best(alive, self.halving)
         for each in alive:
             each["survives"] = True
         self._keep()
@@ -107,8 +106,11 @@ class Architectures(Sweeps):
         asked = [(each, name) for each in new for name in self.plans]
         untrained = ["train=random", f"until={self.fits}"]
         jobs = [self._job(each, name, untrained, ("train=", "train.")) for each, name in asked]
+        limits = [(key, most) for key, most in self.limits.items() if most is not None]
         for (each, name), result in zip(asked, self._round(jobs), strict=True):
-            if result["status"] == "ok" and self._within_limits(result):
+            if result["status"] == "ok" and all(
+                self.figure(result, key) <= most for key, most in limits
+            ):
                 each["bytes"][name] = result["pmu_bytes"]
         fitting = [each for each in new if each["bytes"]]
         self._train(fitting, self.rungs[0])
@@ -124,23 +126,10 @@ class Architectures(Sweeps):
             each["rungs"].append(validation(Path(result["run_dir"])))
         self._keep()
 
-    def _promoted(self, networks: Sequence[Network]) -> list[Network]:
-        return _best(networks, ceil(len(networks) / self.halving))
-
     def _keep(self) -> None:
         """So that a search that is interrupted has what it found so far."""
         known = {"networks": self.found, "strategies": list(self.plans)}
         write_json(self.folder / SEARCH, known)
-
-    def _within_limits(self, result: Mapping[str, Any]) -> bool:
-        """Raises ThimbleError for a limit of what the stage ``fits`` does not measure."""
-        if unknown := self.most.keys() - result.keys():
-            raise ThimbleError(
-                f"hydra.sweeper.limits.{min(unknown)}: until={self.fits} gives no such figure; "
-                "give another, or let networks come through a later stage, such as "
-                "hydra.sweeper.fits=build for sizes in flash"
-            )
-        return all(result[key] <= most for key, most in self.most.items())
 
     def _job(
         self, network: Network, name: str, last: Sequence[str], but: tuple[str, ...] = ()
@@ -153,12 +142,12 @@ class Architectures(Sweeps):
         return [*typed, *network["overrides"], *plan, *last]
 
 
-def _best(networks: Sequence[Network], count: int) -> list[Network]:
-    """Those with the greatest accuracy of their last rung, in the order they were drawn in; none
-    whose training came to no end."""
+def _best(networks: Sequence[Network], halving: int) -> list[Network]:
+    """One of ``halving``: those with the greatest accuracy of their last rung, in the order they
+    were drawn in; none whose training came to no end."""
     ended = [n for n, each in enumerate(networks) if each["rungs"][-1] >= 0]
     ranked = sorted(ended, key=lambda n: -networks[n]["rungs"][-1])
-    return [networks[n] for n in sorted(ranked[:count])]
+    return [networks[n] for n in sorted(ranked[: ceil(len(networks) / halving)])]
 
 
 def validation(folder: Path) -> float:

@@ -10,9 +10,9 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from multiprocessing.resource_tracker import ensure_running
@@ -83,9 +83,7 @@ class Jobs(Launcher):
     """What all launchers share: ``start`` has to run each call, and note those that got lost."""
 
     def __init__(self, **options: Any) -> None:
-        content = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
-        assert isinstance(content, dict)
-        self.options: dict[str, Any] = {str(key): value for key, value in content.items()}
+        self.options: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
         self.composed: dict[int, DictConfig] = {}
         self._bases: dict[tuple[str, ...], DictConfig] = {}
 
@@ -137,7 +135,9 @@ class Jobs(Launcher):
     ) -> list[JobReturn]:
         """Run the jobs from ``initial_job_idx`` that are composed; what they give is in their
         folders."""
-        state, folder, env = Singleton.get_state(), str(Path.cwd()), environment()
+        env = {k: v for k, v in os.environ.items() if k.startswith(("THIMBLE_", "HYDRA_"))}
+        env["THIMBLE_HOME"] = str(home.home())
+        state, folder = Singleton.get_state(), str(Path.cwd())
         if calls := [
             Call(number, self.composed.pop(number), self.task, self.context, state, folder, env)
             for number in range(initial_job_idx, initial_job_idx + len(job_overrides))
@@ -170,18 +170,22 @@ class Local(Jobs):
         from joblib.externals.loky.process_executor import ProcessPoolExecutor as Pool
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        wanted = int(self.options["n_jobs"])
-        width = min(len(calls), wanted if wanted > 0 else max(1, cpu_count() + 1 + wanted))
+        width = self.options["n_jobs"]
         waiting, running = deque(calls), dict[Future[None], tuple[Call, Any]]()
         ensure_running()  # loky wants it, and its start would let the signal in again
-        pools = [Pool(1) for _ in range(width)]
+        pools = [Pool(1) for _ in range(min(len(calls), width if width > 0 else cpu_count()))]
         free = list(pools)
         try:
             while waiting or running:
                 while waiting and free:
                     call, pool = waiting.popleft(), free.pop()
-                    with deaf():
+                    # the new process does not hear Ctrl-C, which a terminal sends to all of a
+                    # command: this one ends it, and it would print a trace of its own
+                    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                    try:
                         running[pool.submit(run, call)] = call, pool
+                    finally:
+                        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
                     call, pool = running.pop(ended)
                     try:
@@ -196,23 +200,6 @@ class Local(Jobs):
                     with suppress(psutil.NoSuchProcess):  # note that, if it still ran
                         psutil.Process(pid).suspend()
                 pool.shutdown(wait=False, kill_workers=True)
-
-
-@contextmanager
-def deaf() -> Iterator[None]:
-    """Processes started in here do not hear Ctrl-C, which a terminal sends to all of a command:
-    the one that started them ends them, and each would print a trace of its own."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def environment() -> dict[str, str]:
-    """This process's variables that a job needs, wherever it runs."""
-    kept = {k: v for k, v in os.environ.items() if k.startswith(("THIMBLE_", "HYDRA_"))}
-    return {**kept, "THIMBLE_HOME": str(home.home())}
 
 
 def register(classes: Mapping[str, type[Any]]) -> None:

@@ -30,7 +30,7 @@ class Notes(Screen):
     def __init__(self, sweep: Path, number: int, folder: Path) -> None:
         super().__init__(as_json=False)
         self.console.quiet = True  # the sweep's view and table show the rest
-        self._path = _place(sweep, number)
+        self._path = sweep / JOBS / f"{number}.json"
         self._note = {"folder": str(folder), "begin": time.time()}
         (folder / "result.json").unlink(missing_ok=True)  # of an earlier sweep in this folder
         self.start("starting")
@@ -55,7 +55,7 @@ def read(sweep: Path, without: Mapping[int, Any] | None = None) -> dict[int, dic
 
 def lost(sweep: Path, number: int, error: str) -> None:
     """Note that job ``number`` ended with ``error`` and could not say so itself."""
-    path = _place(sweep, number)
+    path = sweep / JOBS / f"{number}.json"
     note = {"folder": str(sweep / str(number)), "begin": time.time(), "stage": ""}
     with contextlib.suppress(OSError, ValueError):
         note |= json.loads(path.read_text())
@@ -70,7 +70,3 @@ def result(note: Mapping[str, Any], why: str = "") -> dict[str, Any] | None:
         return {**noted, **json.loads((Path(note["folder"]) / "result.json").read_text())}
     error = noted.get("error", why)
     return {"status": "failed", "run_dir": note["folder"], "error": error} if error else None
-
-
-def _place(sweep: Path, number: int) -> Path:
-    return sweep / JOBS / f"{number}.json"

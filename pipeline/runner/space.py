@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
@@ -79,7 +80,8 @@ class Space:
         """``network`` with one thing changed: the pool of its input, or of its convolutions one
         that comes, goes, or is another in one respect, which may be its own. None where nothing is
         left of the image, or what is left isn't of the space."""
-        pool, layers = _network(*(json.loads(word.partition("=")[2]) for word in network))
+        values = (word.removeprefix("model.").split("=") for word in network)
+        pool, layers = _network({key: json.loads(value) for key, value in values})
         at = random.randrange(len(layers))
         fresh = self._layer(random, at)
         change = random.choice(("pool", "add", "remove", *Layer._fields))
@@ -102,13 +104,9 @@ class Space:
 
     def _layer(self, random: Random, number: int) -> Layer:
         apart = number > 0 and random.random() < self.depthwise
-        return Layer(
-            channels=0 if apart else random.choice(self.channels),
-            kernel=random.choice(self.kernels),
-            stride=random.choice(self.strides),
-            bits=random.choice(self.bits),
-            pooled=random.random() < self.pooled,
-        )
+        channels = 0 if apart else random.choice(self.channels)
+        kernel, stride, bits = map(random.choice, (self.kernels, self.strides, self.bits))
+        return Layer(channels, kernel, stride, bits, random.random() < self.pooled)
 
 
 def some(count: int, made: Callable[[], Words | None], known: Sequence[Words] = ()) -> list[Words]:
@@ -127,11 +125,8 @@ def described(model: Mapping[str, Any]) -> Words:
     Raises:
         ThimbleError: where nothing is left of its images, or it is no ``SmallCnn``.
     """
-    shapes = model.get("convolutions") or ()
-    bits = model.get("bits") or [4] * len(shapes)
-    if shapes and len(bits) == len(shapes):
-        network = _network(model["input_pool"], shapes, model["pooled"], bits)
-        if found := _words(*network, model["input_shape"]):
+    with suppress(KeyError, ValueError):
+        if found := _words(*_network(model), model["input_shape"]):
             return found
     raise ThimbleError(
         f"hydra.sweeper.from_model=true: model={model.get('name')} cannot be varied: it takes "
@@ -159,9 +154,9 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words | 
     ]
 
 
-def _network(
-    pool: int, shapes: Sequence[Sequence[int]], pooled: Sequence[int], bits: Sequence[int]
-) -> tuple[int, list[Layer]]:
-    """What ``_words`` says, of these values of ``SmallCnn``'s fields."""
-    each = enumerate(zip(shapes, bits, strict=True), 1)
-    return pool, [Layer._make((*shape, b, n in pooled)) for n, (shape, b) in each]
+def _network(model: Mapping[str, Any]) -> tuple[int, list[Layer]]:
+    """What ``_words`` says, of ``SmallCnn``'s fields."""
+    shapes = model["convolutions"]
+    each = enumerate(zip(shapes, model.get("bits") or [4] * len(shapes), strict=True), 1)
+    layers = [Layer._make((*shape, bits, n in model["pooled"])) for n, (shape, bits) in each]
+    return model["input_pool"], layers

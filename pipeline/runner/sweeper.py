@@ -108,6 +108,15 @@ class Sweeps(Sweeper):
         sweep.go_on(self.folder, self.jobs, self.tries, **about)
         return numbers
 
+    def figure(self, result: Mapping[str, Any], key: str) -> float:
+        """Raises ThimbleError where a job has none called ``key``."""
+        if not isinstance(found := result.get(key), int | float):
+            raise ThimbleError(
+                f"hydra.sweeper: {key} is no figure of {result['run_dir']}: give another, or a "
+                "later stage with until= (of sweep=architectures: hydra.sweeper.fits=)"
+            )
+        return found
+
     def _round(
         self, jobs: Sequence[Sequence[str]], total: int = 0, **about: Any
     ) -> list[dict[str, Any]]:

@@ -136,7 +136,6 @@ class Optuna(Sweeps):
     def _asked(self, study: Study, most: int) -> list[Trial]:
         """The next trials, which are new."""
         from joblib import cpu_count
-        from optuna.trial import TrialState
 
         found: list[Trial] = []
         jobs, draws = [*self.jobs], 0
@@ -144,7 +143,7 @@ class Optuna(Sweeps):
             study.sampler = self._seeded(len(jobs), draws)
             trial = study.ask(self.space)
             if (job := self._overrides(trial.params)) in jobs:
-                study.tell(trial, state=TrialState.FAIL)
+                self._tell(study, trial, {"status": "known"})
                 draws += 1
             else:
                 found, jobs, draws = [*found, trial], [*jobs, job], 0
@@ -152,28 +151,25 @@ class Optuna(Sweeps):
 
     def _tell(self, study: Study, trial: Trial, result: Mapping[str, Any]) -> None:
         """Tell what became of ``trial``. One that does not fit breaks a constraint, by the share
-        that it needs more; from one that failed nothing is learnt."""
+        that it needs more; from others nothing is learnt."""
         from optuna.trial import TrialState
 
         fits = result["status"] == "ok"
         if not fits and result["status"] != "infeasible":
             study.tell(trial, state=TrialState.FAIL)
             return
-        for key in (*self.goals, *(key for key, _, _ in self.bounds)):
-            if fits and not isinstance(result.get(key), int | float):
-                raise ThimbleError(
-                    f"hydra.sweeper: {key} is no figure of {result['run_dir']}: give another, or a "
-                    "later stage with until="
-                )
         over = (result.get("needed_bytes") or 2) / (result.get("available_bytes") or 1) - 1
         trial.set_constraint("fits", 0.0 if fits else max(over, 1e-9))
         for key, sign, end in self.bounds:
-            excess = sign * (result.get(key, end) - end) / (abs(end) or 1)
+            found = self.figure(result, key) if fits else result.get(key, end)
+            excess = sign * (found - end) / (abs(end) or 1)
             trial.set_constraint(f"{key} {'<>'[sign < 0]}= {end:g}", excess)
         worst = {"minimize": math.inf, "maximize": -math.inf}
         trial.set_user_attr("run_dir", result["run_dir"])
-        values = [result[key] if fits else worst[way] for key, way in self.goals.items()]
-        study.tell(trial, values)
+        study.tell(
+            trial,
+            [self.figure(result, k) if fits else worst[way] for k, way in self.goals.items()],
+        )
 
     def _keep(self, study: Study) -> None:
         """So that a search that is interrupted has what it found so far."""

@@ -204,9 +204,7 @@ def test_children_of_the_best(tmp_path: Path) -> None:
     known = networks[:12]
     for begin in (12, 17, 22):
         alive = [each for each in known if each["bytes"]]
-        parents = _best(
-            [each | {"rungs": each["rungs"][:1]} for each in alive], -(-len(alive) // 3)
-        )
+        parents = _best([each | {"rungs": each["rungs"][:1]} for each in alive], 3)
         for child in networks[begin : begin + 5]:
             assert any(len(set(child["overrides"]) & set(p["overrides"])) >= 1 for p in parents)
         known = networks[: begin + 5]
@@ -298,8 +296,8 @@ def test_a_survivor_that_answers_too_late(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_training_without_an_end_survives_nothing() -> None:
     networks = [{"rungs": [score]} for score in (-1.0, 0.4, 0.6, -1.0)]
-    assert _best(networks, 1) == [networks[2]]
-    assert _best(networks, 4) == [networks[1], networks[2]]
+    assert _best(networks, 4) == [networks[2]]
+    assert _best(networks, 1) == [networks[1], networks[2]]
 
 
 def test_a_network_that_is_refused_fails_no_search(
