@@ -14,9 +14,10 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage, options, progress, sweep, titles
+from pipeline.runner import garbage, messages, options, progress, sweep, titles
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -34,11 +35,14 @@ class Sweeps(Sweeper):
     jobs: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Raises ThimbleError or OmegaConfBaseException for an option of another type."""
+        """Raises ThimbleError for an option of another type."""
         if self.jobs:
             raise ThimbleError("hydra.sweeper.jobs: a search makes jobs of its own, leave them out")
         types = OmegaConf.create({"hydra": {"sweeper": OmegaConf.structured(type(self))}})
-        self.checked = OmegaConf.merge(types, {"hydra": {"sweeper": vars(self)}}).hydra.sweeper
+        try:
+            self.checked = OmegaConf.merge(types, {"hydra": {"sweeper": vars(self)}}).hydra.sweeper
+        except OmegaConfBaseException as error:
+            raise ThimbleError(messages.explain(error)) from None
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

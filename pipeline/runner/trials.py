@@ -75,6 +75,7 @@ class Optuna(Sweeps):
             if key not in self.space
         ]
         self._seeded(0, 0)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
         ends = {k: getattr(v, "choices", None) or (v.low, v.high) for k, v in self.space.items()}
         others = [  # between them they have each choice, and both ends of each range
             self._overrides({key: values[n % len(values)] for key, values in ends.items()})
@@ -108,7 +109,6 @@ class Optuna(Sweeps):
         """The study of this space in its database, which no other command has meanwhile."""
         import optuna
 
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
         digest = hashlib.sha256(str((self.space, self.fixed, self.goals)).encode()).hexdigest()
         name = f"{'-'.join(self.goals)}-{digest[:16]}"
         place = home.home() / "studies" / f"{name}.db"

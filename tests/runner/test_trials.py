@@ -188,5 +188,6 @@ def test_a_search(project: Project) -> None:
     assert "train" in before and "train" not in project.ran()
     assert re.search(r"4 of 4 jobs: 0 running, \d done, \d cached, 2 infeasible", run.err)
     again = project.run(*words)
+    assert "study" not in run.err, "Optuna has nothing to say"
     assert again.json["best"] == run.json["best"] and not project.ran()
     assert [job["overrides"] for job in again.json["jobs"]] == [job["overrides"] for job in jobs]
