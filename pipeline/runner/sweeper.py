@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage, messages, options, progress, sweep, titles
+from pipeline.runner import garbage, options, progress, sweep, titles
 from pipeline.runner.launchers import Jobs
 from pipeline.runner.live import View
 
@@ -42,7 +42,7 @@ class Sweeps(Sweeper):
         try:
             self.checked = OmegaConf.merge(types, {"hydra": {"sweeper": vars(self)}}).hydra.sweeper
         except OmegaConfBaseException as error:
-            raise ThimbleError(messages.explain(error)) from None
+            raise ThimbleError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
