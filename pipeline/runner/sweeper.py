@@ -42,7 +42,10 @@ class Sweeps(Sweeper):
         try:
             self.checked = OmegaConf.merge(types, {"hydra": {"sweeper": vars(self)}}).hydra.sweeper
         except OmegaConfBaseException as error:
-            raise ThimbleError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
+            said = (
+                str(error).splitlines()[0].replace("Key", "there is no").replace(" not in", " in")
+            )
+            raise ThimbleError(f"{error.full_key}: {said}") from None
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

@@ -25,7 +25,7 @@ from tests.runner.test_halving import OPTIONS, told
         ({"limits": {"macs": "many"}}, "hydra.sweeper.limits.macs: Value 'many'"),
         ({"space": OPTIONS["space"] | {"layers": [1.5, 3]}}, r"space.layers\[0\]: Value '1.5'"),
         ({"space": OPTIONS["space"] | {"depthwise": "abc"}}, "space.depthwise: Value 'abc'"),
-        ({"space": OPTIONS["space"] | {"depth": 1}}, "space.depth: Key 'depth' not in"),
+        ({"space": OPTIONS["space"] | {"depth": 1}}, "space.depth: there is no 'depth' in 'Space'"),
     ],
 )
 def test_mistakes(changes: dict[str, Any], said: str) -> None:
