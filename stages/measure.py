@@ -15,10 +15,10 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
 from pipeline.report import page
 from pipeline.report.images import answers
+from pipeline.samples import test_frames
 from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
-from stages._frames import test_frames
 from stages._main import Config, stage
 
 WEIGHTS = Path("pruned.npz")

@@ -1,67 +1,20 @@
 """Stage package: the graph and its plan -> package/, a library for what the config names, and
-package.json. Its weights are where ``package.weights_in`` says, whatever the run's are."""
+package.json."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from pipeline import artifacts, board, config
-from pipeline.codegen.options import Options
-from pipeline.errors import ThimbleError
-from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
-from pipeline.packages import boards
-from pipeline.packages.kinds import KINDS, NONE
-from pipeline.packages.library import Library, library
-from pipeline.plan import proof, serialize
-from pipeline.plan.calibrate import needs_calibration
-from pipeline.plan.vocabulary import Plan
+from pipeline import artifacts
+from pipeline.packages import made
+from pipeline.packages.kinds import NONE
 from stages._main import Config, stage
 
 OUTPUT = Path("package")
-
-
-def _package(cfg: Config) -> dict[str, Any]:
-    """Write the package; what package.json says of it."""
-    name, wanted = cfg["package"]["name"], cfg["package"]["weights_in"]
-    kind, own = KINDS[name], board.hardware(cfg["hardware"])
-    boards.check(name, own.name, own.core, own.platformio)
-    chosen, other = _library(cfg, replace(own, weights_in=wanted), kind.level), None
-    if wanted == "sram" and own.core == "avr":
-        other = _library(cfg, replace(own, weights_in="flash"), kind.level)
-    written = kind.make(chosen).write(OUTPUT)
-    return {"kind": name, "file": str(written), "note": kind.note(chosen, other)}
-
-
-def _library(cfg: Config, hardware: Hardware, level: str) -> Library:
-    graph, about = Graph.load(Path()), cfg["package"]
-    plan = _plan(cfg, graph, hardware)
-    provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
-    options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
-    name = about["library"] or graph.name
-    return library(graph, plan, hardware, provenance, options, name, about["version"], level)
-
-
-def _plan(cfg: Config, graph: Graph, hardware: Hardware) -> Plan:
-    """The run's own, or where the package has its weights elsewhere another one, proved like it."""
-    if hardware.weights_in == cfg["hardware"]["weights_in"]:
-        plan = serialize.load(Path("plan.json"))
-        proof.proved(Path("proof.json"), plan, graph)
-        return plan
-    plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
-    if needs_calibration(plan):
-        raise ThimbleError(
-            "package.weights_in is not the run's, and the plan has sums that were calibrated for "
-            f"it: add hardware.weights_in={hardware.weights_in}"
-        )
-    proof.prove(plan, graph)
-    return plan
 
 
 @stage
 def main(cfg: Config) -> None:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir()
-    made = {"package": _package(cfg)} if cfg["package"]["name"] != NONE else {}
-    artifacts.write_json(Path("package.json"), made)
+    found = {"package": made.write(cfg, OUTPUT)} if cfg["package"]["name"] != NONE else {}
+    artifacts.write_json(Path("package.json"), found)

@@ -14,11 +14,11 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.samples import calibration_frames
 from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
 from pipeline.strategies.others import others
-from stages._frames import calibration_frames
 from stages._main import Config, stage
 
 DATA = Path("data/dataset.npz")

@@ -34,25 +34,25 @@ class Job:
     """A run in the making. ``result`` grows with each stage; ``finish`` keeps and shows it."""
 
     def __init__(self, config: DictConfig) -> None:
+        self._hydra = HydraConfig.get()
         self.record = replay.recorded()
         self.config = resolved(config)
         if self.record:
             self.config = self.record.config(self.config)
         else:  # once more: some of it is known now only, or on this machine
-            allowed.task(config, allowed.folders(HydraConfig.get().runtime))
-        self.swept = HydraConfig.get().mode == RunMode.MULTIRUN
-        self.overrides = list(HydraConfig.get().overrides.task)
-        self.folder = Path(HydraConfig.get().runtime.output_dir)
+            allowed.task(config, allowed.folders(self._hydra.runtime))
+        self.swept = self._hydra.mode == RunMode.MULTIRUN
+        self.overrides = list(self._hydra.overrides.task)
+        self.folder = Path(self._hydra.runtime.output_dir)
         self.screen = Screen(self.config["output"] == "json")
         if sweep := os.environ.get(FOLDER):
-            self.screen = Notes(Path(sweep), HydraConfig.get().job.num, self.folder)
+            self.screen = Notes(Path(sweep), self._hydra.job.num, self.folder)
         self.result: dict[str, Any] = {"status": "failed", "run_dir": str(self.folder)}
-        self.stages = workspace.stages(self.config)
-        self._spooled = self._unread = self._begun = False
+        self._spooled = False
+        self._stages: Stages | None = None
         self._took: dict[str, dict[str, Any]] = {}
         self._warnings: list[str] = []
         self._entry: Entry | None = None
-        self._keep = workspace.keep(self.folder, self.config)
 
     def run(self) -> dict[str, Any]:
         """Run the stages up to ``until``, or to the one that finds that it does not fit."""
@@ -76,22 +76,21 @@ class Job:
         flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
         early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
         ran_in = {**versions.surroundings(), **version, "typed": str(home.typed())}
-        remote = self._remote()
-        with Stages(self.folder, self._keep, code, ran_in, flashing, early, remote) as stages:
+        keep, fresh = workspace.keep(self.folder, self.config), self.config["cache"]["fresh"]
+        place = self.config["cache"]["remote"] or os.environ.get("THIMBLE_REMOTE", "")
+        remote = Remote(place, self._warn) if place and not fresh else None
+        with Stages(self.folder, keep, code, ran_in, flashing, early, remote) as self._stages:
             self._track(version)
-            left = list(self.stages)
-            try:
-                while left:
-                    self.screen.start(left[0])
-                    for outcome in stages.bring(left, partial(self.screen.waiting, left[0])):
-                        self._record(outcome)
-                        left.remove(outcome.stage)
-                    if self.result["status"] != "ok":
-                        break
-            finally:
-                self._begun = stages.began
-        if self.config["cache"]["fresh"]:  # it is done: next time has to begin anew, too
-            shutil.rmtree(self._keep, ignore_errors=True)
+            left = list(workspace.stages(self.config))
+            while left:
+                self.screen.start(left[0])
+                for outcome in self._stages.bring(left, partial(self.screen.waiting, left[0])):
+                    self._record(outcome)
+                    left.remove(outcome.stage)
+                if self.result["status"] != "ok":
+                    break
+        if fresh:  # it is done: next time has to begin anew, too
+            shutil.rmtree(keep, ignore_errors=True)
 
     def _track(self, version: Mapping[str, str]) -> None:
         """Have it tracked from here on: a mistake that was found before is no failed run."""
@@ -100,17 +99,11 @@ class Job:
             if sweep:
                 about = read_json(Path(sweep) / ABOUT)
                 jobs = [*about["jobs"], *about.get("others", ())]
-                title = titles.of_job(self.config, jobs, HydraConfig.get().job.num)
+                title = titles.of_job(self.config, jobs, self._hydra.job.num)
             tags = {**version, **({"replay_of": self.record.name} if self.record else {})}
-            if named := HydraConfig.get().runtime.choices.get("experiment"):
+            if named := self._hydra.runtime.choices.get("experiment"):
                 tags["experiment"] = str(named)
             self._entry = spool.begin(self.folder, title, tags, sweep)
-
-    def _remote(self) -> Remote | None:
-        """The cache that is shared with other machines; none for what is to be made anew."""
-        place = self.config["cache"]["remote"] or os.environ.get("THIMBLE_REMOTE", "")
-        fresh = self.config["cache"]["fresh"]
-        return Remote(place, self._warn) if place and not fresh else None
 
     def _warn(self, line: str) -> None:
         self._warnings.append(line)
@@ -128,33 +121,31 @@ class Job:
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
         """However it ends, the folder says how: nothing is lost, a sweep goes on."""
+        error, readable = "", True
         try:
             yield
-        except ThimbleError as error:
-            self.result |= {"status": "failed", "error": str(error)}
-            self._unread = isinstance(error, Unreadable)
+        except ThimbleError as mistake:
+            error, readable = str(mistake), not isinstance(mistake, Unreadable)
         except KeyboardInterrupt:
-            self.result |= {"status": "failed", "error": results.INTERRUPTED}
+            error = results.INTERRUPTED
             if self.swept:  # the other jobs end too
                 raise
-        except OSError as error:
-            self.result |= {"status": "failed", "error": disk.said(error, self.folder)}
+        except OSError as cause:
+            error = disk.said(cause, self.folder)
         finally:
+            self.result |= {"status": "failed", "error": error} if error else {}
             self.result |= {"stages": self._took, "overrides": self.overrides}
-            self.result |= {} if self._began() else {"began": False}
+            began = readable and bool(self._took or (self._stages and self._stages.began))
+            self.result |= {} if began else {"began": False}
             if told := [*self._warnings, *self.result.get("warnings", ())]:
                 self.result |= {"warnings": told}
             with contextlib.suppress(OSError):  # a full disk: the line on the screen remains
                 write_json(self.folder / "result.json", self.result)
-                if self._entry is not None and self._began():
+                if self._entry is not None and began:
                     spool.end(self._entry, self.result)
                     self._spooled = True
                 elif self._entry is not None:
                     spool.forget(self._entry)
-
-    def _began(self) -> bool:
-        """Check that a stage has begun, and could read what it was given."""
-        return not self._unread and (bool(self._took) or self._begun)
 
     def finish(self) -> int:
         """Show the result of a single run, have it tracked, and return the exit code."""

@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,71 +31,60 @@ arrays back to the system and has them cleared again each time, a third to a hal
 
 
 class Processes:
-    """Runs the stages of the workspace ``folder`` by their ``commands``; they run ``code``."""
+    """The processes of stages in the workspace ``folder``, which run ``code``."""
 
-    def __init__(self, folder: Path, code: Code, commands: Mapping[str, str]) -> None:
-        self._folder, self._code, self._commands = folder, code, commands
-        self._abouts: dict[str, dict[str, Any]] = {}
-        self._waiting: dict[str, subprocess.Popen[str]] = {}
+    def __init__(self, folder: Path, code: Code) -> None:
+        self._folder, self._code = folder, code
+        self._waiting: dict[str, tuple[subprocess.Popen[str], dict[str, Any]]] = {}
 
-    def start(self, stage: str) -> None:
-        """Have ``stage`` wait for its turn, if it doesn't yet."""
-        if stage in self._waiting:
-            return
-        self._abouts[stage] = self._code.about(stage)
+    def start(self, stage: str, command: str) -> None:
+        """Have ``stage`` wait for its turn."""
+        about = self._code.about(stage)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, DEAF)
         try:
-            self._waiting[stage] = subprocess.Popen(
-                shlex.split(self._commands[stage]),
-                cwd=self._folder,
-                env={**environment(), TURN: "1"},
-                stdin=subprocess.PIPE,
-                text=True,
+            words, env = shlex.split(command), {**environment(), TURN: "1"}
+            process = subprocess.Popen(
+                words, cwd=self._folder, env=env, stdin=subprocess.PIPE, text=True
             )
+            self._waiting[stage] = process, about
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def run(
-        self,
-        stage: str,
-        about: Mapping[str, Any],
-        more: Mapping[str, str],
-        after: Callable[[], None],
-    ) -> int:
-        """Give ``stage`` its turn, with ``more`` in its environment; return its exit code.
+    @contextlib.contextmanager
+    def running(
+        self, stage: str, command: str, about: Mapping[str, Any], more: Mapping[str, str]
+    ) -> Iterator[None]:
+        """Give ``stage`` its turn, with ``more`` in its environment, and wait for its end.
 
-        ``about`` says what code it is to run; ``after`` is called while it works.
+        ``about`` says what code it is to run.
 
         Raises:
+            ChildProcessError: its exit code, unless that is 0.
             ThimbleError: its code was edited since.
         """
-        if self._abouts.get(stage) != about and stage in self._waiting:
-            _end(self._waiting.pop(stage))
-        self.start(stage)
-        process = self._waiting.pop(stage)
+        if stage in self._waiting and self._waiting[stage][1] != about:
+            _end(self._waiting.pop(stage)[0])
+        if stage not in self._waiting:
+            self.start(stage, command)
+        process, began = self._waiting.pop(stage)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended: its code is wrong
             process.stdin.write(json.dumps(dict(more)) + "\n")
             process.stdin.close()
-        after()
+        yield
         if code := process.wait():
-            return code
-        now = self._code.about(stage)
-        if files := [*edited(about, self._abouts[stage]), *edited(about, now)]:
+            raise ChildProcessError(code)
+        if files := [*edited(about, began), *edited(about, self._code.about(stage))]:
             raise ThimbleError(
                 f"{stage}: {files[0]} was edited while it ran: nothing is kept, run it again"
             )
-        return 0
 
-    def end(self) -> None:
-        """End those whose turn has not come."""
-        for process in self._waiting.values():
+    def end(self, every: bool) -> None:
+        """End those whose turn has not come, or ``every`` one that runs: politely, then not."""
+        for process, _ in self._waiting.values():
             _end(process)
         self._waiting.clear()
-
-    def kill(self) -> None:
-        """End all that runs: politely, then not."""
-        children = psutil.Process().children(recursive=True)
+        children = psutil.Process().children(recursive=True) if every else []
         for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.terminate()

@@ -8,7 +8,7 @@ remote is checked by hash like any cached file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,72 +31,51 @@ class Remote:
     """
 
     def __init__(self, place: str, warn: Callable[[str], None]) -> None:
-        self.place = place
-        self._settings = _settings(place)
-        self._warn = warn
-        self._works = True
-        self._useless: set[str] = set()
-
-    @property
-    def config(self) -> dict[str, Any]:
+        self.place, self._warn = place, warn
+        self.config = {"remote": {NAME: _settings(place)}}
         """What a run's DVC repository has to know. Kept in memory: it may hold a password."""
-        return {"remote": {NAME: self._settings}}
+        self._works = True
+        self._seen: set[str] = set()
 
-    def pull(self, repo: Any, key: str, fetch: Callable[[store.Entry], bool]) -> bool:
-        """Call ``fetch`` with the entry noted there under ``key``; return what it returns, whether
-        all came whole. False if the remote has none, or fails."""
-        return self._forgiving(self._pull, repo, key, fetch)
+    def noted(self, repo: Any, key: str) -> store.Entry | None:
+        """Return what is noted there under ``key``; None if nothing is, or the remote fails."""
+        with self._forgiving(repo, key) as (files, note):
+            if files and files.fs.exists(note):
+                self._seen.add(key)
+                return store.read(files.fs.fs.cat_file(note), key)
+        return None
 
     def push(self, repo: Any, stage: str, key: str, entry: store.Entry, oids: list[str]) -> None:
         """Send the files ``oids`` that ``stage`` made, by its ``entry`` in dvc.lock, unless the
-        remote has a result: all shall use the first. What was no use there is replaced."""
-        self._forgiving(self._push, repo, stage, key, entry, oids)
+        remote has a result: all shall use the first. One that was of no use is replaced."""
+        with self._forgiving(repo, key) as (files, note):
+            if files and key in self._seen:
+                for path in (note, *(files.oid_to_path(oid) for oid in oids)):
+                    with contextlib.suppress(FileNotFoundError):
+                        files.fs.remove(path)
+            if files and not files.fs.exists(note):
+                repo.push([stage], remote=NAME)
+                files.fs.makedirs(files.fs.parent(note))
+                files.fs.fs.pipe_file(note, store.written(key, entry))
+                self._seen.discard(key)
 
-    def _forgiving(self, act: Callable[..., bool], *args: Any) -> bool:
-        """Call ``act``; False when the remote fails, now or earlier."""
-        if not self._works:
-            return False
+    @contextlib.contextmanager
+    def _forgiving(self, repo: Any, key: str) -> Iterator[tuple[Any, str]]:
+        """DVC's files in the remote, and beside them the path of the note of ``key``. Ends quietly
+        when the remote fails; the first time with a warning, and then there are no files."""
         try:
-            return act(*args)
+            files, note = None, ""
+            if self._works:
+                files = repo.cloud.get_remote_odb(NAME)
+                fs = files.fs
+                note = fs.join(fs.parent(fs.parent(files.path)), "notes", key[:2], key)
+            yield files, note
         except ImportError as error:  # "s3 is supported, but requires 'dvc-s3' to be installed"
             raise ThimbleError(f"cache.remote={self.place}: {error}") from None
         except Exception as error:
             self._works = False
             said = (str(error) or type(error).__name__).splitlines()[0]
             self._warn(f"the shared cache {self.place} failed, going on without it: {said}")
-            return False
-
-    def _pull(self, repo: Any, key: str, fetch: Callable[[store.Entry], bool]) -> bool:
-        files, note = _place(repo, key)
-        if not files.fs.exists(note):
-            return False
-        self._useless.add(key)
-        entry = store.read(files.fs.fs.cat_file(note), key)
-        with contextlib.suppress(Exception):  # DVC says in many ways what is missing or damaged
-            if entry and fetch(entry):
-                self._useless.discard(key)
-        return key not in self._useless
-
-    def _push(self, repo: Any, stage: str, key: str, entry: store.Entry, oids: list[str]) -> bool:
-        files, note = _place(repo, key)
-        if key in self._useless:
-            for path in (note, *(files.oid_to_path(oid) for oid in oids)):
-                with contextlib.suppress(FileNotFoundError):
-                    files.fs.remove(path)
-        if files.fs.exists(note):
-            return False
-        repo.push([stage], remote=NAME)
-        files.fs.makedirs(files.fs.parent(note))
-        files.fs.fs.pipe_file(note, store.written(key, entry))
-        self._useless.discard(key)
-        return True
-
-
-def _place(repo: Any, key: str) -> tuple[Any, str]:
-    """DVC's files in the remote, and beside them the path of the note of ``key``."""
-    files = repo.cloud.get_remote_odb(NAME)
-    fs = files.fs
-    return files, fs.join(fs.parent(fs.parent(files.path)), "notes", key[:2], key)
 
 
 def _settings(place: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -41,8 +41,6 @@ ABOUT = ("code_version", "code_dirty", "typed")
 """Surroundings that change no result by themselves."""
 
 ORDER = (*home.STAGES, home.PACKAGE)
-
-Key = TypeVar("Key", str, tuple[int, str])
 
 
 @dataclass(frozen=True)
@@ -140,24 +138,21 @@ def verdict(record: Record, folder: Path) -> dict[str, Any]:
     """What the replay in ``folder`` adds to its result: ``replay``, and an error if a file differs,
     is missing or is one too many."""
     here = origin(folder)
-    there, now = _files(record.origin["made"]), _files(here["made"])
+    there, now = record.origin["made"], here["made"]
+    stages = [stage for stage in ORDER if stage in there or stage in now]
     differs = [
-        {
-            "stage": ORDER[each[0]],
-            "file": each[1],
-            "recorded": there.get(each),
-            "here": now.get(each),
-        }
-        for each in _differing(there, now)
+        {"stage": stage, "file": file, "recorded": one.get(file), "here": other.get(file)}
+        for stage in stages
+        for one, other in [(there.get(stage, {}), now.get(stage, {}))]
+        for file in _differing(one, other)
     ]
-    wrong = {item["stage"] for item in differs}
-    stages = (ORDER[number] for number in sorted({number for number, _ in there | now}))
+    wrong, count = {item["stage"] for item in differs}, sum(map(len, there.values()))
     changed = list(_changes(record.origin, here))
     result: dict[str, Any] = {
         "replay": {
             "of": record.name,
             "agrees": not differs,
-            "files": len(there),
+            "files": count,
             "stages": {stage: stage not in wrong for stage in stages},
             "differs": differs,
             "changed": changed,
@@ -165,21 +160,12 @@ def verdict(record: Record, folder: Path) -> dict[str, Any]:
     }
     if differs:
         error = (
-            f"the replay differs from the recorded run in {len(differs)} of {len(there)} files, "
+            f"the replay differs from the recorded run in {len(differs)} of {count} files, "
             f"first in {differs[0]['stage']}: {differs[0]['file']}"
         )
         error += f" (changed since: {'; '.join(changed)}){record.hint}" if changed else ""
         result |= {"status": "failed", "error": error}
     return result
-
-
-def _files(made: Mapping[str, Mapping[str, str]]) -> dict[tuple[int, str], str]:
-    """The hash of each file, by its stage's number and its name."""
-    return {
-        (ORDER.index(stage), file): oid
-        for stage, files in made.items()
-        for file, oid in files.items()
-    }
 
 
 def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -196,7 +182,7 @@ def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {there.get(name) or '(none)'} → {here.get(name) or '(none)'}"
 
 
-def _differing(there: Mapping[Key, str], here: Mapping[Key, str]) -> list[Key]:
+def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     return sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
 
 

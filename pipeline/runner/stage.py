@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import itertools
 import json
 import logging
+import operator
 import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ class Outcome:
 
 
 class Stages:
-    """The stages of one workspace. A context manager: ``with Stages(folder) as stages``.
+    """The stages of one workspace. A context manager: ``with Stages(folder, …) as stages``.
 
     A stage's key is a hash of all that its results depend on: its command, its parameters, its
     code and what the stages before it made. Under the key its results are noted (``store.py``).
@@ -71,13 +73,11 @@ class Stages:
         self.always, self.early, self._environment = always, early, environment
         self._store = store.Store(keep)
         self._stages = read_yaml(folder / "dvc.yaml")["stages"]
-        commands = {name: stage["cmd"] for name, stage in self._stages.items()}
-        self._processes = Processes(folder, code, commands)
         self._params = read_yaml(folder / "params.yaml")
+        self._processes = Processes(folder, code)
         self.began = False  # to run a stage
         self._ran: dict[str, dict[str, Any]] = {}
         self._made: dict[str, store.Entry] = {}
-        self._keys: dict[str, str] = {}
 
     def __enter__(self) -> Stages:
         return self
@@ -86,9 +86,7 @@ class Stages:
         if kind is KeyboardInterrupt:
             for name in (signal.SIGINT, signal.SIGTERM):  # the next would disturb the end
                 signal.signal(name, signal.SIG_IGN)
-        self._processes.end()
-        if kind:
-            self._processes.kill()
+        self._processes.end(every=kind is not None)
         for log in (self.folder / LOG).glob("*.log"):
             if not log.stat().st_size:
                 log.unlink()
@@ -100,9 +98,7 @@ class Stages:
             if kind is None:  # else: a full disk, which the stage's error says
                 raise
 
-    def bring(
-        self, names: Sequence[str], waiting: Callable[[], None] = lambda: None
-    ) -> list[Outcome]:
+    def bring(self, names: Sequence[str], waiting: Callable[[], None]) -> list[Outcome]:
         """Bring the first of ``names`` up to date, and with it all that follow in the cache.
 
         ``waiting`` is called if another run is at the same stage.
@@ -110,81 +106,97 @@ class Stages:
         Raises:
             ThimbleError: the stage's own one-line message when it fails.
         """
-        begin = time.monotonic()
-        name, *others = names
+        begin, name = time.monotonic(), names[0]
         try:
             outcomes = self._restored(names)
             if not outcomes:
-                with _locked(f"{name}-{self._key(name)}", waiting):
+                key = self._key(name)
+                lock = FileLock(home.lock_file(f"{name}-{key}"))
+                try:
+                    held = lock.acquire(timeout=0)
+                except Timeout:
+                    waiting()
+                    held = lock.acquire()
+                with held:
                     outcomes = self._restored([name])  # another run has made it meanwhile
                     if not outcomes:
-                        self._make(name, others[0] if others else "")
+                        self._make(name, key, *names[1:2])
                         outcomes = [Outcome(name, 0.0, cached=False)]
         except Exception as error:
             raise self._explained(name, error) from error
         took = (time.monotonic() - begin) / len(outcomes)
-        return [Outcome(each.stage, took, each.cached, each.pulled) for each in outcomes]
+        return [replace(each, seconds=took) for each in outcomes]
 
     def _restored(self, names: Sequence[str]) -> list[Outcome]:
         """Restore the first of ``names``, as many as are in the cache or come from the remote."""
-        outcomes = list[Outcome]()
+        outcomes, keys = list[Outcome](), list[str]()
         for name in itertools.takewhile(lambda name: name not in self.always, names):
             key = self._key(name)
-            entry, pulled = self._store.find(key), False
-            if entry is None and self.remote:
-                with self._dvc() as repo:
-                    pulled = self.remote.pull(repo, key, partial(self._fetched, name, key))
-                entry = self._made.pop(name, None) if pulled else None  # else: of no use
+            cached = self._store.find(key)
+            entry = cached or (self._pulled(name, key) if self.remote else None)
             if entry is None or not self._fits(name, entry):
                 break
             self._made[name] = entry
-            outcomes.append(Outcome(name, 0.0, cached=True, pulled=pulled))
-        if found := [each.stage for each in outcomes]:
-            self._write_lock()
-            with self._dvc() as repo:
-                repo.checkout(found, force=True)
-            for name in found:
-                self._share(name)
+            outcomes.append(Outcome(name, 0.0, cached=True, pulled=cached is None))
+            keys.append(key)
+        found = [each.stage for each in outcomes]
+        try:
+            if found:
+                self._write_lock()
+                with self._dvc() as repo:
+                    repo.checkout(found, force=True)
+        except Exception:
+            sound = [self._store.sound(self._made.pop(name)) for name in found]
+            if all(sound):
+                raise
+            return []  # another run has found that something is damaged, and removed it
+        for each, key in zip(outcomes, keys, strict=True):
+            if not each.pulled:
+                self._share(each.stage, key)
         return outcomes
 
-    def _share(self, name: str) -> None:
+    def _share(self, name: str, key: str) -> None:
         """Send what a stage made to the remote."""
         if self.remote and name not in self.always:
             entry = self._made[name]
-            oids = list(self._store.oids(entry))
+            oids = [oid for _, oid in self._store.files(entry)]
             with self._dvc() as repo:
-                self.remote.push(repo, name, self._keys[name], entry, oids)
+                self.remote.push(repo, name, key, entry, oids)
 
-    def _fetched(self, name: str, key: str, entry: store.Entry) -> bool:
-        """Bring what the remote has of a stage to the cache; whether it is whole."""
+    def _pulled(self, name: str, key: str) -> store.Entry | None:
+        """Bring what the remote has of a stage to the cache; None unless it is whole."""
         assert self.remote
-        if self._fits(name, entry):
-            self._made[name] = entry
-            self._write_lock()
-            self._repo.fetch([name], remote=NAME)
-            if self._store.sound(entry):
-                self._store.keep(key, entry)
-                return True
-            del self._made[name]
-        return False
+        with self._dvc() as repo:
+            entry = self.remote.noted(repo, key)
+            if entry and self._fits(name, entry):
+                self._made[name] = entry
+                self._write_lock()
+                with contextlib.suppress(Exception):  # DVC says in many ways what is missing
+                    repo.fetch([name], remote=NAME)
+                del self._made[name]
+                if self._store.sound(entry):
+                    self._store.keep(key, entry)
+                    return entry
+        return None
 
     def _fits(self, name: str, entry: store.Entry) -> bool:
         """Check that ``entry`` names the stage's outputs: it says what is written where."""
         return sorted(out["path"] for out in entry["outs"]) == sorted(self._stages[name]["outs"])
 
-    def _make(self, name: str, then: str) -> None:
-        """Run the stage's command, keep what it makes, and note it."""
-        key, outs = self._key(name), [self.folder / out for out in self._stages[name]["outs"]]
+    def _make(self, name: str, key: str, then: str = "") -> None:
+        """Run the stage's command, keep what it makes, and note it. Meanwhile open DVC, and start
+        the process of the stage ``then``, unless memory would be taken for hours."""
+        stage, checkpoints = self._stages[name], self.keep / "checkpoints" / f"{name}-{key}"
+        outs = [self.folder / out for out in stage["outs"]]
         for out in outs:
             store.remove(out)
-        checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
-        more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
         self.began = True
-        code = self._processes.run(
-            name, self._ran[name], more, partial(self._meanwhile, name, then)
-        )
-        if code:
-            raise ChildProcessError(code)
+        more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
+        with self._processes.running(name, stage["cmd"], self._ran[name], more):
+            if self.early and then and name not in LONG:
+                self._processes.start(then, self._stages[then]["cmd"])
+            with self._dvc():
+                pass
         for out in outs:
             if not out.exists():
                 raise ThimbleError(f"{name} did not write {out.relative_to(self.folder)}")
@@ -196,35 +208,24 @@ class Stages:
         self._made[name] = entry
         if self.remote:
             self._write_lock()
-            self._share(name)
+            self._share(name, key)
         shutil.rmtree(checkpoints, ignore_errors=True)
-
-    def _meanwhile(self, name: str, then: str) -> None:
-        """While stage ``name`` works: start the next one's process, unless memory would be taken
-        for hours; open DVC."""
-        if self.early and then and name not in LONG:
-            self._processes.start(then)
-        with self._dvc():
-            pass
 
     def _committed(self, name: str) -> store.Entry:
         """Have DVC take the stage's outputs into its cache; return its entry of dvc.lock, which
         holds no other meanwhile: DVC reads and writes all of it, slowly."""
         (self.folder / LOCK).unlink(missing_ok=True)
-        try:
-            self._commit(name)
-        except OSError:
-            raise
-        except Exception:  # damaged notes of DVC's own, by which ``dvc repro`` finds results
-            store.remove(self.keep / "cache" / "runs")
-            self._commit(name)
-        entry: store.Entry = read_yaml(self.folder / LOCK)["stages"][name]
-        return entry
-
-    def _commit(self, name: str) -> None:
         write_json(self.folder / CODE, self._ran)
         with self._dvc() as repo:
-            repo.commit(name, force=True)
+            try:
+                repo.commit(name, force=True)
+            except OSError:
+                raise
+            except Exception:  # damaged notes of DVC's own, by which ``dvc repro`` finds results
+                store.remove(self.keep / "cache" / "runs")
+                repo.commit(name, force=True)
+        entry: store.Entry = read_yaml(self.folder / LOCK)["stages"][name]
+        return entry
 
     def _key(self, name: str) -> str:
         """Look at what code the stage runs; return the stage's key."""
@@ -237,9 +238,7 @@ class Stages:
             for key in stage["params"]
         ]
         about = [stage["cmd"], deps, params, sorted(stage["outs"])]
-        text = json.dumps(about, sort_keys=True)
-        self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:32]
-        return self._keys[name]
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
 
     @contextlib.contextmanager
     def _dvc(self) -> Iterator[Any]:
@@ -261,9 +260,8 @@ class Stages:
     def _explained(self, name: str, error: Exception) -> ThimbleError:
         """What failed, in the stage's own words if it had any."""
         if isinstance(error, ChildProcessError):
-            report = self.folder / LOG / f"{name}.json"
             with contextlib.suppress(OSError, ValueError, KeyError):
-                told = json.loads(report.read_text())
+                told = json.loads((self.folder / LOG / f"{name}.json").read_text())
                 return (Unreadable if told.get("unreadable") else ThimbleError)(told["error"])
             (code,) = error.args
             if code == UNSAID:
@@ -271,7 +269,7 @@ class Stages:
             elif (number := -code if code < 0 else code - 128) > 0:
                 return ThimbleError(f"{name} was killed by signal {number}: run it again")
             else:
-                error = ThimbleError(f"{name}: ended with {code}; log in {self.folder / LOG}")
+                return ThimbleError(f"{name}: ended with {code}; log in {self.folder / LOG}")
         if isinstance(error, ThimbleError):
             return error
         causes = list(disk.causes(error))
@@ -290,11 +288,11 @@ class Stages:
     def _close(self) -> None:
         if self._made:
             self._write_lock()
-            origin = {
-                name: {**self._ran[name], "made": self._store.hashes(entry)}
-                for name, entry in self._made.items()
-            }
-            write_json(self.folder / CODE, {**origin, "environment": dict(self._environment)})
+            origin: dict[str, Any] = {"environment": self._environment}
+            for name, entry in self._made.items():
+                files = {k: v for k, v in self._store.files(entry) if not v.endswith(store.LIST)}
+                origin[name] = {**self._ran[name], "made": files}
+            write_json(self.folder / CODE, origin)
         if "_repo" in self.__dict__:
             self._repo.close()
         for name in ("site", "tmp"):
@@ -303,27 +301,11 @@ class Stages:
 
 def _value(content: Mapping[str, Any], key: str) -> Any:
     """``content``'s value of a dotted key."""
-    found: Any = content
-    for part in key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            raise ThimbleError(f"params.yaml has no {key}, which a stage of dvc.yaml reads")
-        found = found[part]
-    return found
+    try:
+        return functools.reduce(operator.getitem, key.split("."), content)
+    except (KeyError, TypeError):
+        raise ThimbleError(f"params.yaml has no {key}, which a stage of dvc.yaml reads") from None
 
 
 def read_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(), yaml.CSafeLoader)
-
-
-@contextlib.contextmanager
-def _locked(name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    lock = FileLock(home.lock_file(name))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        waiting()
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()

@@ -21,6 +21,8 @@ from pipeline.artifacts import write_bytes
 OID = re.compile(r"[0-9a-f]{32}(\.dir)?")
 """What DVC calls a file in its cache, and a folder's list: it becomes a path."""
 
+LIST = ".dir"
+
 Entry = Mapping[str, Any]
 """Of a stage in dvc.lock: cmd, deps, params, outs."""
 
@@ -35,10 +37,8 @@ class Store:
     def find(self, key: str) -> Entry | None:
         """Return the entry noted under ``key`` if all its files are in the cache; else None."""
         note = self._notes / key[:2] / key
-        if not note.exists():
-            return None
         entry = read(note.read_bytes(), key) if note.is_file() else None
-        if entry is None:
+        if entry is None and note.exists():
             remove(note)
         return entry if entry and self.sound(entry) else None
 
@@ -51,7 +51,7 @@ class Store:
 
     def sound(self, entry: Entry) -> bool:
         """Check that all files of ``entry`` are in the cache; remove what is damaged there."""
-        wrong = [oid for oid in self.oids(entry) if not self._intact(oid)]
+        wrong = [oid for _, oid in self.files(entry) if not self._intact(oid)]
         for oid in wrong:
             remove(self._place(oid))
         return not wrong
@@ -63,28 +63,19 @@ class Store:
             if path.is_file() and not self._intact(oid := md5(path)):
                 remove(self._place(oid))
 
-    def hashes(self, entry: Entry) -> dict[str, str]:
-        """Return the MD5 of each file of ``entry``, a folder's one by one."""
-        found = {}
+    def files(self, entry: Entry) -> Iterator[tuple[str, str]]:
+        """Yield each file of ``entry`` and its name in the cache; a folder too, which is the list
+        of its files there."""
         for out in entry["outs"]:
-            found[out["path"]] = out["md5"]
-            if out["md5"].endswith(".dir"):
-                del found[out["path"]]
-                files = listed(self._place(out["md5"])) or {}
-                found |= {f"{out['path']}/{name}": oid for name, oid in files.items()}
-        return found
-
-    def oids(self, entry: Entry) -> Iterator[str]:
-        """Yield the names in the cache of its files, and of the lists of its folders."""
-        for out in entry["outs"]:
-            yield out["md5"]
-            if out["md5"].endswith(".dir"):
-                yield from (listed(self._place(out["md5"])) or {}).values()
+            yield out["path"], out["md5"]
+            files = listed(self._place(out["md5"])) if out["md5"].endswith(LIST) else {}
+            for name, oid in (files or {}).items():
+                yield f"{out['path']}/{name}", oid
 
     def _intact(self, oid: str) -> bool:
         place = self._place(oid)
-        same = place.is_file() and md5(place) == oid.removesuffix(".dir")
-        return same and (not oid.endswith(".dir") or listed(place) is not None)
+        same = place.is_file() and md5(place) == oid.removesuffix(LIST)
+        return same and (not oid.endswith(LIST) or listed(place) is not None)
 
     def _place(self, oid: str) -> Path:
         """Where DVC keeps a file."""

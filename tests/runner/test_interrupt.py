@@ -98,11 +98,11 @@ from pipeline.runner.processes import Processes
 
 start = Processes.start
 
-def late(self, stage):
+def late(self, stage, command):
     if stage == "fetch":
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(1)
-    start(self, stage)
+    start(self, stage, command)
 
 Processes.start = late
 runpy.run_path("run.py", run_name="__main__")

@@ -126,3 +126,26 @@ def test_a_list_that_leads_out_of_its_folder_is_damaged(tmp_path: Path, path: st
         assert (store.listed(place) is not None) == taken
     place.write_text(json.dumps([{"md5": "../../../outside", "relpath": "model.c"}]))
     assert store.listed(place) is None
+
+
+VANISHES = """
+find = store.Store.find
+
+def vanishing(self, key):
+    entry = find(self, key)
+    for _, oid in self.files(entry) if entry else ():
+        self._place(oid).unlink(missing_ok=True)
+    return entry
+
+store.Store.find = vanishing
+"""
+"""Another run, which removes what it has found damaged."""
+
+
+def test_what_goes_between_finding_and_checking_out_is_made_again(project: Project) -> None:
+    good = outputs(finished(project, "good", "until=train"))
+    path = project.root / "pipeline" / "runner" / "stage.py"
+    path.write_text(path.read_text() + VANISHES)
+    project.ran()
+    assert outputs(finished(project, "again", "until=train")) == good
+    assert project.ran() == ["fetch", "train"]

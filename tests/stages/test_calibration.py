@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.artifacts import write_npz
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
+from pipeline.samples import FRAMES, calibration_frames
 from pipeline.sliding import Windows
-from stages._frames import FRAMES, calibration_frames
 from tests.strategies import nets
 from tests.strategies.nets import Net
 
