@@ -13,9 +13,9 @@ from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
+from pipeline.quantize.samples import test_frames
 from pipeline.report import page
 from pipeline.report.images import answers
-from pipeline.samples import test_frames
 from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency

@@ -12,9 +12,9 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.profile import profile
+from pipeline.quantize.samples import calibration_frames
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
-from pipeline.samples import calibration_frames
 from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking

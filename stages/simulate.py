@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline import artifacts, board, config
 from pipeline.graph.graph import Graph
-from pipeline.samples import test_frames
+from pipeline.quantize.samples import test_frames
 from pipeline.sliding import Windows
 from pipeline.targets import device
 from stages._main import Config, stage

@@ -110,8 +110,7 @@ class Stages:
         try:
             outcomes = self._restored(names)
             if not outcomes:
-                key = self._key(name)
-                lock = FileLock(home.lock_file(f"{name}-{key}"))
+                lock = FileLock(home.lock_file(f"{name}-{self._key(name)}"))
                 try:
                     held = lock.acquire(timeout=0)
                 except Timeout:
@@ -120,7 +119,7 @@ class Stages:
                 with held:
                     outcomes = self._restored([name])  # another run has made it meanwhile
                     if not outcomes:
-                        self._make(name, key, *names[1:2])
+                        self._make(name, *names[1:2])
                         outcomes = [Outcome(name, 0.0, cached=False)]
         except Exception as error:
             raise self._explained(name, error) from error
@@ -183,10 +182,11 @@ class Stages:
         """Check that ``entry`` names the stage's outputs: it says what is written where."""
         return sorted(out["path"] for out in entry["outs"]) == sorted(self._stages[name]["outs"])
 
-    def _make(self, name: str, key: str, then: str = "") -> None:
+    def _make(self, name: str, then: str = "") -> None:
         """Run the stage's command, keep what it makes, and note it. Meanwhile open DVC, and start
         the process of the stage ``then``, unless memory would be taken for hours."""
-        stage, checkpoints = self._stages[name], self.keep / "checkpoints" / f"{name}-{key}"
+        key, stage = self._key(name), self._stages[name]
+        checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
         outs = [self.folder / out for out in stage["outs"]]
         for out in outs:
             store.remove(out)

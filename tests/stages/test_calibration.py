@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.artifacts import write_npz
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.samples import FRAMES, calibration_frames
+from pipeline.quantize.samples import FRAMES, calibration_frames
 from pipeline.sliding import Windows
 from tests.strategies import nets
 from tests.strategies.nets import Net
