@@ -48,11 +48,30 @@ def guard() -> None:
     loader: Any = ConfigLoaderImpl
     compose, search = loader.load_configuration, loader._process_config_searchpath
 
+    seen = dict[tuple[Any, ...], DictConfig]()
+
     @wraps(compose)
-    def checked(self: Any, config_name: Any, overrides: list[str], *args: Any, **rest: Any) -> Any:
-        config = compose(self, config_name, overrides, *args, **rest)
+    def checked(
+        self: Any,
+        config_name: Any,
+        overrides: list[str],
+        run_mode: Any,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> Any:
+        """Hydra composes a command's config twice, first to see whether it is a sweep, for which a
+        key may have several values: the second time it gets the same."""
+        asked = (config_name, *overrides)
+        if asked in seen and validate_sweep_overrides:
+            parsed = OverridesParser.create().parse_overrides(overrides)
+            self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
+            return seen.pop(asked)
+        words = (run_mode, from_shell, validate_sweep_overrides)
+        config = compose(self, config_name, overrides, *words)
         if config_name:  # Hydra's own help has no config
             check(config, overrides)
+        if not validate_sweep_overrides:
+            seen[asked] = config
         return config
 
     @wraps(search)
