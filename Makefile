@@ -26,6 +26,9 @@ endif
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 BASE ?= HEAD
 
+# Images for containers set it; each process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup packages demo check test test-all durations bench lint deps
 
 demo: packages .venv/run

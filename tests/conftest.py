@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -11,6 +12,10 @@ from tests.durations import Collector, Meter
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """NumPy's threads wait by turning: of a small test's processor time they take a third."""
+
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Images for containers set it: each process that a test starts would compile all it imports."""
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell starts what it runs in the background deaf to Ctrl-C, which tests send."""

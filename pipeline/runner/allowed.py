@@ -60,12 +60,15 @@ def guard() -> None:
         validate_sweep_overrides: bool = True,
     ) -> Any:
         """Hydra composes a command's config twice, first to see whether it is a sweep, for which a
-        key may have several values: the second time it gets the same."""
-        asked = (config_name, *overrides)
+        key may have several values; then with ``hydra.mode``: it gets the same."""
+        asked = (config_name, *(word for word in overrides if not word.startswith("hydra.mode=")))
         if asked in seen and validate_sweep_overrides:
             parsed = OverridesParser.create().parse_overrides(overrides)
             self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
-            return seen.pop(asked)
+            config = seen.pop(asked)
+            of_hydra = [each.input_line for each in parsed if each.is_hydra_override()]
+            config.hydra.mode, config.hydra.overrides.hydra = run_mode, of_hydra
+            return config
         words = (run_mode, from_shell, validate_sweep_overrides)
         config = compose(self, config_name, overrides, *words)
         if config_name:  # Hydra's own help has no config
