@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import socket
-import time
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
@@ -19,8 +18,6 @@ from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.runner.launchers import Call, Jobs, run
 from pipeline.runner.progress import KILLED, lost
-
-POLL_SECONDS = 1.0
 
 
 class Submitit(Jobs):
@@ -41,20 +38,17 @@ class Submitit(Jobs):
             jobs = executor.map_array(run, calls)
         except (RuntimeError, TypeError, ValueError, submitit.core.utils.FailedJobError) as error:
             raise ThimbleError(f"hydra.launcher: {str(error).splitlines()[0]}") from None
-        waiting = dict(zip(jobs, calls, strict=True))
         try:
-            while waiting:
-                time.sleep(POLL_SECONDS)
-                for job in [job for job in waiting if job.done()]:
-                    call = waiting.pop(job)
-                    try:
-                        job.result()
-                    except Exception:  # killed, out of memory or of time: submitit wraps it
-                        where = f"job {job.job_id}, state {job.state}, log {job.paths.stderr}"
-                        lost(call.sweep, call.number, f"{KILLED} ({where})")
+            for job, call in zip(jobs, calls, strict=True):
+                try:
+                    job.result()
+                except Exception:  # killed, out of memory or of time: submitit wraps it
+                    where = f"job {job.job_id}, state {job.state}, log {job.paths.stderr}"
+                    lost(call.sweep, call.number, f"{KILLED} ({where})")
         except BaseException:
-            for job in waiting:
-                job.cancel()
+            for job in jobs:
+                if not job.done():
+                    job.cancel()
             raise
 
 
@@ -79,17 +73,15 @@ class Ray(Jobs):
                     ".init.address=HOST:PORT"
                 ) from None
             task = ray.remote(**{"max_retries": 0, **given.get("remote", {})})(run)
-            waiting = {task.remote(call): call for call in calls}
+            tasks = [task.remote(call) for call in calls]
             try:
-                while waiting:
-                    for reference in ray.wait(list(waiting))[0]:
-                        call = waiting.pop(reference)
-                        try:
-                            ray.get(reference)
-                        except ray.exceptions.RayError as error:
-                            lost(call.sweep, call.number, f"{KILLED} ({type(error).__name__})")
+                for reference, call in zip(tasks, calls, strict=True):
+                    try:
+                        ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        lost(call.sweep, call.number, f"{KILLED} ({type(error).__name__})")
             except BaseException:
-                for reference in waiting:
+                for reference in tasks:
                     ray.cancel(reference, force=True)
                 raise
             finally:

@@ -130,21 +130,19 @@ def collect(folder: Path, jobs: Sequence[Sequence[str]], why: str = KILLED) -> l
 def compared(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """``jobs`` with RELATIVE metrics, in their rows too, where an ordinary one of the same network
     has the figure."""
+
+    def network(job: Mapping[str, Any]) -> str:
+        """Its name and everything that was said about it, and the core that counts."""
+        words = sorted(word for word in job["overrides"] if word.startswith("model"))
+        return str((job.get("model"), job.get("hardware"), words))
+
     bases = {network(job): job for job in jobs if job.get("strategy") == "ordinary"}
     found = []
     for job in jobs:
-        base = bases.get(network(job), {})
-        ratios = {
-            k: job[of] / base[of] for k, of in RELATIVE.items() if job.get(of) and base.get(of)
-        }
-        rows = [
-            {**row, "ours": ratios.get(row["metric"], row["ours"])} for row in job.get("rows", ())
-        ]
-        found.append({**job, **ratios, **({"rows": rows} if rows else {})})
+        pairs = (
+            (k, job.get(of), bases.get(network(job), {}).get(of)) for k, of in RELATIVE.items()
+        )
+        own = {name: ours / base for name, ours, base in pairs if ours and base}
+        rows = [row | {"ours": own.get(row["metric"], row["ours"])} for row in job.get("rows", ())]
+        found.append({**job, **own, **({"rows": rows} if rows else {})})
     return found
-
-
-def network(job: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Its name and everything that was said about it, and the core that counts."""
-    words = tuple(sorted(word for word in job["overrides"] if word.startswith("model")))
-    return job.get("model"), job.get("hardware"), words

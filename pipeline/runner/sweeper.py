@@ -24,12 +24,9 @@ from pipeline.runner.live import View
 
 @dataclass(eq=False, kw_only=True)
 class Sweeps(Sweeper):
-    """What sweepers of this project share: ``jobs``, of which more come while the sweep goes on.
-
-    Attributes:
-        params: overrides of all jobs; those on the command line come before them.
-        jobs: lines of overrides, of ``EveryCombination`` alone; from ``setup`` on the jobs.
-    """
+    """What sweepers of this project share: ``params``, overrides of all jobs, and ``jobs``, lines
+    of overrides for ``EveryCombination``; from ``setup`` on the jobs, of which more come while the
+    sweep goes on."""
 
     params: dict[str, Any] | None = None
     jobs: list[Any] = field(default_factory=list)

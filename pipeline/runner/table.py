@@ -47,7 +47,7 @@ def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | No
     """Write, and return, what a person may want to open: ``table.csv`` (beside it ``table.json``);
     ``seeds.csv`` where jobs differ by their seed alone; ``rows.csv``, published figures beside
     ours; ``sweep.html``; and pictures, ``figure`` among them, of which there is something to draw.
-    """
+    One that fails is said on stderr: it is not worth a sweep's result."""
     from pipeline.report import architectures, figures, pareto, sweep_page  # with them matplotlib
 
     jobs: Sequence[Mapping[str, Any]] = result["jobs"]
@@ -69,7 +69,14 @@ def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | No
     with contextlib.suppress(OSError):  # a full disk: the table on the screen remains
         write_json(folder / "table.json", rows)
         for name, draw in drawn.items():
-            files += picture(folder / name, draw)
+            try:
+                content = draw()
+            except Exception as error:
+                print(f"{name} could not be drawn: {error}", file=sys.stderr)
+                continue
+            if content:
+                write_bytes(folder / name, content)
+                files.append(folder / name)
     return files
 
 
@@ -80,19 +87,6 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode() if rows else None
-
-
-def picture(file: Path, draw: Callable[[], bytes | None]) -> list[Path]:
-    """Write what ``draw`` gives, if anything, and return the files written. A picture that fails
-    is said on stderr: it is not worth a sweep's result."""
-    try:
-        content = draw()
-    except Exception as error:
-        print(f"{file.name} could not be drawn: {error}", file=sys.stderr)
-        content = None
-    if content:
-        write_bytes(file, content)
-    return [file] if content else []
 
 
 def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes | None:

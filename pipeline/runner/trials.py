@@ -189,16 +189,17 @@ def _distribution(override: Override) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     value: Any = override.value()
+    more: dict[str, Any] = {}
     if isinstance(value, IntervalSweep):
-        whole = isinstance(value.start, int) and isinstance(value.end, int)
-        interval: Any = IntDistribution if whole else FloatDistribution
-        return interval(value.start, value.end, log="log" in value.tags)
-    choices: list[Any] = list(override.sweep_iterator(Transformer.encode))
-    if isinstance(value, RangeSweep) and not value.shuffle:
-        every: list[Any] = sorted(value.range())
-        numbers: Any = IntDistribution if isinstance(every[0], int) else FloatDistribution
-        return numbers(every[0], every[-1], step=abs(value.step))
-    return CategoricalDistribution(choices)
+        low, high, more["log"] = value.start, value.end, "log" in value.tags
+    elif isinstance(value, RangeSweep) and not value.shuffle:
+        low, high, more["step"] = min(value.range()), max(value.range()), abs(value.step)
+    else:
+        choices: Any = list(override.sweep_iterator(Transformer.encode))
+        return CategoricalDistribution(choices)
+    whole = isinstance(low, int) and isinstance(high, int)
+    kind: Any = IntDistribution if whole else FloatDistribution
+    return kind(low, high, **more)
 
 
 def _size(space: Any) -> float:

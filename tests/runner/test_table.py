@@ -1,26 +1,22 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipeline.runner.table import picture
-
-
-def test_a_picture_is_written(tmp_path: Path) -> None:
-    file = tmp_path / "figure.png"
-    assert picture(file, lambda: b"png") == [file] and file.read_bytes() == b"png"
-
-
-def test_nothing_to_draw_is_no_file(tmp_path: Path) -> None:
-    assert picture(tmp_path / "figure.png", lambda: None) == []
-    assert not list(tmp_path.iterdir())
+from pipeline.report import pareto
+from pipeline.runner.table import keep
 
 
 def test_a_picture_that_fails_is_said_and_costs_nothing_else(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def draw() -> bytes:
+    def draw(*_: Any) -> bytes:
         raise ValueError("no finite limits")
 
-    assert picture(tmp_path / "figure.png", draw) == []
+    monkeypatch.setattr(pareto, "png", draw)
+    job = {"status": "ok", "overrides": [], "run_dir": str(tmp_path / "0")}
+    files = [tmp_path / "table.csv", tmp_path / "sweep.html"]
+    assert keep(tmp_path, {"jobs": [job]}, None) == files, "there is nothing else to draw"
+    assert sorted(tmp_path.iterdir()) == sorted([*files, tmp_path / "table.json"])
     said = capsys.readouterr()
-    assert said.err == "figure.png could not be drawn: no finite limits\n" and not said.out
+    assert said.err == "pareto.png could not be drawn: no finite limits\n" and not said.out
