@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,6 @@ from pipeline.runner import own, versions
 from pipeline.runner.closure import closure, digest, module_files
 from pipeline.tracking.checkout import FILE
 
-SKIPPED = "__pycache__"
-
 
 class Code:
     """Says what the stages of a run of ``params``, the content of its params.yaml, run.
@@ -34,7 +32,7 @@ class Code:
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
-        self._params = params
+        self._params, self._stages = params, stages()
 
     def about(self, stage: str) -> dict[str, Any]:
         """Return what ``stage`` runs: hashes of files and of what is the user's own, versions, and
@@ -52,10 +50,6 @@ class Code:
         }
         text = json.dumps(content, sort_keys=True)
         return {"hash": hashlib.sha256(text.encode()).hexdigest()[:32], **content}
-
-    @cached_property
-    def _stages(self) -> Any:
-        return stages()
 
     @cached_property
     def _own(self) -> Mapping[str, str]:
@@ -78,13 +72,12 @@ def edited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[str]
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def _below(listed: str) -> Iterable[str]:
+def _below(listed: str) -> Iterator[str]:
     """A file, or all those in a folder."""
     place = home.ROOT / listed
-    if place.is_file():
-        return [listed]
-    found = (path for path in place.rglob("*") if path.is_file() and SKIPPED not in path.parts)
-    return [path.relative_to(home.ROOT).as_posix() for path in found]
+    for path in [place] if place.is_file() else place.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path.relative_to(home.ROOT).as_posix()
 
 
 if __name__ == "__main__":

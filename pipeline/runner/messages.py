@@ -25,7 +25,7 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_option(str(error.missing_cfg_file), list(error.options or []))
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: not understood, write key=value ({_lines(error)[0]})"
+        return f"{error.override}: not understood, write key=value ({_first(error)})"
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return None
     text = f"{error}\n{error.__cause__ or ''}"
@@ -65,15 +65,13 @@ def did_you_mean(place: str, name: str, keys: Iterable[str]) -> str:
 
 
 def _invalid_value(error: BaseException) -> str:
-    """``Error merging override hardware.sram_bytes=abc: Value 'abc' … (hardware.sram_bytes)``."""
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    first, *others = _lines(cause)
-    keys = [line.removeprefix("full_key: ") for line in others if line.startswith("full_key: ")]
-    return ": ".join([*keys[:1], first])
+    """The reason behind ``Error merging override hardware.sram_bytes=abc``, after the full key."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    key = re.search(r"full_key: (\S+)", str(error))
+    return f"{key[1]}: {_first(error)}" if key else _first(error)
 
 
-def _lines(error: BaseException) -> list[str]:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines or [type(error).__name__]
+def _first(error: BaseException) -> str:
+    """The first line that ``error`` says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].strip()
