@@ -79,38 +79,26 @@ def rows(
     ``paper`` is None for a figure of ours that has no published one beside it. Any other key of a
     row is one of the config, such as ``strategy`` or ``model.input_shape``: the row is for the jobs
     that have its value. A row without a metric is of a network that nobody else can build. With
-    ``layer`` the figure is that layer's; with ``of`` it follows from other published figures.
+    ``layer`` the figure is that layer's, ``*`` makes a row of each, with its name behind; with
+    ``of`` it follows from other published figures.
     """
-    paper = [each for row in paper for each in _by_layer(row, result)]
-    return [
-        {
-            "name": row.get("name", result["strategy"]),
-            "metric": row["metric"],
-            "paper": row.get("paper"),
-            "ours": _figure(row, result),
-        }
-        for row in paper
-        if "metric" in row and all(_value(config, k) == row[k] for k in row if k not in ROW)
-    ]
+    layers = {layer["layer"]: layer for layer in result.get("traffic", ())}
+    found = []
+    for row in paper:
+        if "metric" not in row or any(_value(config, k) != row[k] for k in row if k not in ROW):
+            continue
+        every, called = row.get("layer") == "*", row.get("name", result["strategy"])
+        for layer in layers if every else [row.get("layer")]:
+            figures = layers.get(layer, {}) if layer else result
+            ours = figures.get(row["metric"])
+            if "of" in row:
+                from pipeline.timing.claims import claim
 
-
-def _by_layer(row: Mapping[str, Any], result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A row whose layer is ``*`` stands for one of each layer, with its name behind."""
-    if row.get("layer") != "*":
-        return [row]
-    names = [layer["layer"] for layer in result.get("traffic", ())]
-    return [{**row, "layer": name, "name": f"{row['name']} {name}"} for name in names]
-
-
-def _figure(row: Mapping[str, Any], result: Mapping[str, Any]) -> Any:
-    if "of" in row:
-        from pipeline.timing.claims import claim
-
-        return claim(row["metric"], row["of"])
-    if "layer" in row:
-        layers = {layer["layer"]: layer for layer in result.get("traffic", ())}
-        return layers.get(row["layer"], {}).get(row["metric"])
-    return result.get(row["metric"])
+                ours = claim(row["metric"], row["of"])
+            name = f"{called} {layer}" if every else called
+            about = {"metric": row["metric"], "paper": row.get("paper")}
+            found.append({"name": name, **about, "ours": ours})
+    return found
 
 
 def unpublished(paper: list[Mapping[str, Any]]) -> list[str]:
