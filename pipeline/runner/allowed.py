@@ -30,8 +30,6 @@ TYPE = "type it if you trust it, or set"
 WORDS = "THIMBLE_WORDS"
 """The environment variable with the words of the command line, for jobs in other processes."""
 
-Given = Mapping[str, Sequence[Any]]
-"""Values by dotted key."""
 Leaf = tuple[str, Any, Any]
 """A dotted key, its value, and the same as it is written."""
 
@@ -141,7 +139,7 @@ def _path(text: str) -> Path:
 
 
 @cache
-def typed(words: tuple[str, ...]) -> Given:
+def typed(words: tuple[str, ...]) -> Mapping[str, Sequence[Any]]:
     """The values that ``words`` give to each key; several in a sweep."""
     found: dict[str, list[Any]] = {}
     for word in words:

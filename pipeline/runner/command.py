@@ -10,34 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import home
-from pipeline.runner import (
-    allowed,
-    clusters,
-    disk,
-    doctor,
-    launchers,
-    messages,
-    replay,
-    results,
-    schema,
-    sweep,
-    versions,
-)
+from pipeline.runner import allowed, disk, doctor, launchers, messages, replay, results, schema
+from pipeline.runner.clusters import Ray, Submitit
 from pipeline.runner.halving import Architectures
 from pipeline.runner.job import STOPPED
+from pipeline.runner.launchers import Local, Serial
 from pipeline.runner.progress import FOLDER
 from pipeline.runner.quoted import quoted
 from pipeline.runner.screen import fail, json_line
+from pipeline.runner.sweep import finish
 from pipeline.runner.sweeper import EveryCombination
 from pipeline.runner.trials import Optuna
+from pipeline.runner.versions import own
 
-PLUGINS = {
-    each.__name__: each
-    for each in (
-        *(EveryCombination, Architectures, Optuna),
-        *(launchers.Serial, launchers.Local, clusters.Submitit, clusters.Ray),
-    )
-}
+CLASSES = (EveryCombination, Architectures, Optuna, Serial, Local, Submitit, Ray)
+PLUGINS = {each.__name__: each for each in CLASSES}
 """What conf/hydra names as ``hydra_plugins.thimble.NAME``."""
 
 
@@ -46,7 +33,7 @@ def run(main: Callable[[], Any]) -> int:
     home.close_to_others()
     words = quoted(sys.argv[1:])
     if "--version" in words:
-        print(f"Thimble {versions.own()}")
+        print(f"Thimble {own()}")
         return 0
     sys.argv[1:] = sorted(words, key=lambda word: word not in ("-m", "--multirun"))
     trace = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -93,7 +80,7 @@ def _ended(error: str, as_json: bool) -> int:
     if error:
         fail(STOPPED if error == results.INTERRUPTED else error)
     if folder := _sweep():
-        return results.exit_code(sweep.finish(folder, error))
+        return results.exit_code(finish(folder, error))
     if error and as_json:
         json_line({"status": "failed", "error": error})
     return results.exit_code({"status": "failed" if error else "ok", "error": error})
@@ -101,8 +88,8 @@ def _ended(error: str, as_json: bool) -> int:
 
 def _beside() -> list[str]:
     """The option that has Hydra search the folder ``conf`` of where the command is typed, too."""
-    own, given = Path("conf"), ("--config-dir", "-cd")
-    if not own.is_dir() or own.resolve() == home.ROOT / "conf":
+    mine, given = Path("conf"), ("--config-dir", "-cd")
+    if not mine.is_dir() or mine.resolve() == home.ROOT / "conf":
         return []
     return [] if any(word.startswith(given) for word in sys.argv[1:]) else ["--config-dir=conf"]
 

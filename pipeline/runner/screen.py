@@ -90,14 +90,13 @@ class Screen:
 
 def memories(result: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     """What is used of each memory that has a limit, and that: measured, or before that planned."""
+    found = [
+        (each["name"], each["needed_bytes"], each["available_bytes"])
+        for each in result.get("memories", ())
+    ]
     if "flash_bytes" in result:
         kinds = ("sram", "flash")
-        found = [
-            (kind, result.get(f"{kind}_bytes"), result[f"{kind}_limit_bytes"]) for kind in kinds
-        ]
-    else:
-        planned = result.get("memories", ())
-        found = [(each["name"], each["needed_bytes"], each["available_bytes"]) for each in planned]
+        found = [(k, result.get(f"{k}_bytes"), result[f"{k}_limit_bytes"]) for k in kinds]
     for name, used, limit in found:
         if used is not None and limit < NO_LIMIT:
             yield words.memory(name), used, limit
