@@ -8,6 +8,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from pipeline import home, sealing
+from pipeline.artifacts import regular
 from pipeline.budget import above_input, enough, limits
 from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
@@ -67,10 +68,11 @@ def _packages(config: Config) -> None:
 
 def _files(config: Config) -> None:
     for group, key, path in paths(config):
-        if not (place := home.typed() / path).exists():
-            raise ThimbleError(
-                f"{group}.{key}={path}: there is no such file, looked for in {place.parent}"
-            )
+        place, said = home.typed() / path, f"{group}.{key}={path}"
+        if not place.exists():
+            raise ThimbleError(f"{said}: there is no such file, looked for in {place.parent}")
+        if group == "model":  # data may be a folder, which is hashed with all that is in it
+            regular(place, said)
 
 
 def _prunes(config: Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
     (tmp_path / "net.tflite").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -78,6 +81,8 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("target=flash", "hardware.baud=12345"), "hardware.baud=12345: this computer has no such"),
         (("target.images=-1",), "target.images=-1: give 0 or more"),
         (("model=tflite",), "model=tflite needs model.path: add model.path=FILE"),
+        (("model=onnx", "model.path=folder"), "model.path=folder is a folder: give a file"),
+        (("model=onnx", "model.path=pipe"), "model.path=pipe is a pipe or a device: give a file"),
         (("model=onnx", "model.path=no.onnx"), "model.path=no.onnx: there is no such file, looked"),
         (("data=npz", "data.path=no.npz"), "data.path=no.npz: there is no such file, looked"),
         ((*TFLITE, "prune=magnitude"), "prune=magnitude: model=tflite arrives with its weights"),
