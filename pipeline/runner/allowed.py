@@ -18,7 +18,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Transformer
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline import home
@@ -29,6 +29,9 @@ TRUST = "THIMBLE_TRUST"
 TYPE = "type it if you trust it, or set"
 WORDS = "THIMBLE_WORDS"
 """The environment variable with the words of the command line, for jobs in other processes."""
+
+Leaf = tuple[str, Any, Any]
+"""A dotted key, its value, and the same as it is written."""
 
 
 def listen(words: Sequence[str]) -> None:
@@ -43,7 +46,7 @@ def guard() -> None:
     loader: Any = ConfigLoaderImpl
     compose, search = loader.load_configuration, loader._process_config_searchpath
 
-    seen = dict[tuple[Any, ...], Any]()
+    seen = dict[tuple[Any, ...], DictConfig]()
 
     @wraps(compose)
     def checked(
@@ -67,7 +70,7 @@ def guard() -> None:
         words = (run_mode, from_shell, validate_sweep_overrides)
         config = compose(self, config_name, overrides, *words)
         if config_name:  # Hydra's own help has no config
-            check(config, folders(config.hydra.runtime), overrides=overrides)
+            check(config, overrides)
         if not validate_sweep_overrides:
             seen[asked] = config
         return config
@@ -79,10 +82,28 @@ def guard() -> None:
         loaded = repository.load_config(config_path=config_name) if config_name else None
         if loaded and OmegaConf.is_dict(loaded.config):
             found.append(OmegaConf.select(loaded.config, "hydra.searchpath"))
-        check({"hydra.searchpath": found})
+        _hold(leaves(found, "hydra.searchpath"))
         search(self, config_name, overrides, repository)
 
     loader.load_configuration, loader._process_config_searchpath = checked, searched
+
+
+def check(config: DictConfig, overrides: Sequence[str] = ()) -> None:
+    """Raise ThimbleError for what a composed config may not have Hydra do; ``overrides``, which
+    Hydra lists in it, are checked where they have gone."""
+    listed = re.compile(r"hydra\.overrides\.(hydra|task)")
+    found = leaves(config.hydra, "hydra")
+    _hold(leaf for leaf in found if not (listed.fullmatch(leaf[0]) and leaf[1] in overrides))
+
+
+def task(config: DictConfig, folders: Iterable[Path], way: str = TYPE) -> None:
+    """Raise ThimbleError for what a config may not have the stages do.
+
+    Args:
+        folders: of config files: files below these may be named, too.
+        way: to have it nevertheless.
+    """
+    _hold((leaf for leaf in leaves(config) if not leaf[0].startswith("hydra.")), folders, way)
 
 
 def folders(runtime: Any) -> list[Path]:
@@ -90,25 +111,14 @@ def folders(runtime: Any) -> list[Path]:
     return [Path(each.path) for each in runtime.config_sources if each.schema == "file"]
 
 
-def check(
-    config: Any, folders: Iterable[Path] = (), way: str = TYPE, overrides: Sequence[str] = ()
-) -> None:
-    """Raise ThimbleError for what ``config`` may not have Hydra and the stages do.
-
-    Args:
-        folders: of config files: files below these may be named, too.
-        way: to have it nevertheless.
-        overrides: of which it was composed, and which Hydra lists in it: they are checked where
-            they have gone.
-    """
+def _hold(found: Iterable[Leaf], folders: Iterable[Path] = (), way: str = TYPE) -> None:
     if os.environ.get(TRUST) == "1":
         return
     given = typed(tuple(json.loads(os.environ.get(WORDS, "[]"))))
     places = [home.typed().resolve(), *(each.resolve() for each in folders)]
-    for key, value, written in leaves(config):
+    for key, value, written in found:
         known, rule = given.get(key, ()), line(key)
-        listed = key in ("hydra.overrides.hydra", "hydra.overrides.task") and value in overrides
-        if value is None or value in known or written in known or listed:
+        if value is None or value in known or written in known:
             continue
         said = str(written if rule.pattern == JOB else getattr(value, "name", value))
         if rule.pattern == BESIDE:
@@ -145,10 +155,9 @@ def typed(words: tuple[str, ...]) -> Mapping[str, Sequence[Any]]:
     return found
 
 
-def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Dotted key, value, and the same as it is written, of all in ``node`` that is no container;
-    the elements of a list have its key. What has no value yet, ``???``, is left out; what cannot be
-    resolved is as it is written."""
+def leaves(node: Any, key: str = "") -> Iterator[Leaf]:
+    """The values in ``node`` that are no containers; the elements of a list have its key. What has
+    no value yet, ``???``, is left out; what cannot be resolved is as it is written."""
     own = OmegaConf.is_config(node)
     listed = OmegaConf.is_list(node) or isinstance(node, list)
     for name in range(len(node)) if listed else list(node):

@@ -14,7 +14,7 @@ from pipeline.config import instantiate
 from pipeline.errors import ThimbleError
 from pipeline.packages import boards
 from pipeline.prefix import Prefix
-from pipeline.runner import disk, needs
+from pipeline.runner import allowed, disk, needs
 from pipeline.runner.own import paths
 from pipeline.runner.schema import plain
 
@@ -31,6 +31,7 @@ def check(config: DictConfig) -> None:
     """Raise ThimbleError for numbers without a meaning, files that are not there, and options
     that a stage after training would refuse; when there is nowhere to keep results, or
     a compiler or a simulator is missing."""
+    allowed.task(config, allowed.folders(config.hydra.runtime))
     disk.make_home()
     chosen = plain(config)
     for look in (_numbers, _packages, _files, _prunes, _board, needs.check):

@@ -40,7 +40,7 @@ class Job:
         if self.record:
             self.config = self.record.config(self.config)
         else:  # once more: some of it is known now only, or on this machine
-            allowed.check(config, allowed.folders(self._hydra.runtime))
+            allowed.task(config, allowed.folders(self._hydra.runtime))
         self.swept = self._hydra.mode == RunMode.MULTIRUN
         self.overrides = list(self._hydra.overrides.task)
         self.folder = Path(self._hydra.runtime.output_dir)

@@ -61,7 +61,7 @@ class Record:
             said = str(error).splitlines()[0]
             raise ThimbleError(f"this version cannot repeat that run: {said}{self.hint}") from None
         if not self.own:
-            allowed.check(merged, [self.folder], "if you trust it, set")
+            allowed.task(merged, [self.folder], "if you trust it, set")
         plain: Any = OmegaConf.to_container(merged, resolve=True, enum_to_str=True)
         return {**plain, **{key: composed[key] for key in HERE}}
 

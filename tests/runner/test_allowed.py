@@ -62,7 +62,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def holds(hardware: Any) -> None:
     """Check the keys of a board."""
-    allowed.check(OmegaConf.create({"hardware": hardware}), [])
+    allowed.task(OmegaConf.create({"hardware": hardware}), [])
 
 
 def experiment(content: dict[str, Any]) -> str:
@@ -94,7 +94,7 @@ def test_what_hydra_composes_is_checked(untouched: Project, name: str) -> None:
     words = ["experiment=evil"]
     config = schema.composed(*words, hydra=True, root=untouched.root)
     with pytest.raises(ThimbleError) as caught:
-        allowed.check(config, overrides=words)
+        allowed.check(config, words)
     assert str(caught.value).startswith(said)
 
 
