@@ -103,6 +103,9 @@ def test_in_a_sweep_too(untouched: Project) -> None:
         "hydra": {"mode": "MULTIRUN", "sweeper": {"jobs": ["+hydra.callbacks.x._target_=os.x"]}}
     }
     assert "hydra.callbacks.x._target_=os.x: not taken" in refused(untouched, evil)
+    jobs = ["seed=1", "hardware.toolchain.compiler=./evil"]  # a value of its own, no option
+    evil = {"hydra": {"mode": "MULTIRUN", "sweeper": {"jobs": jobs}}}
+    assert "hardware.toolchain.compiler=./evil: not taken" in refused(untouched, evil)
     evil = {"hydra": {"callbacks": {"evil": CALL}}}
     assert "os.mkdir: not taken" in refused(untouched, evil, "-m", "seed=1,2")
 
