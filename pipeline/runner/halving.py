@@ -29,7 +29,7 @@ from pipeline.runner.space import Space, described, some
 from pipeline.runner.sweeper import Sweeps
 from pipeline.runner.table import SEARCH
 
-STREAMED = "model.input_pool=1"
+STREAMED, UNTRAINED = "model.input_pool=1", "train=random"
 Network = dict[str, Any]
 
 
@@ -92,7 +92,7 @@ class Architectures(Sweeps):
             each["survives"] = True
         self._keep()
         last = self.rungs[-1].split()
-        results = self._round([self._job(each, k, last) for each in alive for k in each["bytes"]])
+        results = self._round([self._job(each, k, *last) for each in alive for k in each["bytes"]])
         if any(result["status"] == "ok" for result in results):
             self.tries += range(len(self.jobs))  # it came to something: a refusal is a result
             sweep.go_on(self.folder, self.jobs, self.tries)
@@ -104,8 +104,7 @@ class Architectures(Sweeps):
         new: list[Network] = [{"overrides": each, "rungs": [], "bytes": {}} for each in networks]
         self.found += new
         asked = [(each, name) for each in new for name in self.plans]
-        untrained = ["train=random", f"until={self.fits}"]
-        jobs = [self._job(each, name, untrained, ("train=", "train.")) for each, name in asked]
+        jobs = [self._job(each, name, UNTRAINED, f"until={self.fits}") for each, name in asked]
         limits = [(key, most) for key, most in self.limits.items() if most is not None]
         for (each, name), result in zip(asked, self._round(jobs), strict=True):
             if result["status"] == "ok" and all(
@@ -118,9 +117,9 @@ class Architectures(Sweeps):
 
     def _train(self, networks: Sequence[Network], rung: str) -> None:
         """Note what each came to. One whose training is refused, or diverges, goes no further."""
-        last = [*rung.split(), "until=train"]
         jobs = [  # with the strategy of the fewest bytes: a training does not depend on it
-            self._job(each, min(each["bytes"], key=each["bytes"].get), last) for each in networks
+            self._job(each, min(each["bytes"], key=each["bytes"].get), *rung.split(), "until=train")
+            for each in networks
         ]
         for each, result in zip(networks, self._round(jobs), strict=True):
             each["rungs"].append(validation(Path(result["run_dir"])))
@@ -131,15 +130,13 @@ class Architectures(Sweeps):
         known = {"networks": self.found, "strategies": list(self.plans)}
         write_json(self.folder / SEARCH, known)
 
-    def _job(
-        self, network: Network, name: str, last: Sequence[str], but: tuple[str, ...] = ()
-    ) -> list[str]:
+    def _job(self, network: Network, name: str, *last: str) -> list[str]:
         """The overrides of a job for ``network`` with the strategy ``name``, and ``last``; without
-        what was typed that begins with one of ``but``."""
-        streamed = STREAMED in network["overrides"]
-        plan = self.plans[name]["streamed" if streamed else "pooled"].split()
-        typed = [word for word in self.typed if not word.startswith(but or "\0")]
-        return [*typed, *network["overrides"], *plan, *last]
+        what was typed of a training, where there is none."""
+        plan = self.plans[name]["streamed" if STREAMED in network["overrides"] else "pooled"]
+        but = ("train=", "train.") if UNTRAINED in last else ()
+        typed = [word for word in self.typed if not word.startswith(but)]
+        return [*typed, *network["overrides"], *plan.split(), *last]
 
 
 def _best(networks: Sequence[Network], halving: int) -> list[Network]:
