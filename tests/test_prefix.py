@@ -25,6 +25,7 @@ from pipeline.targets.predictor import Predictor
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, frames, uno, write
+from tests.comparing import equal
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr, shim
 from tests.targets.cortex_m import board_named, needs_arm, outputs, simulated
@@ -187,7 +188,7 @@ def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
         size = builds.build(folder / "generated", folder / "build", hardware)
         sizes.append((size.flash_bytes, size.statics_bytes, size.stack_bound_bytes, size.sections))
         runs = simulated(folder, graph, hardware, size, frames(graph, 2))
-        assert np.array_equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+        equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
     assert sizes[0] == sizes[1]
 
 
@@ -195,7 +196,7 @@ def test_python_finds_a_network_of_any_prefix(tmp_path: Path) -> None:
     graph = network()
     given = frames(graph, 3)
     found = Predictor(made(graph, host(), "kws"), graph).predict(given.astype(np.int8))
-    assert np.array_equal(found, graph.outputs(given))
+    equal(found, graph.outputs(given))
 
 
 def test_labels_are_strings_of_c() -> None:

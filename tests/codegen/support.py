@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
+from tests.comparing import equal, said
 from tests.strategies.chains import board
 
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -86,7 +87,7 @@ class Native:
     def __init__(
         self, folder: Path, graph: Graph, plan: Plan, hardware: Hardware, *, sanitize: bool = True
     ) -> None:
-        self.graph = graph
+        self.graph, self.about = graph, said(graph, plan, folder, hardware.name)
         write(folder, {**generate(graph, plan, hardware, {}), "main.c": MAIN})
         sent = folder / "parameters.hex"
         self.parameters = ihex.flash_image(sent) if sent.exists() else b""
@@ -118,4 +119,5 @@ def frames(graph: Graph, count: int, seed: int = 0) -> IntArray:
 
 def agrees(native: Native, count: int = 8, chunk: int | None = None) -> bool:
     given = frames(native.graph, count)
-    return bool((native(given, chunk) == native.graph.outputs(given)).all())
+    equal(native(given, chunk), native.graph.outputs(given), **native.about, chunk=chunk)
+    return True

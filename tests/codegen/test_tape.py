@@ -25,6 +25,7 @@ from pipeline.search.layouts import in_blocks
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from tests.codegen.support import Native, agrees, frames, write
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.schedules.test_rows import laid
@@ -199,7 +200,7 @@ def check(
     native = Native(folder, graph, plan, hardware)
     source = (folder / "model.c").read_text()
     assert "nn_steps(&nn_tape[0]" in source or "NN_STEPS(1, 0, " in source
-    assert not any(not agrees(native, 3, chunk) for chunk in chunks)
+    assert all(agrees(native, 3, chunk) for chunk in chunks)
 
 
 def plain(core: str = "host") -> Hardware:
@@ -269,7 +270,7 @@ def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None
     native = Native(tmp_path, graph, plan, hardware)
     source = (tmp_path / "model.c").read_text()
     assert "NN_STEPS(1, 0, " in source and " : &nn_outside_" in source
-    assert not any(not agrees(native, 3, chunk) for chunk in (1, 7, 50, None))
+    assert all(agrees(native, 3, chunk) for chunk in (1, 7, 50, None))
 
 
 @pytest.mark.parametrize("scratch", [False, True])
@@ -306,7 +307,7 @@ def test_an_avr_runs_it(
     runs = simavr.run(
         tmp_path / "build", vars(size), hardware, images.astype(np.int8).view(np.uint8)
     )
-    assert np.array_equal(outputs(graph, runs), graph.outputs(images))
+    equal(outputs(graph, runs), graph.outputs(images))
     assert 0 < (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
@@ -321,5 +322,5 @@ def test_cortex_m_runs_it(name: str, tmp_path: Path) -> None:
     assert "nn_tape[" in (tmp_path / "generated" / "model.c").read_text()
     images = frames(graph, 2)
     runs = simulated(tmp_path, graph, hardware, size, images)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(images))
+    equal(outputs(graph, runs), graph.outputs(images))
     assert 0 < (runs.stack_bytes or 0) <= size.stack_bound_bytes

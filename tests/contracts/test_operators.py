@@ -18,6 +18,7 @@ from pipeline.graph import operators
 from pipeline.graph.access import Operand, clipped
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.tensor import Box, IntArray, Tensor
+from tests.comparing import equal
 from tests.contracts.operators import MAKERS, Case, run
 
 
@@ -73,7 +74,7 @@ def check_declared(kind: type[Operator], seed: int) -> None:
     for operand in read(op, tensors):
         regions[operand.tensor] = cut(regions[operand.tensor], operand.region(box))
     part = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
-    assert np.array_equal(part, whole[tuple(slice(*each) for each in box)])
+    equal(part, whole[tuple(slice(*each) for each in box)])
 
 
 @every
@@ -136,7 +137,7 @@ def check_partial(kind: type[Operator], seed: int) -> None:
             for other in set(op.inputs) - beside:
                 some[other] = cut(regions[other], tuple((0, 0) for _ in tensors[other].shape))
         parts.append(np.broadcast_to(op.accumulate(tensors, box, some), whole.shape))
-    assert np.array_equal(reduce(JOIN[op.combine], parts), whole)
+    equal(reduce(JOIN[op.combine], parts), whole)
     least, most = op.partial_sums(tensors, values)
     for sums in (*parts, whole):
         assert least <= sums.min() and sums.max() <= most

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -31,6 +30,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import LAYOUTS, Strategy
 from tests.codegen import support
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.contracts.networks import BOARDS, graphs
 
 OPTIONS = sorted((ROOT / "conf" / "strategy").glob("*.yaml"))
@@ -72,7 +72,7 @@ def check_plan(plan: Plan, graph: Graph, hardware: Hardware) -> None:
     given = frames(graph, 3)
     if not rounds(plan):
         found = [interpret(roomy(plan), graph, frame).output for frame in given]
-        assert np.array_equal(found, graph.outputs(given))
+        equal(found, graph.outputs(given))
     report = verdict.check(plan, graph, hardware)
     assert report["status"] in ("ok", "infeasible") and report["pmu_bytes"] > 0
     assert report["pmu_bytes"] <= report["arena_bytes"]
@@ -93,7 +93,7 @@ def check_c(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
         else:
             found = Native(Path(folder), graph, plan, files=files)(given)
     expected = [interpret(roomy(plan), graph, frame).output for frame in given]
-    assert np.array_equal(found, expected)
+    equal(found, expected)
     return True
 
 

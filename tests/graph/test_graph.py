@@ -12,6 +12,7 @@ from pipeline.artifacts import read_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import DType
+from tests.comparing import equal
 from tests.plan.fixtures import row_ring
 
 
@@ -28,7 +29,7 @@ def test_save_and_load_keep_everything_and_every_byte(graph: Graph, tmp_path: Pa
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert loaded.hash == graph.hash and loaded.operators == graph.operators
     frames = np.random.default_rng(1).integers(0, 256, (3, 7, 6, 2))
-    assert np.array_equal(loaded.outputs(frames), graph.outputs(frames, batch=2))
+    equal(loaded.outputs(frames), graph.outputs(frames, batch=2))
 
 
 def test_constants_are_stored_narrow_and_come_back_as_they_were(

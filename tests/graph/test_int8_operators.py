@@ -22,6 +22,7 @@ from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import DType, Tensor
+from tests.comparing import equal
 from tests.contracts.operators import activation, add, pool, rearrange, run
 
 I8 = DType.parse("int8")
@@ -78,7 +79,7 @@ def test_rounding_once_is_nearer_than_twice() -> None:
     sums = np.arange(-2000, 2000)
     real = np.floor(sums * 0.0626 + 0.5)
     once = FixedPoint.rounding_once([0.0626], 2000).apply(sums)
-    assert np.array_equal(once, real)
+    equal(once, real)
     assert 0.04 < (FixedPoint.of([0.0626]).apply(sums) != real).mean() < 0.08
 
 
@@ -121,7 +122,7 @@ def test_addition_is_exact_and_near_the_real_sum(seed: int) -> None:
             total += quantized(centred << 20, requant.multipliers[0], requant.shifts[0])
         value = quantized(total, op.requant.multipliers[0], op.requant.shifts[0])
         wanted[place] = min(max(value + tensors["y"].zero_point, -128), 127)
-    assert np.array_equal(found, wanted)
+    equal(found, wanted)
 
 
 @given(st.integers(0, 1 << 32))

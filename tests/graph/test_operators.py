@@ -16,6 +16,7 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import Box, DType, IntArray, Tensor
+from tests.comparing import equal
 
 U8, I8, I16, I32 = map(DType.parse, ("uint8", "int8", "int16", "int32"))
 SETTINGS = settings(max_examples=150, deadline=None)
@@ -74,7 +75,7 @@ def test_convolution_equals_naive_loops(case) -> None:
                 total += (int(v["x"][row, column, channel]) - zero) * int(v["w"][c, i, j, d])
         shifted = ((total << op.requant.left_shift) + int(v["b"][c])) / 2**op.requant.right_shift
         wanted[y, x, c] = round(shifted)  # Python rounds half to even
-    assert np.array_equal(run(op, tensors, v), wanted)
+    equal(run(op, tensors, v), wanted)
     assert op.macs(tensors) == wanted.size * kernel_h * kernel_w * depth
 
 
@@ -91,7 +92,7 @@ def test_disjoint_parts_of_the_input_channels_add_up(case, data) -> None:
         piece: Box = (*tensors["x"].box[:2], (low, high))
         some = {**regions, "x": BoxValues(piece, v["x"][None, :, :, low:high])}
         parts.append(op.accumulate(tensors, box, some))
-    assert np.array_equal(parts[0] + parts[1], full)
+    equal(parts[0] + parts[1], full)
 
 
 @given(convolutions(), st.data())
@@ -105,7 +106,7 @@ def test_a_box_of_outputs_equals_its_part_of_the_whole(case, data) -> None:
         low = data.draw(st.integers(0, extent - 1))
         box.append((low, data.draw(st.integers(low + 1, extent))))
     part = op.accumulate(tensors, tuple(box), regions)[0]
-    assert np.array_equal(part, full[tuple(slice(a, b) for a, b in box)])
+    equal(part, full[tuple(slice(a, b) for a, b in box)])
 
 
 @given(convolutions(), st.data())
@@ -142,7 +143,7 @@ def test_pooling_equals_numpy(cls: type, reduce) -> None:
         [[reduce(x[2 * r : 2 * r + 3, 2 * c : 2 * c + 2, k]) for k in range(3)] for c in range(3)]
         for r in range(3)
     ]
-    assert np.array_equal(run(op, tensors, {"x": x}), np.array(wanted))
+    equal(run(op, tensors, {"x": x}), np.array(wanted))
     assert op.macs(tensors) == 0 and op.atoms(tensors) == 6
 
 
@@ -172,7 +173,7 @@ def test_dense_reads_any_shape() -> None:
     }
     tensors["y"] = Tensor("y", (10,), I16)
     wanted = 4 * (w.reshape(10, -1) @ x.reshape(-1)) + b
-    assert np.array_equal(run(op, tensors, {"x": x, "w": w, "b": b}), wanted)
+    equal(run(op, tensors, {"x": x, "w": w, "b": b}), wanted)
     assert op.macs(tensors) == 1760
 
 

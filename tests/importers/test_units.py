@@ -21,6 +21,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
 from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, write
+from tests.comparing import equal
 from tests.importers.onnx_models import Array
 from tests.importers.unit_networks import FIRST, KINDS, SHAPE, Limits, made
 from tests.tiers import quick
@@ -91,9 +92,9 @@ def test_reals_in_reals_out(tmp_path: Path, kind: str, first: str, limits: Limit
         given = real.reshape(-1, given[0].size)
     integers, found = run(tmp_path, graph, given)
     if kind in ("float ONNX", "PyTorch"):  # as whoever feeds the data's bytes has them
-        assert np.array_equal(integers, stored(raw, takes))
+        equal(integers, stored(raw, takes))
         assert len(np.unique(integers)) == 256
-    assert np.array_equal(integers, takes.quantized(given))
+    equal(integers, takes.quantized(given))
     assert np.allclose(found, gives.real(graph.outputs(integers.astype(np.int64))), rtol=1e-6)
     with torch.no_grad():
         expected = made(first, *limits)(torch.from_numpy(real)).numpy().reshape(found.shape)
@@ -115,7 +116,7 @@ def test_the_predictor_has_the_same_units(tmp_path: Path) -> None:
     given = real.transpose(0, 2, 3, 1)
     integers, outputs = run(tmp_path, graph, given)
     predictor = Predictor.build(graph, Ordinary().plan(graph, host()), host())
-    assert np.array_equal(predictor.input.quantized(given), integers)
+    equal(predictor.input.quantized(given), integers)
     found = predictor.output.real(predictor.predict(integers))
     np.testing.assert_allclose(found, outputs, rtol=1e-6)
 

@@ -24,6 +24,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Plan
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, twin
+from tests.comparing import equal
 from tests.contracts.test_operators import EVERY, drawn
 from tests.kernels.layers import plan_by, step_of
 from tests.tiers import quick
@@ -178,4 +179,4 @@ def test_scratch_is_enough(name: str, tmp_path: Path) -> None:
     """It is the end of the arena, and what lies behind that is watched."""
     case, plan = next(having(name))
     frames = np.random.default_rng(0).integers(0, 100, (3, *case[0].tensors[case[0].input].shape))
-    assert np.array_equal(twin(tmp_path, case[0], plan)(frames), case[0].outputs(frames))
+    equal(twin(tmp_path, case[0], plan)(frames), case[0].outputs(frames))

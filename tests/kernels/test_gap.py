@@ -17,6 +17,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan, packed
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Native, host
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.tiers import quick
 
@@ -82,7 +83,7 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
     plan = overlapping(graph, gap.forwards)
     frames = np.random.default_rng(seed).integers(-128, 128, (4, *graph.tensors[graph.input].shape))
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, host(), {}))
-    assert np.array_equal(native(frames), graph.outputs(frames))
+    equal(native(frames), graph.outputs(frames))
 
 
 @pytest.mark.parametrize("delay", range(3))

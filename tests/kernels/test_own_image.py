@@ -16,6 +16,7 @@ from pipeline.schedules.lower import load_of
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.strategies.patch.test_patch import random_images
 from tests.tiers import quick
@@ -50,7 +51,7 @@ def test_what_lies_beyond_the_image_is_padding(
     made = own.buffers[own.step.out.buffer]
     assert made.shape == (4, columns[1] - columns[0], 3)
     whole = buffers["out"].addresses(((0, 4), columns, (0, 3)))
-    assert np.array_equal(made.addresses(made.box), whole)
+    equal(made.addresses(made.box), whole)
 
 
 def test_rows_that_lie_anywhere_do_so_in_the_tile() -> None:
@@ -62,7 +63,7 @@ def test_rows_that_lie_anywhere_do_so_in_the_tile() -> None:
     given = own.buffers[own.step.ins[0].buffer]
     assert given.shape == (5, 5, 2) and isinstance(given.map, Rows)
     part = buffers["image"].addresses(((0, 5), (2, 7), (0, 2)))
-    assert np.array_equal(given.addresses(given.box), part)
+    equal(given.addresses(given.box), part)
 
 
 def test_all_columns_are_no_tile() -> None:
@@ -91,5 +92,5 @@ def test_random_patches(seed: int, tmp_path: Path) -> None:
     _, regions = strategy.regions(graph, core())
     assert cost(plan, graph, core()).pmu_bytes <= load_of(regions, graph, core()) / 2
     given = frames(graph, 3, seed)
-    assert np.array_equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
     assert any(step.kernel.startswith("cortex_m.") for step in tiles_of(plan))

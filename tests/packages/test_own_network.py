@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline.home import ROOT
+from tests.comparing import equal
 from tests.packages.arduino_core import needs_core, sketch
 from tests.packages.conftest import Uno
 from tests.runner.project import clean_environment
@@ -59,4 +60,4 @@ def test_one_command_and_the_sketch_gives_its_outputs(core: Path, uno: Uno, tmp_
     said, _ = uno(elf, images.tobytes(), image=784, lines=1 + 2 * 4)
     found = [line.split()[:10] for line in said.splitlines() if line.endswith(" us")]
     expected = np.load(tmp_path / "run" / "outputs.npz")["device_outputs"].view(np.int16)
-    assert np.array_equal(np.array(found, int), expected.reshape(4, 10))
+    equal(np.array(found, int), expected.reshape(4, 10))

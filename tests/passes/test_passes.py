@@ -18,6 +18,7 @@ from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.passes._channels import constant_channels
+from tests.comparing import equal
 from tests.passes.growers import WAYS, random_network
 from tests.passes.networks import Network
 
@@ -97,7 +98,7 @@ def test_the_channels_that_padding_adds_are_counted() -> None:
     assert values["pad1"][2] == values["conv0"][1] != zero
     images = padded.images(20)
     after = passes.applied(padded.graph(), ALL)
-    assert np.array_equal(after.outputs(images), padded.graph().outputs(images))
+    equal(after.outputs(images), padded.graph().outputs(images))
 
 
 def test_a_sum_of_constants_becomes_a_parameter_of_what_takes_one() -> None:
@@ -152,7 +153,7 @@ def test_a_signals_pad_becomes_the_padding_of_its_convolution(images: bool) -> N
     assert found == [*["Pad", "Reshape"] * images, "Conv2d"]
     given, takes = net.images(20), after.tensors[after.input].shape  # what it was reshaped to first
     expected = net.graph().outputs(given)
-    assert np.array_equal(after.outputs(given.reshape(20, *takes)), expected)
+    equal(after.outputs(given.reshape(20, *takes)), expected)
 
 
 def test_a_pad_stays_in_front_of_a_pooling() -> None:
@@ -186,7 +187,7 @@ def test_channels_without_weights_go_through_all_that_keeps_channels_apart() -> 
     assert widths == [3, 3, 3, 3, 3]
     assert after.operators[1].groups == 3  # type: ignore[attr-defined]
     images = chain.images(50)
-    assert np.array_equal(after.outputs(images), chain.graph().outputs(images))
+    equal(after.outputs(images), chain.graph().outputs(images))
 
 
 def test_a_constant_other_than_zero_stays_where_padding_would_show_it() -> None:
@@ -213,7 +214,7 @@ def test_dense_layers_lose_units_too() -> None:
     assert after.tensors["dense1"].shape == (4,)
     assert isinstance(after.operators[1], Dense)
     images = chain.images(50)
-    assert np.array_equal(after.outputs(images), chain.graph().outputs(images))
+    equal(after.outputs(images), chain.graph().outputs(images))
 
 
 def test_something_is_left_of_a_network_of_zeros() -> None:
@@ -221,5 +222,5 @@ def test_something_is_left_of_a_network_of_zeros() -> None:
     for name in chain.constants:
         chain.constants[name][:] = 0
     after = passes.applied(chain.graph(), ALL)
-    assert np.array_equal(after.outputs(chain.images()), chain.graph().outputs(chain.images()))
+    equal(after.outputs(chain.images()), chain.graph().outputs(chain.images()))
     assert all(min(after.tensors[op.output].shape) >= 1 for op in after.operators)

@@ -28,6 +28,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from tests.comparing import equal
 from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
 
@@ -101,7 +102,7 @@ def test_what_is_computed_word_for_word() -> None:
     (op,) = graph.operators
     bias = {op.parameters[1]: graph.constant(op.parameters[1])}
     expected = op.finish(graph.tensors, graph.tensors[op.output].box, held[None] * step, bias)[0]
-    assert np.array_equal(interpret(plan, graph, image).output, expected)
+    equal(interpret(plan, graph, image).output, expected)
 
 
 def test_finer_steps_are_nearer_until_they_saturate() -> None:

@@ -25,6 +25,7 @@ from pipeline.plan.vocabulary import (
     Wait,
     packed,
 )
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, board
 
 FRAMES = 5
@@ -127,7 +128,7 @@ def test_frames_in_flight_are_proved_and_computed() -> None:
     rng = np.random.default_rng(2)
     for _ in range(5):  # any interleaving
         result = interpret(found, net, images, lambda ready: int(rng.choice(ready)))
-        assert np.array_equal(result.output, expected)
+        equal(result.output, expected)
 
 
 def test_a_frame_that_overwrites_the_one_in_use_is_a_race() -> None:

@@ -29,6 +29,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from tests.comparing import equal
 from tests.strategies.chains import Chain, board, mnist
 from tests.strategies.nets import Net, mobilenet_v2, vgg16
 from tests.strategies.test_ordinary import BOARD, Ordinary
@@ -70,7 +71,7 @@ def test_in_place_addition_of_a_million_elements_is_one_step() -> None:
     begin = time.process_time()
     result = interpret(plan, graph, frame)
     assert time.process_time() - begin < 10
-    assert np.array_equal(result.output, graph.outputs(frame[None])[0])
+    equal(result.output, graph.outputs(frame[None])[0])
 
 
 def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
@@ -88,7 +89,7 @@ def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
     for row in range(6):
         for column in range(6):
             values[row, column] = graph.outputs(values[None])[0][row, column]
-    assert np.array_equal(interpret(wrong, graph, frame).output, values)
+    equal(interpret(wrong, graph, frame).output, values)
     assert not np.array_equal(values, graph.outputs(frame[None])[0])
 
 
@@ -106,7 +107,7 @@ def test_large_layers_are_run_in_portions(monkeypatch: pytest.MonkeyPatch) -> No
         3,
         10,
     ]
-    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 def test_whole_operators_have_no_partial_sums() -> None:
@@ -240,7 +241,7 @@ def test_slices_of_one_step_may_be_any_part() -> None:
     )
     parted = replace(plan, tracks=(Track("cpu", halves),))
     assert verify(parted, graph).macs_executed == graph.macs
-    assert np.array_equal(interpret(parted, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(parted, graph, frame).output, graph.outputs(frame[None])[0])
     with pytest.raises(PlanError):
         verify(replace(parted, tracks=(Track("cpu", halves[:1]),)), graph)
 

@@ -29,6 +29,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from tests.comparing import equal
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone, row_ring
 
 SEEDS = range(3)
@@ -74,7 +75,7 @@ def test_fixture_is_accepted_and_bit_exact(name: str, seed: int) -> None:
         frame = frame_of(graph, rng)
         wanted = graph.outputs(frame[None])[0]
         for choose in (min, max):
-            assert np.array_equal(interpret(plan, graph, frame, choose).output, wanted)
+            equal(interpret(plan, graph, frame, choose).output, wanted)
 
 
 @pytest.mark.parametrize("name", FIXTURES)

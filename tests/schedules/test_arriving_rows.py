@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
@@ -18,6 +17,7 @@ from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from tests.codegen.support import Native, agrees
+from tests.comparing import equal
 from tests.strategies.chains import Chain, board, mnist
 
 ONE = {"kernel": (1, 1), "stride": (1, 1)}
@@ -75,7 +75,7 @@ def test_every_window_finds_its_rows(name: str, layout: str) -> None:
     graph, frame = chain.dense("d", 2).graph(), chain.frame()
     plan = Herringbone(layout, convolve_arriving=True).plan(graph, board())  # type: ignore[arg-type]
     verify(plan, graph)
-    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -22,6 +22,7 @@ from pipeline.schedules.lower import Laid, lay, needed
 from pipeline.search.layouts import in_blocks
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
@@ -133,7 +134,7 @@ def test_rows_apart_from_what_they_are_made_of_have_fast_kernels(seed: int, tmp_
     assert False in over
     native = twin(tmp_path, graph, plan)
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 def overlap(plan: Plan, step: Compute) -> bool:

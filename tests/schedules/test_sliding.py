@@ -17,6 +17,7 @@ from pipeline.plan.vocabulary import Compute, Move, Plan
 from pipeline.schedules.sliding import Made, Order, kept_bytes
 from pipeline.sliding import Windows
 from pipeline.strategies.sliding import Sliding
+from tests.comparing import equal
 from tests.contracts.networks import crowded
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware
@@ -119,7 +120,7 @@ def test_tensors_may_be_called_as_rows_of_others() -> None:
     plan = Sliding().plan(graph, STREAMED)
     verify(roomy(plan), graph)
     frames = noise(graph, 1)
-    assert np.array_equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])
+    equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])
 
 
 @pytest.mark.parametrize("board", [STREAMED, RESIDENT], ids=["streamed", "resident"])
@@ -133,4 +134,4 @@ def test_windows_that_lie_in_the_padding(board: Hardware) -> None:
     plan = Sliding().plan(graph, board)
     verify(roomy(plan), graph)
     frames = noise(graph, 1)
-    assert np.array_equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])
+    equal(interpret(roomy(plan), graph, frames[0]).output, graph.outputs(frames)[0])

@@ -17,6 +17,7 @@ from pipeline.strategies.joint import Joint
 from tests.codegen.cortex_m.by_row.layers import image_network, network
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.tiers import quick
 
 
@@ -44,6 +45,6 @@ def test_only_what_has_no_room_is_slower(seed: int, tmp_path: Path) -> None:
         plan = planned(graph, arena)
         verify(roomy(plan), graph)
         assert arena_bytes(plan) <= before
-        assert np.array_equal(twin(tmp_path / f"{arena}", graph, plan)(given), graph.outputs(given))
+        equal(twin(tmp_path / f"{arena}", graph, plan)(given), graph.outputs(given))
         before = arena_bytes(plan)
     assert len(portable(planned(graph, most - 1))) < len(portable(planned(graph, 1)))

@@ -31,6 +31,7 @@ from pipeline.schedules.bounds import Range
 from pipeline.schedules.lower import laid_at
 from pipeline.schedules.swapped import Act, Job, Swapped, Window
 from tests.codegen.cortex_m.support import core
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, board
 
 ROWS = 9
@@ -83,9 +84,7 @@ def test_rows_that_pass_through_compute_what_the_graph_computes(frames: int) -> 
     assert not verify(plan, graph).recomputed
     images = rng.integers(-128, 128, (frames, ROWS, 4, 2))
     found = interpret(plan, graph, images if frames > 1 else images[0]).output
-    assert np.array_equal(
-        found.reshape(frames, -1), graph.run(images)["conv2d0"].reshape(frames, -1)
-    )
+    equal(found.reshape(frames, -1), graph.run(images)["conv2d0"].reshape(frames, -1))
 
 
 def test_a_job_that_does_not_wait_long_enough_is_a_race() -> None:

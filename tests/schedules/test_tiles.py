@@ -25,6 +25,7 @@ from pipeline.search.joint.segment import on_demand
 from pipeline.search.joint.tiles import stretches
 from pipeline.search.joint.units import Units
 from tests.codegen.int8.support import Native, frames, host
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.strategies.test_ordinary import BOARD
 from tests.targets.cortex_m import board_named
@@ -43,7 +44,7 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
 
 def proved(plan: Plan, graph: Graph) -> Report:
     given = frames(graph, 3, 5)[2:]
-    assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
+    equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
     return verify(plan, graph)
 
 
@@ -88,7 +89,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     assert report.macs_executed <= graph.macs + sum(run.again for run in runs)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])

@@ -14,6 +14,7 @@ from pipeline.search.chains.tiny import MOST, Tiny
 from pipeline.search.chains.weaves import Weave
 from pipeline.strategies.herringbone import Herringbone
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.search import in_place
 from tests.strategies.chains import Chain, board
@@ -47,7 +48,7 @@ def test_an_order_that_no_weave_has() -> None:
     assert arena_nibbles(plan) == 72
     assert verify(roomy(plan), graph).recomputed == {}
     frame = frames(graph, 3)[2:]
-    assert np.array_equal(interpret(roomy(plan), graph, frame[0]).output, graph.outputs(frame)[0])
+    equal(interpret(roomy(plan), graph, frame[0]).output, graph.outputs(frame)[0])
 
 
 def test_where_there_is_room_steps_are_larger() -> None:

@@ -11,6 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.quantize.samples import FRAMES, calibration_frames
 from pipeline.sliding import Windows
+from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.nets import Net
 
@@ -32,16 +33,16 @@ def small() -> Graph:
 def test_training_images_evenly_spaced_as_they_are_stored(tmp_path: Path) -> None:
     found = frames(tmp_path, small(), 100)
     assert len(found) == FRAMES
-    assert np.array_equal(found[0], IMAGES[0].astype(np.int64) - 128)
-    assert np.array_equal(found[-1], IMAGES[99].astype(np.int64) - 128)
+    equal(found[0], IMAGES[0].astype(np.int64) - 128)
+    equal(found[-1], IMAGES[99].astype(np.int64) - 128)
 
 
 def test_images_as_long_as_all_windows(tmp_path: Path) -> None:
     windows = Windows(3, 2)
     found = frames(tmp_path, windows.graph(small()), 100, windows)
     assert [each.shape for each in found] == [(8, 4, 3)] * FRAMES
-    assert np.array_equal(found[0][:4], IMAGES[0].astype(np.int64) - 128)
-    assert np.array_equal(found[0][4:], found[1][:4])
+    equal(found[0][:4], IMAGES[0].astype(np.int64) - 128)
+    equal(found[0][4:], found[1][:4])
 
 
 def test_pictures_of_nothing_where_there_are_none(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pipeline.codegen.card.image import Image
 from pipeline.home import ROOT
 from pipeline.strategies.swap import Swap
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.storage.line import BLOCK, FIXTURE, READ, STORAGE, WRITE, Status
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import board_named
@@ -142,4 +143,4 @@ def test_a_network_swaps_with_the_card_that_qemu_simulates(
     elf = program(tmp_path, "cortex-m7", sources, *more, *flags)
     simulated(elf, "cortex-m7", tmp_path / "card.img")
     found = np.frombuffer((tmp_path / "outputs").read_bytes(), np.int8)
-    assert np.array_equal(found, graph.outputs(given).reshape(-1))
+    equal(found, graph.outputs(given).reshape(-1))

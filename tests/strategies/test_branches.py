@@ -17,6 +17,7 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.search.every_order import Unit, least
 from tests.strategies.chains import IN_PLACE, board
@@ -51,7 +52,7 @@ def mobile(side: int = 6) -> Graph:
 def right(plan: Plan, graph: Graph) -> None:
     assert verify(plan, graph).recomputed == {}
     frame = frames(graph, 3)[2:]
-    assert np.array_equal(interpret(plan, graph, frame[0]).output, graph.outputs(frame)[0])
+    equal(interpret(plan, graph, frame[0]).output, graph.outputs(frame)[0])
 
 
 def steps(plan: Plan) -> Counter[str]:
@@ -127,7 +128,7 @@ def test_inverted_blocks_never_hold_what_they_expand(tmp_path: Path) -> None:
         assert pmu_nibbles(plan) / 2 < 6 * 6 * 24 < pmu_nibbles(Ordinary().plan(graph, board())) / 2
         right(plan, graph)
     plan, given = Herringbone().plan(graph, core()), frames(graph, 2)
-    assert np.array_equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
     kernels = Counter(s.kernel for s in plan.tracks[0].steps if isinstance(s, Compute))
     assert kernels["cortex_m.gathered_conv2d"] > 8 < kernels["cortex_m.gathered_depthwise"]
 
@@ -139,4 +140,4 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
     plan = Herringbone().plan(graph, core())
     right(plan, graph)
     given = frames(graph, 2)
-    assert np.array_equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(twin(tmp_path, graph, plan)(given), graph.outputs(given))

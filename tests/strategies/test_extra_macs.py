@@ -7,7 +7,6 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipeline.codegen import generate
@@ -21,6 +20,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.joint import Joint
 from tests.codegen.int8.support import Native, frames, host
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import bench_joint, nets
 from tests.strategies.test_ordinary import BOARD
@@ -35,7 +35,7 @@ def proved(graph: Graph, share: float, board: Hardware) -> tuple[Plan, Cost]:
     plan = roomy(Joint(extra_macs=share).plan(graph, board))
     report = verify(plan, graph)
     given = frames(graph, 3)[2:]
-    assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
+    equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
     assert report.macs_executed <= (1 + share) * graph.macs
     return plan, cost(plan, graph, board, report)
 
@@ -76,7 +76,7 @@ def test_random_networks_run_exactly_as_c(share: float, seed: int, tmp_path: Pat
     assert found.pmu_bytes <= least.pmu_bytes
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.parametrize("name", quick(0, ["host", "nucleo_l4r5zi"]))
@@ -87,7 +87,7 @@ def test_inverted_residuals_run_exactly_as_c(name: str, tmp_path: Path) -> None:
     assert "repeated_macs_pct" in dict(plan.notes)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
     given = frames(graph, 3, 1)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -17,6 +16,7 @@ from pipeline.search.chains.traversals import Peels, columns, ranks, rows
 from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
+from tests.comparing import equal
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import (
     Pixel,
@@ -94,7 +94,7 @@ def test_by_columns_in_one_piece_too() -> None:
     )
     assert arena_nibbles(found) == 40 + 4 * 5 < arena_nibbles(by_rows)
     verify(found, graph)
-    assert np.array_equal(interpret(found, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(found, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 CASES = {

@@ -27,6 +27,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.int8.support import Native, frames, host
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.strategies.test_ordinary import BOARD
@@ -40,7 +41,7 @@ def proved(graph: Graph, streamed: bool, board: Hardware = BOARD) -> tuple[Plan,
     report = verify(plan, graph)
     assert not report.recomputed
     given = frames(graph, 3)[2:]
-    assert np.array_equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
+    equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
     return plan, cost(plan, graph, board, report)
 
 
@@ -95,7 +96,7 @@ def test_random_networks_run_exactly_as_c(seed: int, streamed: bool, tmp_path: P
     hardware = replace(host(), streams_input=streamed)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
@@ -106,7 +107,7 @@ def test_random_networks_run_exactly_in_blocks(seed: int, streamed: bool, tmp_pa
     plan, _ = proved(graph, streamed, board)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.parametrize("seed", [1205, 1224])

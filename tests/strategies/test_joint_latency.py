@@ -22,6 +22,7 @@ from pipeline.plan.well_formed import statements
 from pipeline.strategies.joint import SURE, Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
@@ -53,9 +54,9 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     plan, _ = fastest(graph, times, board)
     assert not verify(roomy(plan), graph).recomputed
     given = frames(graph, 3, seed)
-    assert np.array_equal(interpret(roomy(plan), graph, given[2]).output, graph.outputs(given)[2])
+    equal(interpret(roomy(plan), graph, given[2]).output, graph.outputs(given)[2])
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 def test_more_memory_is_never_slower_and_is_kept_to() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.plan.cost import cost
@@ -15,6 +14,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Loop, Plan
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.herringbone import Herringbone
+from tests.comparing import equal
 from tests.strategies.chains import STRATEGIES, Chain, board, mnist
 from tests.strategies.peaks import arena_nibbles, pmu_nibbles, runs
 
@@ -48,7 +48,7 @@ def test_plan_is_proved_and_computes_the_reference(
     assert report.recomputed == {}
     assert report.macs_executed == graph.macs == 94_928
     result = interpret(plan, graph, frame)
-    assert np.array_equal(result.output, graph.outputs(frame[None])[0])
+    equal(result.output, graph.outputs(frame[None])[0])
     assert result.high_water_bytes["sram"] >= 1512
 
 

@@ -18,6 +18,7 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.strategies.ordinary import Ordinary
+from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.brute import optimum
 from tests.strategies.chains import board
@@ -34,7 +35,7 @@ def proved(
     plan = strategy.plan(graph, hardware)
     found = cost(plan, graph, hardware)
     frame = np.random.default_rng(seed).integers(-128, 128, graph.tensors[graph.input].shape)
-    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
     kept = {"input_kept": True} if strategy.preserve_input else {}
     assert dict(plan.notes) == {"order_proved": True, "arena_proved": True, **kept}
     return plan, found

@@ -20,6 +20,7 @@ from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
+from tests.comparing import equal
 from tests.contracts.networks import chains
 from tests.graphs import Net
 from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, mnist
@@ -53,7 +54,7 @@ def test_average_pooling_streams_with_channels() -> None:
         plan = Herringbone(layout).plan(graph, board())
         assert plan.buffer["pooled.sums"].bits == 16
         verify(plan, graph)
-        assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+        equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
         assert plan.output == "pooled"
         assert arena_nibbles(plan) <= 2 * 2 * 3 + 8 + 2 * 3 * 4
 
@@ -80,7 +81,7 @@ def test_maximum_pooling_streams() -> None:
     verify(plan, graph)
     for frame in (chain.frame(), np.full((4, 6, 2), 255)):
         expected = graph.outputs(frame[None])[0]
-        assert np.array_equal(interpret(plan, graph, frame).output, expected)
+        equal(interpret(plan, graph, frame).output, expected)
 
 
 def test_windows_with_gaps_do_not_stream() -> None:
@@ -90,7 +91,7 @@ def test_windows_with_gaps_do_not_stream() -> None:
     plan = Herringbone().plan(graph, board())
     assert plan.buffer["image"].memory == "sram"
     verify(plan, graph)
-    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 def test_image_in_memory_counts() -> None:

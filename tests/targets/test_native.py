@@ -27,6 +27,7 @@ from pipeline.targets.harness import check_reply, harness_sources
 from pipeline.verdict import check
 from tests import boards
 from tests.codegen.int8.configurations import network
+from tests.comparing import equal
 from tests.graphs import Net
 
 
@@ -59,8 +60,8 @@ def test_builds_and_answers(tmp_path: Path) -> None:
     )  # fmt: skip
     assert report["images"] == 7 and "latency_cycles" not in report
     expected = graph.outputs(frames.astype(np.int64))
-    assert np.array_equal(arrays["host_outputs"], expected)
-    assert np.array_equal(arrays["device_outputs"], expected[:7])
+    equal(arrays["host_outputs"], expected)
+    equal(arrays["device_outputs"], expected[:7])
 
 
 def test_refusals_are_one_line(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_a_reply_holds_65535_bytes(tmp_path: Path) -> None:
     builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
     frames = np.random.default_rng(1).integers(-128, 128, (2, 255, 257, 1)).astype(np.int8)
     answers = host.infer(tmp_path / "build" / "host", frames.view(np.uint8))
-    assert np.array_equal(answers, graph.outputs(frames.astype(np.int64)).reshape(2, -1))
+    equal(answers, graph.outputs(frames.astype(np.int64)).reshape(2, -1))
 
 
 @pytest.mark.parametrize("core", ["avr", "cortex_m", "host"])

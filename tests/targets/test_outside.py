@@ -18,6 +18,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, elf, machines, qemu
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.strategies.bench_joint import network as named
 from tests.targets.cortex_m import (
     board_named,
@@ -49,7 +50,7 @@ def test_answers_are_the_same_and_memory_is_counted_apart(
     assert size.status == "ok"
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given).reshape(3, -1))
+    equal(outputs(graph, runs), graph.outputs(given).reshape(3, -1))
     program = elf.read(tmp_path / "build" / "firmware.elf", hardware.toolchain.objdump)
     arena, weights = program.size(cortex_m.ARENA), program.size(cortex_m.WEIGHTS)
     assert runs.arena_touched_bytes == arena > 0
@@ -98,7 +99,7 @@ def test_a_core_with_another_map_reads_weights_there_and_only_there(tmp_path: Pa
     graph, given = network(), frames(network(), 2)
     size = built(tmp_path, graph, hardware)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given).reshape(2, -1))
+    equal(outputs(graph, runs), graph.outputs(given).reshape(2, -1))
     code = touch(machines.machine(hardware).outside_start + 16)
     size = built_stand_in(tmp_path / "written", hardware, invoke=code)
     with pytest.raises(ThimbleError, match=r"0x90000010, of quadspi.* in nn_invoke"):
@@ -156,7 +157,7 @@ def test_mobilenet_v2_224_in_the_chips_own_sram(streams_input: bool, tmp_path: P
     assert size.status == "ok" and set(size.outside) == {"quadspi"}
     given = frames(graph, 3)[2:]
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given).reshape(1, -1))
+    equal(outputs(graph, runs), graph.outputs(given).reshape(1, -1))
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] == costs.arena_bytes
     assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
     assert size.sram_bytes <= hardware.sram_bytes

@@ -21,6 +21,7 @@ from tests.codegen.card.support import planned
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames, host
 from tests.codegen.support import uno
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.strategies.chains import mnist
 from tests.strategies.swap.nets import board, random_chain
@@ -46,12 +47,12 @@ def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) ->
     outputs = predictor.predict(given)
     assert outputs.dtype == np.int8 and outputs.shape == (count, 3)
     if count:
-        assert np.array_equal(outputs, graph.outputs(given.astype(np.int64)))
+        equal(outputs, graph.outputs(given.astype(np.int64)))
 
 
 def test_views_of_arrays_are_fine(predictor: Predictor, graph: Graph) -> None:
     given = images(graph, 100)
-    assert np.array_equal(predictor.predict(given[::-3]), predictor.predict(given)[::-3])
+    equal(predictor.predict(given[::-3]), predictor.predict(given)[::-3])
 
 
 def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph) -> None:
@@ -65,7 +66,7 @@ def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph)
         jobs = [(p, n) for n in range(6) for p in (0, 1)]
         found = list(pool.map(lambda job: (predictor, second)[job[0]].predict(given), jobs))
     for (which, _), outputs in zip(jobs, found, strict=True):
-        assert np.array_equal(outputs, expected[which])
+        equal(outputs, expected[which])
 
 
 def test_other_threads_run_meanwhile(predictor: Predictor, graph: Graph) -> None:
@@ -101,7 +102,7 @@ def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> No
     for name, content in {**sources, "main.c": "#error not of the network"}.items():
         (tmp_path / "generated" / name).write_text(content)
     given = images(graph, 50)
-    assert np.array_equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
+    equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
     replace(graph, output=graph.operators[0].output, operators=graph.operators[:1]).save(tmp_path)
     with pytest.raises(ThimbleError, match="the generated C is not of the network small"):
         Predictor.of(tmp_path)
@@ -120,16 +121,16 @@ def test_a_boards_nibbles(tmp_path: Path) -> None:
     given = images(chain, 40)
     outputs = predictor.predict(given)
     assert outputs.dtype == np.int16
-    assert np.array_equal(outputs, chain.outputs(given.astype(np.int64)))
+    equal(outputs, chain.outputs(given.astype(np.int64)))
 
 
 def test_images_become_frames(graph: Graph, predictor: Predictor) -> None:
     pictures = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3)).astype(np.uint8)
     given = stored(pictures, predictor.input)
     assert given.dtype == np.int8
-    assert np.array_equal(given.astype(int), pictures.astype(int) - 128)
+    equal(given.astype(int), pictures.astype(int) - 128)
     assert predictor.predict(given).shape == (20, 3)
     unsigned = replace(predictor.input, dtype=mnist().graph().tensors["image"].dtype)
-    assert np.array_equal(stored(pictures, unsigned), pictures)
+    equal(stored(pictures, unsigned), pictures)
     with pytest.raises(ThimbleError, match="images of 4x8x3 are not what the network takes"):
         stored(pictures[:, :4], predictor.input)

@@ -14,6 +14,7 @@ from pipeline.targets import device, protocol, qemu
 from pipeline.targets.protocol import Command
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -35,10 +36,10 @@ def test_outputs_counts_and_memory(on_core) -> None:
     hardware, folder, size = on_core
     given = frames(GRAPH, 30)  # two processes, the second one's shorter
     runs = simulated(folder, GRAPH, hardware, size, given)
-    assert np.array_equal(outputs(GRAPH, runs), GRAPH.outputs(given))
+    equal(outputs(GRAPH, runs), GRAPH.outputs(given))
     assert runs.instructions.shape == (30,) and runs.instructions.min() > GRAPH.macs
     again = simulated(folder, GRAPH, hardware, size, given)
-    assert np.array_equal(again.instructions, runs.instructions)
+    equal(again.instructions, runs.instructions)
     # the deepest path is taken by each inference: the bound is the depth, or nearly
     assert size.stack_bound_bytes * 0.7 <= (runs.stack_bytes or 0) <= size.stack_bound_bytes
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] <= size.statics_bytes
@@ -77,7 +78,7 @@ def test_the_report_of_stage_simulate(tmp_path: Path) -> None:
     assert counts["instructions"] < counts["compute_instructions"] and report["images"] == 3
     assert "instructions" not in report, "of nn_invoke alone"
     assert report["sram_bytes"] == size.statics_bytes + report["stack_bytes"]
-    assert np.array_equal(arrays["device_outputs"], arrays["host_outputs"][:3])
+    equal(arrays["device_outputs"], arrays["host_outputs"][:3])
     none, _ = device.measure(
         target | {"images": 0}, tmp_path / "build", vars(size), hardware, images
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline import passes
@@ -19,6 +18,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY, MODELS
 from tests.importers.tflite_reference import frames, reference
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
@@ -59,8 +59,8 @@ def check(model: str, board: str, folder: Path, count: int) -> None:
     given = frames(graph, count)
     runs = simulated(folder, graph, hardware, size, given)
     found = outputs(graph, runs).reshape(count, -1)
-    assert np.array_equal(found, graph.outputs(given).reshape(count, -1))
-    assert np.array_equal(found, reference(path.read_bytes(), given))
+    equal(found, graph.outputs(given).reshape(count, -1))
+    equal(found, reference(path.read_bytes(), given))
     assert size.statics_bytes + (runs.stack_bytes or 0) < TFLM_ARENA[model]
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
@@ -91,8 +91,8 @@ def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_pa
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
     found = outputs(graph, runs).reshape(3, -1)
-    assert np.array_equal(found, graph.outputs(given).reshape(3, -1))
-    assert np.array_equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
+    equal(found, graph.outputs(given).reshape(3, -1))
+    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
     assert size.status == "ok" and size.flash_bytes <= hardware.flash_bytes
     assert size.sram_bytes <= hardware.sram_bytes
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
@@ -112,5 +112,5 @@ def test_pixel_by_pixel_in_place(model: str, most: int, tmp_path: Path) -> None:
     size = built(tmp_path, graph, hardware, plan)
     given = frames(graph, 3)
     found = outputs(graph, simulated(tmp_path, graph, hardware, size, given)).reshape(3, -1)
-    assert np.array_equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
+    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
     assert size.status == "ok"

@@ -13,6 +13,7 @@ from pipeline.targets import protocol, simavr, toolchain
 from pipeline.targets.protocol import Command, Status
 from pipeline.targets.simavr import Chip, Exchange
 from pipeline.targets.toolchain import Size
+from tests.comparing import equal
 from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr, on_avr
 from tests.targets.test_host import expected
 
@@ -209,7 +210,7 @@ def test_a_firmware_that_is_waited_for_is_not_late(tmp_path: Path, shim: Path) -
     hardware = load_hardware(clock_hz=1_000_000, baud=9600, wait_bytes=4)
     folder, size = build(tmp_path, hardware, source)
     runs = simavr.run(folder, {"sections": size.sections}, hardware, images)
-    assert np.array_equal(runs.outputs, expected(images))
+    equal(runs.outputs, expected(images))
     never = load_hardware(clock_hz=1_000_000, baud=9600)
     with pytest.raises(
         ThimbleError, match=r"late for .* bytes of the line.*hardware\.wait_bytes=N"

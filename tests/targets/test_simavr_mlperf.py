@@ -19,6 +19,7 @@ from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.layers import of_functions
 from tests.codegen.support import write
+from tests.comparing import equal
 from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames, reference
 from tests.targets.conftest import load_hardware, needs_avr
@@ -55,8 +56,8 @@ def test_a_hundred_inputs_on_a_mega(tmp_path: Path) -> None:
         tmp_path / "build", vars(size), hardware, given.astype(np.int8).view(np.uint8)
     )
     found = runs.outputs.view(np.int8).astype(np.int64).reshape(COUNT, -1)
-    assert np.array_equal(found, reference((MODELS / "kws_ref_model.tflite").read_bytes(), given))
-    assert np.array_equal(found, graph.outputs(given).reshape(COUNT, -1))
+    equal(found, reference((MODELS / "kws_ref_model.tflite").read_bytes(), given))
+    equal(found, graph.outputs(given).reshape(COUNT, -1))
     assert size.ram_objects["nn_arena"] == costs.arena_bytes
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     names = [op.name for op in graph.operators]

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.hardware import Hardware
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
@@ -69,7 +69,7 @@ def test_rows_are_made_while_others_arrive(name: str, tmp_path: Path) -> None:
         plan, folder = Joint().plan(graph, hardware), tmp_path / str(streams)
         size = built(folder, graph, hardware, plan)
         runs = simulated(folder, graph, hardware, size, given)
-        assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+        equal(outputs(graph, runs), graph.outputs(given))
         assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
         left[streams] = int(runs.instructions.max())
     assert left[True] < 0.4 * left[False]

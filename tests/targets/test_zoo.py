@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline import passes
@@ -31,6 +30,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import machines
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
+from tests.comparing import equal
 from tests.importers.tflite_reference import frames
 from tests.models.counting import member
 from tests.models.test_zoo import TABLE, Row
@@ -125,7 +125,7 @@ def test_the_zoo(row: Row, name: str, strategy: Strategy, tmp_path: Path) -> Non
     assert size.status == "ok"
     given = frames(graph, 3)[2:]
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
+    equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
     assert size.ram_objects["nn_arena"] == costs.arena_bytes
     assert 0 <= costs.arena_bytes - (runs.arena_touched_bytes or 0) < 4 + unsure(plan, graph)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes

@@ -23,6 +23,7 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
+from tests.comparing import equal
 from tests.timing.toys import ROWS, rows, slow, swapped
 
 
@@ -95,7 +96,7 @@ def test_the_same_again_and_whatever_the_order_of_equals() -> None:
     graph = rows(3, 2)
     plan = swapped(graph, 2)
     once, again = (simulate(plan, graph, slow()) for _ in range(2))
-    assert np.array_equal(once.start, again.start)
+    equal(once.start, again.start)
     turned = simulate(replace(plan, tracks=plan.tracks[::-1]), graph, slow())
     assert sorted(turned.start.tolist()) == sorted(once.start.tolist())
 

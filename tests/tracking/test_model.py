@@ -21,6 +21,7 @@ from pipeline.targets import shared_library
 from pipeline.targets.predictor import SWAPS, export
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import host
+from tests.comparing import equal
 from tests.runner.project import clean_environment
 
 ALONE = """\
@@ -101,7 +102,7 @@ def check(graph: Graph, folder: Path) -> None:
     image, output = graph.tensors[graph.input], graph.tensors[graph.output]
     frames = stored(np.load(folder / "images.npy"), image)
     found, real = np.load(folder / "integers.npy"), np.load(folder / "real.npy")
-    assert np.array_equal(found, graph.outputs(frames.astype(np.int64)))
+    equal(found, graph.outputs(frames.astype(np.int64)))
     assert real.dtype == np.float32 and np.allclose(real, output.real(found))
 
 

@@ -11,6 +11,7 @@ from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.paper_images import Copies, Judged, times
 from pipeline.training.paper_progress import Steps
+from tests.comparing import equal
 
 DATA = Synthetic(train=60).arrays()
 SOURCE = Examples.of(DATA, "train")
@@ -41,17 +42,17 @@ def judged(copies: Copies, run: Run, key: str = "") -> Judged:
 def test_what_the_teacher_mistakes_is_left_out() -> None:
     found = judged(Copies(10, 1, (0.0,), DISTORTION, 1.0), Run())
     kept = np.arange(60) % 3 != 0
-    assert np.array_equal(found.labels, DATA["train_labels"][kept])
+    equal(found.labels, DATA["train_labels"][kept])
     pooled = (POOL(SOURCE.pixels) * 16).permute(0, 2, 3, 1).numpy()
-    assert np.array_equal(found.images, pooled[kept])
+    equal(found.images, pooled[kept])
     assert found.images.dtype == np.uint8 and found.images.max() <= 15
 
 
 def test_without_a_teacher_all_are_taken_by_their_labels() -> None:
     copies = Copies(11, 2, (0.0, 1.0), DISTORTION, 1.0)
     found = copies.judged(SOURCE, None, POOL, Run(), "", Steps())
-    assert np.array_equal(found.labels, np.tile(DATA["train_labels"], 2))
-    assert np.array_equal(found.shares, 255 * np.eye(11, dtype=np.uint8)[found.labels])
+    equal(found.labels, np.tile(DATA["train_labels"], 2))
+    equal(found.shares, 255 * np.eye(11, dtype=np.uint8)[found.labels])
 
 
 def test_shares_are_the_softmax_at_the_temperature() -> None:
@@ -65,7 +66,7 @@ def test_shares_are_the_softmax_at_the_temperature() -> None:
 def test_strengths_are_taken_in_turn() -> None:
     found = judged(Copies(10, 4, (0.0, 1.0), DISTORTION, 1.0), Run())
     parts = np.split(found.images, 4)
-    assert np.array_equal(parts[0], parts[2])
+    equal(parts[0], parts[2])
     assert not np.array_equal(parts[0], parts[1])
     assert not np.array_equal(parts[1], parts[3])  # the same bounds, drawn anew
     assert found.strengths.tolist() == ([0.0] * 40 + [1.0] * 40) * 2
@@ -86,7 +87,7 @@ def test_copies_are_made_once(tmp_path: Path) -> None:
     teacher = Oracle()
     again = copies.judged(SOURCE, teacher, POOL, run, "key", Steps())
     assert teacher.seen == 60  # one copy was there
-    assert np.array_equal(first.images, again.images)
+    equal(first.images, again.images)
     judged(copies, run, "other key")
     assert len(list(tmp_path.iterdir())) == 4
 

@@ -15,6 +15,7 @@ from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training import paper_kernel
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Batches, Chain, Kernel, build
 from pipeline.training.paper_rows import parameters, to_row
+from tests.comparing import equal
 from tests.tiers import quick
 
 COUNT = 100  # not a multiple of the lanes
@@ -100,7 +101,7 @@ def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb | SmallCnn) -> N
     given = batches(model)
     made = network(model, given.images, 1.3)
     found = compiled(model).logits(to_row(made), QUANTIZED, given.images)
-    assert np.array_equal(found, forward(made, QUANTIZED, given.images).detach().numpy())
+    equal(found, forward(made, QUANTIZED, given.images).detach().numpy())
     assert len(np.unique(found)) > 10
 
 
@@ -120,7 +121,7 @@ def test_narrower_vectors_give_the_same_at_a_few_times_the_cost(
         kernel.gradient(row, QUANTIZED, given, order, grad)
         times.append(time.thread_time() - begin)
         found += [kernel.logits(row, QUANTIZED, given.images), grad]
-    assert np.array_equal(found[0], found[2])
+    equal(found[0], found[2])
     np.testing.assert_allclose(found[1], found[3], atol=2e-6, rtol=1e-4)
     assert times[1] < 12 * times[0]
 
@@ -183,7 +184,7 @@ def test_training_in_two_calls_is_training_in_one() -> None:
     moments = np.zeros((2, len(row)), np.float32)
     kernel.train(halves, moments, 0, QUANTIZED, given, order[:2], rates[:2])
     kernel.train(halves, moments, 2, QUANTIZED, given, order[2:], rates[2:])
-    assert np.array_equal(whole, halves)
+    equal(whole, halves)
 
 
 def test_only_the_listed_images_count() -> None:
@@ -198,7 +199,7 @@ def test_only_the_listed_images_count() -> None:
     assert kernel.gradient(row, FLOAT, given, order, first) == kernel.gradient(
         row, FLOAT, other, order, second
     )
-    assert np.array_equal(first, second)
+    equal(first, second)
 
 
 def test_weights_that_are_not_finite_are_an_error() -> None:

@@ -26,6 +26,7 @@ from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.release import accuracy
 from pipeline.training.released import FOLDER, Released, integers, provenance, real
+from tests.comparing import equal
 from tests.tiers import quick
 
 EVERY = sorted(
@@ -152,7 +153,7 @@ def test_it_is_the_same_graph_as_before_it_was_packed() -> None:
     assert before.tensors == after.tensors and before.operators == after.operators
     for name, values in before.constants.items():
         assert np.array_equal(values, after.constants[name]), name
-    assert np.array_equal(before.outputs(images), after.outputs(images))
+    equal(before.outputs(images), after.outputs(images))
 
 
 def test_integers_are_stable() -> None:

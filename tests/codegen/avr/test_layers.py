@@ -24,6 +24,7 @@ from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.codegen.avr.support import MEGA, OWN, chosen, kernels, layers, least_zero
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.tiers import quick
@@ -44,7 +45,7 @@ def separable(seed: int = 0) -> Graph:
 def given(graph: Graph, files: Mapping[str, str], plan: Plan, folder: Path) -> None:
     images = frames(graph, 4)
     native = Native(folder / "native", graph, plan, files=files)
-    assert np.array_equal(native(images), graph.outputs(images))
+    equal(native(images), graph.outputs(images))
 
 
 def built(files: Mapping[str, str], folder: Path, hardware: Hardware = MEGA) -> Size:
@@ -58,7 +59,7 @@ def on_chip(graph: Graph, size: Size, folder: Path) -> None:
     expected = graph.outputs(images)
     data = images.astype(str(graph.tensors[graph.input].dtype)).view(np.uint8)
     runs = simavr.run(folder / "build", vars(size), MEGA, data)
-    assert np.array_equal(runs.outputs.view(np.int8).reshape(expected.shape), expected)
+    equal(runs.outputs.view(np.int8).reshape(expected.shape), expected)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 

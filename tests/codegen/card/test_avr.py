@@ -22,6 +22,7 @@ from pipeline.targets import card, device, simavr
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, random_chain
 from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, built, outputs
@@ -58,7 +59,7 @@ def test_computes_what_the_graph_does_in_the_sram_that_it_says(
     assert size.status == "ok" and size.ram_objects["nn_arena"] == arena_bytes(plan)
     assert size.sram_bytes <= fit(plan, cost(plan, graph, uno), uno).needed_bytes <= uno.sram_bytes
     runs = run(tmp_path, graph, uno, size, 2)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+    equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
@@ -79,7 +80,7 @@ def test_weights_and_maps_that_no_memory_of_the_chip_holds(tmp_path: Path, uno: 
     size = built(tmp_path, graph, uno, plan)
     assert size.status == "ok"
     runs = run(tmp_path, graph, uno, size, 2)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+    equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
 
 
 def rectified() -> Graph:
@@ -116,7 +117,7 @@ def test_products_in_assembly(tmp_path: Path, uno: Hardware) -> None:
     )
     expected = graph.outputs(given.astype(np.int64)).reshape(4, -1)
     for where in ("device", "host"):
-        assert np.array_equal(arrays[f"{where}_outputs"].view(np.int8), expected)
+        equal(arrays[f"{where}_outputs"].view(np.int8), expected)
     layers, whole = dict(report["layer_cycles"]), report["compute_cycles"]["median"]
     assert set(layers) == {*names, "rest"} and sum(layers.values()) == whole
     assert 0.5 * layers["rest"] < report["card_cycles"] < layers["rest"]

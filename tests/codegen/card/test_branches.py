@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.codegen.checks import arena_bytes
@@ -16,6 +15,7 @@ from pipeline.strategies.swap import Swap
 from tests.codegen.card.support import planned, swapped
 from tests.codegen.card.test_swapped import elements, same
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.strategies.swap.test_branches import NETWORKS, random_network
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -48,5 +48,5 @@ def test_as_the_graph_on_a_cortex_m7(tmp_path: Path, network: Callable[[int], Gr
     assert size.status == "ok" and size.ram_objects["nn_arena"] == arena_bytes(plan)
     given = frames(graph, 2)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     assert size.statics_bytes + (runs.stack_bytes or 0) <= size.sram_bytes <= sram_bytes

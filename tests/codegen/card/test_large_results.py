@@ -17,6 +17,7 @@ from pipeline.strategies.swap import Swap
 from pipeline.targets import host, simavr
 from tests.codegen.card.support import planned, swapped
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, random_chain
 from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -64,11 +65,11 @@ def test_on_a_cortex_m7_and_by_its_host_program(tmp_path: Path) -> None:
     size = built(tmp_path, graph, hardware, plan)
     given = twice(graph)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
     native = host.infer(tmp_path / "build" / "host", images)
-    assert np.array_equal(native.reshape(-1), graph.outputs(given).reshape(-1))
+    equal(native.reshape(-1), graph.outputs(given).reshape(-1))
 
 
 @needs_avr
@@ -83,7 +84,7 @@ def test_on_an_uno(tmp_path: Path) -> None:
     given = twice(graph)
     images = given.astype(np.int8).view(np.uint8)
     runs = simavr.run(tmp_path / "build", vars(size), hardware, images)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
 
 
 @needs_arm

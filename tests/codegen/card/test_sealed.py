@@ -17,6 +17,7 @@ from pipeline.sealed_image import MANIFEST, checked, main
 from pipeline.targets.card import NAME
 from pipeline.targets.protocol import Status
 from tests.codegen.card.sealing import BLOCK, KEY, Program, board, given, program
+from tests.comparing import equal
 from tests.targets.cortex_m import needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -42,7 +43,7 @@ def test_computes_what_the_graph_does_in_the_ram_that_it_says(
     made = program(tmp_path, security, seed)  # type: ignore[arg-type]
     frames = given(made.graph, 3)
     runs = simulated(tmp_path, made.graph, made.hardware, made.size, frames)
-    assert np.array_equal(outputs(made.graph, runs), made.graph.outputs(frames))
+    equal(outputs(made.graph, runs), made.graph.outputs(frames))
     used = made.size.statics_bytes + (runs.stack_bytes or 0)
     assert made.size.status == "ok" and used <= made.size.sram_bytes <= made.hardware.sram_bytes
     for reply, frame in zip(made.answers(made.sealed(), frames), frames, strict=True):

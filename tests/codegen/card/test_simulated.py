@@ -20,6 +20,7 @@ from pipeline.targets import builds, card, host
 from pipeline.targets.protocol import FrameError
 from tests.codegen.card.test_swapped import elements, in_parts, without_waits
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.schedules.test_swapped import row_by_row
 from tests.strategies.swap.nets import Chain, random_chain
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -40,7 +41,7 @@ def test_computes_what_the_graph_does_in_the_ram_that_it_says(tmp_path: Path, se
     assert size.status == "ok" and size.ram_objects["nn_arena"] == arena_bytes(plan)
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     assert size.statics_bytes + (runs.stack_bytes or 0) <= size.sram_bytes <= sram_bytes
     assert (runs.arena_touched_bytes or 0) <= arena_bytes(plan)
 
@@ -96,7 +97,7 @@ def test_the_card_goes_on_while_a_step_computes(tmp_path: Path) -> None:
         hardware = replace(board, toolchain=tool)
         size = built(tmp_path / name, graph, hardware, plan)
         runs = simulated(tmp_path / name, graph, hardware, size, given)
-        assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+        equal(outputs(graph, runs), graph.outputs(given))
         assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
         assert ("port_card_interrupt" in size.stack_path) == (name == "interrupts")
         assert runs.instructions is not None
@@ -117,7 +118,7 @@ def test_whenever_a_transfer_ends(tmp_path: Path, command_us: float, block_us: f
     size = built(tmp_path, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
@@ -127,7 +128,7 @@ def test_sums_that_are_kept_between_tiles(tmp_path: Path) -> None:
     hardware, given = uncached(), frames(graph, 2)
     size = built(tmp_path, graph, hardware, plan)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
 
 
 OTHER, NONE = "too small, or holds another network, plan or version, or not all", "there is no card"
@@ -168,7 +169,7 @@ def test_says_what_is_wrong_with_a_card(tmp_path: Path) -> None:
                 simulated(tmp_path, graph, hardware, size, given)
     image.write_bytes(whole)
     found = host.infer(tmp_path / "build" / "host", images)
-    assert np.array_equal(found.reshape(-1), graph.outputs(given).reshape(-1))
+    equal(found.reshape(-1), graph.outputs(given).reshape(-1))
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -83,7 +84,7 @@ def check(graph: Graph, plan: Plan, seed: int, folder: Path) -> None:
     verify(plan, graph)
     given = frames(graph, 3, seed)
     expected = graph.outputs(given)
-    assert np.array_equal(interpret(plan, graph, given[0]).output, expected[0])
+    equal(interpret(plan, graph, given[0]).output, expected[0])
     assert np.array_equal(twin(folder, graph, plan)(given), expected), seed
 
 
@@ -212,7 +213,7 @@ def test_no_more_instructions_than_a_sixth_above_ordinary(
         folder, given = tmp_path / strategy.name, frames(graph, 2)
         size = built(folder, graph, hardware, plan)
         runs = simulated(folder, graph, hardware, size, given)
-        assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+        equal(outputs(graph, runs), graph.outputs(given))
         assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
         assert runs.instructions is not None
         counts[strategy.name] = float(np.median(runs.instructions))

@@ -19,6 +19,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.golden import GOLDEN, generated
 from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.support import apart, host
+from tests.comparing import equal
 from tests.graphs import Net
 
 
@@ -85,7 +86,7 @@ def test_a_plan_without_scratch_runs(tmp_path: Path) -> None:
     plan = apart(graph)
     given = np.random.default_rng(0).integers(-128, 128, (3, 8, 8, 8))
     native = twin(tmp_path, graph, plan)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
     assert native.files["model.c"] == generate(graph, plan, host(), {})["model.c"]
 
 

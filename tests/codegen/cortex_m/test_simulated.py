@@ -25,6 +25,7 @@ from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import coarser
 from tests.codegen.int8.support import frames
 from tests.codegen.int8.test_in_place import chain
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.nets import entrance, fig1_block, residual
@@ -58,7 +59,7 @@ def check(graph: Graph, board: str, folder: Path) -> None:
     size = built(folder, graph, hardware)
     given = frames(graph, 3)
     runs = simulated(folder, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
@@ -80,7 +81,7 @@ def check_channel_by_channel(
     given = frames(graph, 3)
     runs = simulated(folder, graph, hardware, size, given)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert np.array_equal(outputs(graph, runs), expected)
+    equal(outputs(graph, runs), expected)
 
 
 @pytest.mark.parametrize("board", quick(1, BOARDS))
@@ -115,7 +116,7 @@ def test_in_place(layout: Layout, tmp_path: Path) -> None:
     size = built(tmp_path, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
 
 
 @pytest.mark.ci
@@ -128,7 +129,7 @@ def test_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> Non
     size = built(tmp_path, graph, hardware, plan)
     given = frames(graph, 3)
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
 
 
 @pytest.mark.slow

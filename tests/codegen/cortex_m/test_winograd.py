@@ -20,6 +20,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Plan
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.cortex_m.winograd import ENDS, extreme, inputs, layer
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.kernels.layers import plan_by
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -71,7 +72,7 @@ def test_transforms_make_convolutions(side: int) -> None:
     found = a @ ((w @ g @ w.T) * (b @ d @ b.T)) @ a.T
     direct = [[(g * d[y : y + 3, x : x + 3]).sum() for x in range(side)] for y in range(side)]
     large = np.array([(3 if side == 4 else 1) << k for k in SHIFTS[side]])
-    assert np.array_equal(found, np.array(direct) * np.outer(large, large))
+    equal(found, np.array(direct) * np.outer(large, large))
     assert b.sum(1).tolist() == list(ALIKE[side])
 
 

@@ -16,6 +16,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware, Memory
 from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
+from tests.comparing import equal, said
 from tests.strategies.chains import board
 
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -123,7 +124,7 @@ class Native:
     ) -> None:
         """``files``: what was generated, if not by ``affine``; ``device``: the card, if not
         ``DEVICE``; ``options``: the compiler's."""
-        self.graph = graph
+        self.graph, self.about = graph, said(graph, plan, folder, "host")
         folder.mkdir(parents=True, exist_ok=True)
         self.files = files or generate(graph, plan, host(), {})
         written = {**self.files, "main.c": MAIN}
@@ -174,4 +175,5 @@ def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
 
 def agrees(native: Native, count: int = 6) -> bool:
     given = frames(native.graph, count)
-    return bool((native(given) == native.graph.outputs(given)).all())
+    equal(native(given), native.graph.outputs(given), **native.about)
+    return True

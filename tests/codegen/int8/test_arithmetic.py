@@ -12,6 +12,7 @@ from pipeline.codegen.render import static_source
 from pipeline.graph.exponential import reciprocal
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, doubled_high, rounded_shift
 from pipeline.graph.tensor import IntArray
+from tests.comparing import equal
 
 WRAPPERS = """
 #include "nn_int8.h"
@@ -69,28 +70,24 @@ def integers(seed: int, low: int = -(1 << 31), high: int = (1 << 31) - 1) -> Int
 
 def test_products_and_shifts(library: ctypes.CDLL) -> None:
     value, multiplier = integers(0), integers(1, 0)
-    assert np.array_equal(
-        run(library, "doubled_high", value, multiplier), doubled_high(value, multiplier)
-    )
+    equal(run(library, "doubled_high", value, multiplier), doubled_high(value, multiplier))
     exponent = np.random.default_rng(2).integers(0, 32, COUNT)
-    assert np.array_equal(
-        run(library, "rounded_shift", value, exponent), rounded_shift(value, exponent)
-    )
-    assert np.array_equal(run(library, "floored", value, exponent % 31), value >> exponent % 31)
+    equal(run(library, "rounded_shift", value, exponent), rounded_shift(value, exponent))
+    equal(run(library, "floored", value, exponent % 31), value >> exponent % 31)
 
 
 def test_fixed_point(library: ctypes.CDLL) -> None:
     value, multiplier = integers(3), integers(4, 0)
     shift = np.random.default_rng(5).integers(-31, 1, COUNT)
     expected = FixedPoint(tuple(multiplier.tolist()), tuple(shift.tolist())).apply(value)
-    assert np.array_equal(run(library, "scaled", value, multiplier, -shift), expected)
-    assert np.array_equal(run(library, "scaled_up", value, multiplier, shift), expected)
+    equal(run(library, "scaled", value, multiplier, -shift), expected)
+    equal(run(library, "scaled_up", value, multiplier, shift), expected)
     up = np.random.default_rng(6).integers(-31, 31, COUNT)
     small = np.clip(value, -(1 << 32) >> np.maximum(up, 0), (1 << 32) >> np.maximum(up, 0))
     small = np.clip(small, -(1 << 31), (1 << 31) - 1)
     expected = FixedPoint(tuple(multiplier.tolist()), tuple(up.tolist())).apply(small)
     expected = np.clip(expected, -(1 << 31), (1 << 31) - 1)
-    assert np.array_equal(run(library, "scaled_up", small, multiplier, up), expected)
+    equal(run(library, "scaled_up", small, multiplier, up), expected)
 
 
 @pytest.mark.parametrize("shift", [1, 2, 7, 16, 30, 31])
@@ -98,21 +95,21 @@ def test_halves_to_even(library: ctypes.CDLL, shift: int) -> None:
     value = integers(shift)
     value[:1000] = np.arange(-500, 500) << (shift - 1) & 0x7FFFFFFF  # halves, exactly
     columns = value, np.full(COUNT, shift)
-    assert np.array_equal(run(library, "half_even", *columns), PowerOfTwo(0, shift).apply(value))
+    equal(run(library, "half_even", *columns), PowerOfTwo(0, shift).apply(value))
 
 
 def test_means(library: ctypes.CDLL) -> None:
     count = np.random.default_rng(7).integers(1, 5000, COUNT)
     value = np.random.default_rng(8).integers(-255, 256, COUNT) * count // 2
-    assert np.array_equal(run(library, "mean", value, count), Mean().apply(value, count))
+    equal(run(library, "mean", value, count), Mean().apply(value, count))
 
 
 def test_reciprocals(library: ctypes.CDLL) -> None:
     """Every sum of exponentials is between 1 and 4095 in Q12.19."""
     value = np.clip(np.abs(integers(9)), 1 << 19, (1 << 31) - 1)
     mantissa, over = reciprocal(value)
-    assert np.array_equal(run(library, "mantissa", value), mantissa)
-    assert np.array_equal(run(library, "over", value), over)
+    equal(run(library, "mantissa", value), mantissa)
+    equal(run(library, "over", value), over)
 
 
 def test_taps_inside(library: ctypes.CDLL) -> None:
@@ -121,5 +118,5 @@ def test_taps_inside(library: ctypes.CDLL) -> None:
     dilation = rng.integers(1, 4, 5000)
     taps = at[:, None] + np.arange(60) * dilation[:, None]
     first = (taps < bound[:, None]).sum(1)
-    assert np.array_equal(run(library, "first_tap", at, bound, dilation), first)
-    assert np.array_equal(run(library, "end_tap", at, bound, dilation), np.minimum(first, 7))
+    equal(run(library, "first_tap", at, bound, dilation), first)
+    equal(run(library, "end_tap", at, bound, dilation), np.minimum(first, 7))

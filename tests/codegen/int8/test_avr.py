@@ -22,6 +22,7 @@ from pipeline.targets.harness import harness_sources
 from tests.codegen.int8.scattered import Kind, scattered
 from tests.codegen.int8.support import Native, apart, frames
 from tests.codegen.int8.test_in_place import chain
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.peaks import pmu_nibbles
@@ -66,9 +67,9 @@ def check(graph: Graph, plan: Plan, folder: Path) -> None:
     given = frames(graph, 3)
     expected = graph.outputs(given)
     runs = simavr.run(folder / "build", vars(size), UNO, given.astype(np.int8).view(np.uint8))
-    assert np.array_equal(runs.outputs.view(np.int8).reshape(expected.shape), expected)
+    equal(runs.outputs.view(np.int8).reshape(expected.shape), expected)
     native = Native(folder / "native", graph, plan, files=files)
-    assert np.array_equal(native(given), expected)
+    equal(native(given), expected)
 
 
 def test_ordinary_execution(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
 from tests.codegen.int8.support import Native, frames, host
+from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY, mlperf_tiny
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
@@ -60,7 +61,7 @@ def loaded(graph: Graph) -> Predictor:
 def test_mlperf_tiny(name: str) -> None:
     _, graph = mlperf_tiny(name)
     given = frames(graph, 6)
-    assert np.array_equal(loaded(graph).predict(given.astype(np.int8)), graph.outputs(given))
+    equal(loaded(graph).predict(given.astype(np.int8)), graph.outputs(given))
 
 
 @pytest.mark.slow
@@ -72,4 +73,4 @@ def test_mlperf_tiny_equals_tflite_micro_on_a_thousand_inputs(name: str) -> None
     expected = reference(content, given)
     for each in (graph, passes.applied(graph, passes.known())):
         outputs = loaded(each).predict(given)
-        assert np.array_equal(outputs.reshape(len(given), -1), expected)
+        equal(outputs.reshape(len(given), -1), expected)

@@ -19,6 +19,7 @@ from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.int8.plans import Hand
 from tests.codegen.int8.support import Native, agrees, frames, host
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.plan.fixtures import rows_anywhere
 from tests.tiers import quick
@@ -56,7 +57,7 @@ def check(strategy: Strategy, seed: int, folder: Path) -> str:
     verify(plan, graph)
     given = frames(graph, 4, seed)
     expected = graph.outputs(given)
-    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2])
+    equal(interpret(plan, graph, given[2]).output, expected[2])
     native = Native(folder / f"{seed}", graph, plan)
     assert np.array_equal(native(given), expected), seed
     return native.files["model.c"]
@@ -84,8 +85,8 @@ def test_what_follows_the_last_layer(kind: str, layout: Layout, tmp_path: Path) 
     verify(plan, graph)
     given = frames(graph, 3)
     expected = graph.outputs(given)
-    assert np.array_equal(interpret(plan, graph, given[1]).output, expected[1])
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), expected)
+    equal(interpret(plan, graph, given[1]).output, expected[1])
+    equal(Native(tmp_path, graph, plan)(given), expected)
 
 
 def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
         Herringbone(layout="contiguous").plan(graph, host())
     plan = Herringbone().plan(graph, host())
     assert plan.buffer["conv0"].map == plan.buffer["lookup1"].map
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
 
 
 def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_rows_anywhere_then_side_by_side(tmp_path: Path) -> None:
     verify(moved, graph)
     given = frames(graph)
     native = Native(tmp_path, graph, moved)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
     assert "nn_permute_" in native.files["model.c"]
 
 
@@ -158,5 +159,5 @@ def test_element_by_element_from_either_end(kind: str, forward: bool, tmp_path: 
     verify(plan, graph)
     given = frames(graph)
     native = Native(tmp_path, graph, plan)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
     assert ("nn_orders[" in native.files["model.c"]) == (not forward)

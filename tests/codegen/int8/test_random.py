@@ -15,6 +15,7 @@ from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import Native, apart, frames, host
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies.nets import fig1_block
 from tests.tiers import quick
@@ -96,7 +97,7 @@ def test_patches(seed: int, tmp_path: Path) -> None:
     graph = random_graph(seed)
     plan = Patch(rows=2, columns=2).plan(graph, host())
     given = frames(graph, 4, seed)
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
 
 
 def test_patches_of_an_inverted_bottleneck(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_patches_of_an_inverted_bottleneck(tmp_path: Path) -> None:
     plan = Patch(rows=2, columns=3).plan(graph, host())
     given = frames(graph, 3)
     native = Native(tmp_path, graph, plan)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 def check_rounded(seed: int, folder: Path) -> None:

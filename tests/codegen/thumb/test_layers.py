@@ -19,6 +19,7 @@ from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -37,7 +38,7 @@ def given(graph: Graph, plan: Plan, folder: Path) -> None:
     verify(plan, graph)
     files = generate(graph, plan, M0PLUS, {})
     images = frames(graph, 4)
-    assert np.array_equal(Native(folder, graph, plan, files=files)(images), graph.outputs(images))
+    equal(Native(folder, graph, plan, files=files)(images), graph.outputs(images))
 
 
 def on_the_core(graph: Graph, folder: Path, plan: Plan | None = None, **changes: object) -> None:
@@ -46,7 +47,7 @@ def on_the_core(graph: Graph, folder: Path, plan: Plan | None = None, **changes:
     images = frames(graph, 3)
     images[0] = graph.tensors[graph.input].zero_point  # a dense layer's list of inputs is empty
     runs = simulated(folder, graph, hardware, size, images)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(images))
+    equal(outputs(graph, runs), graph.outputs(images))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 

@@ -17,6 +17,7 @@ from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.quick import channel_sums
 from pipeline.kernels.thumb.ending import ANY, UNIT, Narrow, narrow_end
+from tests.comparing import equal
 from tests.graphs import Net
 
 
@@ -50,7 +51,7 @@ def checked(op: Conv2d, graph: Graph) -> Narrow | None:
     if found is not None:
         sums = every_sum(op, graph)
         wanted = clipped_to(graph.tensors[op.output], op.clip, op.requant.apply(sums))
-        assert np.array_equal(found.stored(sums), wanted & 255)
+        equal(found.stored(sums), wanted & 255)
         # what the assembly multiplies fits its registers
         most, part, *_ = found.constants.T
         inside = most < ANY

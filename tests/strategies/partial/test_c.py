@@ -12,6 +12,7 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Loop
 from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import Native, agrees, frames, host
+from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.partial.networks import random_network
 from tests.strategies.partial.test_plans import narrow
@@ -49,4 +50,4 @@ def test_rounded_sums(tmp_path: Path, bits: int) -> None:
     _, plan = narrow(graph, bits, 16)
     given = frames(graph, 4)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), expected)
+    equal(Native(tmp_path, graph, plan)(given), expected)

@@ -21,6 +21,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import coarser, core, fast, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.tiers import quick
@@ -45,7 +46,7 @@ def test_random_blocks(tmp_path: Path, seed: int, channels: int) -> None:
     verify(plan, graph)
     assert any(isinstance(step, Loop) for step in plan.tracks[0].steps)
     native, given = twin(tmp_path, graph, plan), frames(graph, 4, seed)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 def test_kernels_of_passes_are_fast(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_kernels_of_passes_are_fast(tmp_path: Path) -> None:
     found = cost(plan, graph, core())
     assert found.arena_bytes > found.pmu_bytes == 13 * 13 * (24 + 4 * 24 + 2 * 32)
     native, given = twin(tmp_path, graph, plan), frames(graph, 4)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
     assert fast(native, "conv2d") == fast(native, "depthwise") == 1
 
 
@@ -68,7 +69,7 @@ def test_without_room_for_scratch(tmp_path: Path) -> None:
     assert not any(buffer.role == "scratch" for buffer in plan.buffers)
     assert cost(plan, graph, small).arena_bytes <= small.sram_bytes
     native, given = twin(tmp_path, graph, plan), frames(graph, 2)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 @pytest.mark.parametrize("strategy", [Ordinary(), Partial()])
@@ -88,7 +89,7 @@ def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
     native = twin(tmp_path, graph, plan)
-    assert np.array_equal(native(given), expected)
+    equal(native(given), expected)
     assert ("a window in registers" in native.files["model.c"]) == (channels == 1)
 
 
@@ -106,7 +107,7 @@ def check_entrance(folder: Path, seed: int, channels: int) -> None:
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
     native = twin(folder, graph, plan)
-    assert np.array_equal(native(given), expected)
+    equal(native(given), expected)
     if channels == 1:
         kinds = (
             "row by row of the kernel",
@@ -145,7 +146,7 @@ def check_sums(folder: Path, seed: int, bits: int, channels: int) -> None:
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
     native = twin(folder, graph, plan)
-    assert np.array_equal(native(given), expected)
+    equal(native(given), expected)
     kernels = [line for line in native.files["model.c"].splitlines() if line.startswith("/* ")]
     kind = "a window in registers" if channels == 1 else "pixels and 2 channels"
     assert sum("partial, " in line and kind in line for line in kernels) == (bits == 8)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
@@ -20,6 +19,7 @@ from pipeline.search.channels.in_place import Places
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import coarser, core, twin
 from tests.codegen.int8.support import frames, host
+from tests.comparing import equal
 from tests.strategies.nets import Net
 from tests.strategies.partial import bench
 from tests.tiers import quick
@@ -65,7 +65,7 @@ def passes(plan: Plan) -> list[int]:
 def check(folder: Path, graph: Graph, plan: Plan) -> str:
     given = frames(graph, 3)
     native = twin(folder, graph, plan)
-    assert np.array_equal(native(given), [interpret(plan, graph, f).output for f in given])
+    equal(native(given), [interpret(plan, graph, f).output for f in given])
     return native.files["model.c"]
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_rounded(tmp_path: Path) -> None:
     plan = planned(graph, Partial(accumulator_bits=8))
     assert dict(plan.notes)["accumulate_layers"] == 0
     check(tmp_path, graph, plan)
-    assert np.array_equal(interpret(plan, graph, frame := frames(graph, 2)[0]).output,
+    equal(interpret(plan, graph, frame := frames(graph, 2)[0]).output,
                           graph.outputs(frame[None])[0])  # fmt: skip
 
 

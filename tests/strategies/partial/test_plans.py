@@ -25,6 +25,7 @@ from pipeline.search.channels.schedule import Loop as Channels
 from pipeline.search.channels.schedule import Step, loops
 from pipeline.search.channels.search import search
 from pipeline.strategies.partial import Partial
+from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net
@@ -171,7 +172,7 @@ def test_rounding_is_once_a_pass_and_saturates() -> None:
     operands = {conv.output: BoxValues(box, ours), "input": BoxValues(box, frame[None])}
     acc = add.accumulate(graph.tensors, box, operands)
     expected = add.finish(graph.tensors, box, acc, {})[0]
-    assert np.array_equal(interpret(plan, graph, frame).output, expected)
+    equal(interpret(plan, graph, frame).output, expected)
 
 
 def test_streamed_image_is_pooled_on_its_way() -> None:
@@ -181,7 +182,7 @@ def test_streamed_image_is_pooled_on_its_way() -> None:
     plan = Partial().plan(graph, uno)
     assert not verify(plan, graph).recomputed
     frame = np.random.default_rng(0).integers(0, 256, (28, 28, 1))
-    assert np.array_equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 def test_kinds_of_operators() -> None:

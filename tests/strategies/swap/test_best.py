@@ -16,6 +16,7 @@ from pipeline.search.swap import best, search
 from pipeline.search.swap.build import Builder
 from pipeline.search.swap.layers import layers
 from pipeline.search.swap.segments import Rings, Segment, needed, turns
+from tests.comparing import equal
 from tests.strategies.swap.bench_card import on_card
 from tests.strategies.swap.nets import (
     SECONDS,
@@ -73,7 +74,7 @@ def computes_what_the_graph_computes(seed: int) -> bool:
     assert not verify(plan, graph).recomputed
     images = rng.integers(-128, 128, (frames, *graph.tensors["input"].shape))
     result = interpret(plan, graph, images if frames > 1 else images[0])
-    assert np.array_equal(result.output.reshape(frames, -1), outputs(graph, images))
+    equal(result.output.reshape(frames, -1), outputs(graph, images))
     fits = plan.memories == given.memories
     assert (result.high_water_bytes["sram"] <= sram_bytes) == fits
     return fits
@@ -154,7 +155,7 @@ def test_channels_of_a_tile_go_through_all_layers_that_need_no_more(
     assert {op.output for op in graph.operators[:2]} <= around
     assert not verify(plan, graph).recomputed
     image = np.random.default_rng(4).integers(-128, 128, (6, 6, 32))
-    assert np.array_equal(interpret(plan, graph, image).output, outputs(graph, image[None])[0])
+    equal(interpret(plan, graph, image).output, outputs(graph, image[None])[0])
 
 
 def test_tiles_of_the_next_segment_arrive_among_those_of_the_one_before() -> None:

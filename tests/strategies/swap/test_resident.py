@@ -32,6 +32,7 @@ from pipeline.strategies.swap import Swap, card_share, searched
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized
 from pipeline.timing.trade import trade
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, board, random_chain
 from tests.strategies.swap.test_swapnn import outputs
 from tests.targets.cortex_m import board_named
@@ -82,7 +83,7 @@ def test_weights_in_flash_are_never_read_from_the_card() -> None:
     assert read[0] <= read[1] - held
     assert not verify(plan, graph).recomputed
     image = np.random.default_rng(4).integers(-128, 128, (12, 12, 8))
-    assert np.array_equal(interpret(plan, graph, image).output, outputs(graph, image[None])[0])
+    equal(interpret(plan, graph, image).output, outputs(graph, image[None])[0])
 
 
 @pytest.mark.ci

@@ -14,6 +14,7 @@ from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.search.swap import swapnn
+from tests.comparing import equal
 from tests.strategies.swap.nets import (
     SECONDS,
     alexnet,
@@ -80,7 +81,7 @@ def computes_what_the_graph_computes(seed: int, sizes: tuple[int, ...]) -> bool:
     assert not verify(plan, graph).recomputed
     images = rng.integers(-128, 128, (frames, *graph.tensors["input"].shape))
     result = interpret(plan, graph, images if frames > 1 else images[0])
-    assert np.array_equal(result.output.reshape(frames, -1), outputs(graph, images))
+    equal(result.output.reshape(frames, -1), outputs(graph, images))
     assert result.high_water_bytes["sram"] <= sram_bytes
     return True
 

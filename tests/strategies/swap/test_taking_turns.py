@@ -16,6 +16,7 @@ from pipeline.search.swap.layers import layers
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import QUEUES
 from pipeline.search.swap.search import least_bytes
+from tests.comparing import equal
 from tests.strategies.swap.nets import Chain, best_plan, random_chain
 from tests.tiers import quick
 
@@ -38,9 +39,7 @@ def test_a_plan_takes_the_time_of_all_its_steps(seed: int) -> None:
     assert float(notes["makespan_us"]) >= float(notes["bound_us"])
     verify(roomy(plan), graph)
     image = np.random.default_rng(seed).integers(-128, 128, graph.tensors["input"].shape)
-    assert np.array_equal(
-        interpret(roomy(plan), graph, image).output, graph.outputs(image[None])[0]
-    )
+    equal(interpret(roomy(plan), graph, image).output, graph.outputs(image[None])[0])
 
 
 def test_needs_no_second_place_for_weights() -> None:

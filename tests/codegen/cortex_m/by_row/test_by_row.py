@@ -25,6 +25,7 @@ from tests.codegen.cortex_m.by_row.layers import KINDS, image_network, network
 from tests.codegen.cortex_m.by_row.support import by_rows, kernels
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -81,7 +82,7 @@ def on_board(graph: Graph, board: str, folder: Path) -> set[str]:
     given = frames(graph, 3)
     size = built(folder, graph, hardware, plan)
     runs = simulated(folder, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given))
+    equal(outputs(graph, runs), graph.outputs(given))
     return set(kernels(plan).values())
 
 
@@ -161,7 +162,7 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
         assert used - words in ({"pointwise"}, {"fused"}) and words <= used
         assert ("fused" in used) == (columns in (5, 6)) or not number
         native = twin(tmp_path / f"{number}", graph, plan)
-        assert np.array_equal(native(given), graph.outputs(given))
+        equal(native(given), graph.outputs(given))
 
 
 def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:
     verify(plan, graph)
     files, given = generate(graph, plan, small, {}), frames(graph, 3)
     native = Native(tmp_path, graph, plan, files=files)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
 
 
 def test_a_sum_of_rows_in_blocks_is_fast() -> None:
@@ -195,6 +196,6 @@ def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path)
     graph = net.graph()
     plan = by_rows(graph, core(), dict.fromkeys((made, looked_up, gated), 4))
     native, given = twin(tmp_path, graph, plan), frames(graph, 3)
-    assert np.array_equal(native(given), graph.outputs(given))
+    equal(native(given), graph.outputs(given))
     _, first, rest = generate(graph, plan, core(), {})["model.c"].partition("void nn_lookup1(")
     assert first and "nn_multiply" in rest and "nn_element(" not in rest

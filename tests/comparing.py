@@ -1,0 +1,51 @@
+"""Say how outputs differ, where first, and the one command that runs this case again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.graph.graph import Graph
+from pipeline.plan.vocabulary import Plan
+
+
+def equal(got: Any, expected: Any, **about: object) -> None:
+    """Raise AssertionError unless both are arrays of the same shape and values.
+
+    ``about`` says what they are of: tensor, strategy, board, seed.
+    """
+    got, expected = np.asarray(got), np.asarray(expected)
+    if not np.array_equal(got, expected):
+        raise AssertionError("\n".join([difference(got, expected), *_case(about)]))
+
+
+def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
+    """How many elements differ, and of the first one where it is and both values."""
+    if got.shape != expected.shape:
+        return f"shape {expected.shape} expected, got {got.shape}"
+    wrong = np.argwhere(got != expected)
+    place = tuple(int(index) for index in wrong[0])
+    first = f"first at {list(place)}: expected {expected[place]}, got {got[place]}"
+    return f"{len(wrong)} of {got.size} elements differ, {first}"
+
+
+def _case(about: dict[str, object]) -> list[str]:
+    said = [", ".join(f"{name} {value}" for name, value in about.items())] if about else []
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    return [*said, f"again: python -m pytest {shlex.quote(test)}"]
+
+
+def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object]:
+    """What ``equal`` says of the results of ``plan``'s C in ``folder``: the tensor that is compared
+    and the layer that makes it, the strategy, the board, the C's file."""
+    return {
+        "layer": graph.producer(graph.output).name,
+        "tensor": graph.output,
+        "strategy": plan.strategy,
+        "board": board,
+        "C": folder / "model.c",
+    }
