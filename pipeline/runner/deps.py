@@ -8,12 +8,12 @@ from pipeline.artifacts import write_text
 from pipeline.home import ROOT
 from pipeline.runner.job import resolved
 from pipeline.runner.schema import composed
-from pipeline.runner.workspace import params_text
+from pipeline.runner.workspace import params, params_text
 
 
 def default_params(root: Path) -> str:
     """The text that params.yaml should have."""
-    return params_text(resolved(composed(root=root)))
+    return params_text(params(resolved(composed(root=root))))
 
 
 if __name__ == "__main__":

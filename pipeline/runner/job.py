@@ -41,6 +41,7 @@ class Job:
             self.config = self.record.config(self.config)
         else:  # once more: some of it is known now only, or on this machine
             allowed.task(config, allowed.folders(self._hydra.runtime))
+        self.config = workspace.params(self.config)
         self.swept = self._hydra.mode == RunMode.MULTIRUN
         self.overrides = list(self._hydra.overrides.task)
         self.folder = Path(self._hydra.runtime.output_dir)
@@ -72,7 +73,7 @@ class Job:
 
     def _run_stages(self, version: Mapping[str, str]) -> None:
         self.screen.header(self.config, self.folder, self.overrides)
-        code = Code(workspace.params(self.config))
+        code = Code(self.config)
         flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
         early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
         ran_in = {**versions.surroundings(), **version, "typed": str(home.typed())}

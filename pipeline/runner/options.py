@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import make_dataclass
+from functools import cache
 from typing import Any
 
 from hydra.experimental.callback import Callback
@@ -70,12 +71,20 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
         if key not in (*FOR_PEOPLE, *types):
             raise ThimbleError(messages.did_you_mean(group, key, [*FOR_PEOPLE, *types]))
     given = {key: value for key, value in node.items() if value is not None}
-    # each may be left out: its class has a default, or says what is missing
-    shape = make_dataclass(group, [(name, kind | None, None) for name, kind in types.items()])
     typed = {key: value for key, value in given.items() if key in types}
     try:
-        merged = OmegaConf.merge({group: OmegaConf.structured(shape)}, {group: typed})
+        merged = OmegaConf.merge({group: _typed(target)}, {group: typed})
     except OmegaConfBaseException as error:
         raise ThimbleError(messages.explain(error) or f"{group}: {error}") from None
     plain: Any = OmegaConf.to_container(merged, enum_to_str=True)
     return {key: plain[group].get(key, value) for key, value in given.items()}
+
+
+@cache
+def _typed(target: str) -> DictConfig:
+    """A node with the types of the class ``target``. Each may be left out: its class has a
+    default, or says what is missing."""
+    types = fields(home.ROOT, target) or {}
+    shape = make_dataclass("Shape", [(name, kind | None, None) for name, kind in types.items()])
+    found: DictConfig = OmegaConf.structured(shape)
+    return found

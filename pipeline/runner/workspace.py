@@ -38,10 +38,8 @@ def params(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, **{group: checked(group, config[group]) for group in CODE_GROUPS}}
 
 
-def params_text(config: Mapping[str, Any]) -> str:
-    return yaml.dump(
-        params(config), Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False
-    )
+def params_text(content: Mapping[str, Any]) -> str:
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=True, default_flow_style=False)
 
 
 @contextlib.contextmanager
