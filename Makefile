@@ -4,6 +4,7 @@
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make deps    bring params.yaml, docs/support.md and the drawing of the structure up to date with code and config
+# make models  fetch the networks of others that README's commands and many tests read, 0.9 MB, checked by hash
 # make durations    measure what each test costs, for make check and its limits: tests/durations.json
 
 NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))
@@ -29,7 +30,7 @@ BASE ?= HEAD
 # Images for containers set it; each process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup packages demo check test test-all durations bench lint deps
+.PHONY: setup packages demo models check test test-all durations bench lint deps
 
 demo: packages .venv/run
 	$(BIN)/python run.py hardware=arduino strategy=herringbone
@@ -45,6 +46,9 @@ test-all: setup
 
 durations: setup
 	$(PYTEST) -m "not slow" --write-durations
+
+models: setup
+	$(BIN)/python -m tests.public_models
 
 bench: setup
 	$(BIN)/python -m tests.bench

@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.home import ROOT
 from pipeline.targets.predictor import Predictor
-from tests.importers.test_tflite import MODELS, required
+from tests.public_models import MODELS, required
 
 RUN = [sys.executable, str(ROOT / "run.py")]
 COMMAND = [*RUN, "data=synthetic", "train=smoke"]

@@ -25,8 +25,8 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, without_waits
 from tests.codegen.cortex_m.by_row.support import by_rows
-from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 NETWORKS = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant")

@@ -25,7 +25,7 @@ from pipeline.targets.harness import harness_sources
 from tests.codegen.int8.support import host
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
 from tests.graphs import Net
-from tests.importers.test_tflite import MODELS
+from tests.public_models import needs_models
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import board_named, needs_arm
 from tests.targets.test_qemu_mlperf import network as network_of_mlperf
@@ -128,7 +128,7 @@ def test_the_same_bits_on_the_chip(streams: bool, tmp_path: Path) -> None:
 
 @needs_arm
 @pytest.mark.ci
-@pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here")
+@needs_models
 def test_mlperf_tiny_from_samples_on_a_cortex_m4(tmp_path: Path) -> None:
     """Its keyword network behind the MFCC that it was trained with: from a second of sound to the
     scores, on the simulated board, as the graph has them of the features in Python."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,22 +11,13 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
-from pipeline.home import ROOT
 from pipeline.importers.tflite import TFLite, supported
 from tests.importers import tflite_docs
 from tests.importers.tflite_cases import CASES, unary
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import assert_equal, frames, imported, reference
 from tests.importers.tflite_writer import Writer
-
-MODELS = Path(os.environ.get("THIMBLE_MODELS", ROOT.parent / "shared" / "models" / "mlperf_tiny"))
-
-
-def required() -> None:
-    """Ends a program that would measure nothing."""
-    if not MODELS.is_dir():
-        sys.exit(f"MLPerf Tiny's models are not in {MODELS}: set THIMBLE_MODELS to their folder")
-
+from tests.public_models import LACKING, MODELS
 
 MLPERF_TINY = {
     "ad01_int8": (10, 264_192),
@@ -132,7 +121,7 @@ def test_relu_n1_to_1(tmp_path: Path) -> None:
 def mlperf_tiny(name: str) -> tuple[bytes, Graph]:
     path = MODELS / f"{name}.tflite"
     if not path.is_file():
-        pytest.skip(f"{name}.tflite is not there: set THIMBLE_MODELS to its folder")
+        pytest.skip(LACKING)
     return path.read_bytes(), TFLite(path=str(path)).graph()
 
 

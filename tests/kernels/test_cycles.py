@@ -21,10 +21,10 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PLAIN
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net
-from tests.importers.test_tflite import MODELS
 from tests.kernels.bench import LAYERS, cores
 from tests.kernels.fit import FAST, code_bytes, fitted, measured
 from tests.kernels.layers import Layer, recorded, step_of
+from tests.public_models import LACKING, MODELS
 
 ROWS = recorded()
 LARGEST_ERROR = {
@@ -152,7 +152,7 @@ NETWORKS = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_take_what_their_layers_take(name: str) -> None:
     if not (MODELS / f"{name}.tflite").is_file():
-        pytest.skip(f"{name}.tflite is not there: set THIMBLE_MODELS to its folder")
+        pytest.skip(LACKING)
     graph = passes.applied(TFLite(path=str(MODELS / f"{name}.tflite")).graph(), PLAIN)
     for cpu, mcycles in zip(("cortex-m4", "cortex-m7"), NETWORKS[name], strict=True):
         plan = Ordinary().plan(graph, core(cpu))

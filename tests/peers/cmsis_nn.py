@@ -30,10 +30,10 @@ from pipeline.importers.tflite import TFLite
 from pipeline.targets import qemu, qemu_cycles, tools
 from pipeline.targets.layers import of_functions
 from tests.codegen.cortex_m.bench import FASTEST, PASSES, without_waits
-from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
 from tests.peers.cmsis_nn_program import Program
 from tests.peers.recorded import CORES, FILE, MLPERF_TINY
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 from tests.targets.published import build as harness
 

@@ -12,9 +12,9 @@ import pytest
 from pipeline.home import ROOT
 from pipeline.importers.tflite import TFLite
 from pipeline.targets.qemu_cycles import COUNTS
+from tests import public_models
 from tests.codegen.cortex_m import bench
 from tests.codegen.thumb import bench as thumb
-from tests.importers import test_tflite
 from tests.peers import cmsis_nn
 from tests.peers.cmsis_nn_program import Program
 from tests.peers.recorded import CORES, MLPERF_TINY, recorded
@@ -64,7 +64,7 @@ def test_readme_says_like_for_like() -> None:
 def test_a_bench_without_its_networks_is_an_error(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_tflite, "MODELS", tmp_path / "none")
+    monkeypatch.setattr(public_models, "MODELS", tmp_path / "none")
     main = importlib.import_module(f"tests.{module}").main
     with pytest.raises(SystemExit, match="set THIMBLE_MODELS"):
         main(*([[]] if main.__code__.co_argcount else []))
@@ -73,7 +73,7 @@ def test_a_bench_without_its_networks_is_an_error(
 def test_without_cmsis_nn_nothing_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_tflite, "MODELS", tmp_path)
+    monkeypatch.setattr(public_models, "MODELS", tmp_path)
     with pytest.raises(SystemExit, match=r"no clone of .*nothing was compared"):
         cmsis_nn.main(tmp_path, [])
 
@@ -93,9 +93,9 @@ def test_it_is_measured_as_recorded(tmp_path: Path) -> None:
     assert found == FOUND["networks"]["ad01_int8"]["M4"]
 
 
-@pytest.mark.skipif(not test_tflite.MODELS.is_dir(), reason="MLPerf Tiny's models are not here")
+@public_models.needs_models
 def test_tensors_that_are_needed_share_no_memory() -> None:
-    graph = TFLite(path=str(test_tflite.MODELS / "pretrainedResnet_quant.tflite")).graph()
+    graph = TFLite(path=str(public_models.MODELS / "pretrainedResnet_quant.tflite")).graph()
     program = Program(graph)
     for at, op in enumerate(program.operators):
         later = {n for each in program.operators[at:] for n in each.inputs if n in program.slots}

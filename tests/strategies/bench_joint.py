@@ -29,8 +29,8 @@ from pipeline.quantize.int8 import Int8
 from pipeline.schedules.lower import needed
 from pipeline.search.lower_bound import lower_bound
 from pipeline.strategies.joint import Joint
-from tests.importers.test_tflite import MODELS, required
 from tests.models.counting import member
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named
 
 PASSES = ("constants", "fold_reshape", "fold_pad")

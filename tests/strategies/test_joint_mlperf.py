@@ -12,8 +12,9 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.strategies.joint import Joint
 from tests.codegen.int8.support import Native
-from tests.importers.test_tflite import MLPERF_TINY, MODELS
+from tests.importers.test_tflite import MLPERF_TINY
 from tests.importers.tflite_reference import frames, reference
+from tests.public_models import MODELS, needs_models
 from tests.strategies.bench_joint import network
 from tests.targets.cortex_m import board_named
 
@@ -21,7 +22,7 @@ COUNT = 1_000
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here")
+@needs_models
 @pytest.mark.parametrize("name", MLPERF_TINY)
 def test_a_thousand_inputs(name: str, tmp_path: Path) -> None:
     """Kernels for a Cortex-M4, by their twins in C: the input held, streamed, and the fastest plan

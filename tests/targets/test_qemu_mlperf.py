@@ -19,8 +19,9 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.comparing import equal
-from tests.importers.test_tflite import MLPERF_TINY, MODELS
+from tests.importers.test_tflite import MLPERF_TINY
 from tests.importers.tflite_reference import frames, reference
+from tests.public_models import MODELS, needs_models
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -43,7 +44,7 @@ ON_SMALL_BOARDS = (
 
 pytestmark = [
     needs_arm,
-    pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here"),
+    needs_models,
 ]
 
 

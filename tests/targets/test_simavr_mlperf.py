@@ -20,8 +20,8 @@ from pipeline.targets.harness import harness_sources
 from pipeline.targets.layers import of_functions
 from tests.codegen.support import write
 from tests.comparing import equal
-from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames, reference
+from tests.public_models import MODELS, needs_models
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.test_qemu_mlperf import network
 
@@ -32,7 +32,7 @@ POINTWISE_CYCLES_A_MAC = 12
 
 pytestmark = [
     needs_avr,
-    pytest.mark.skipif(not MODELS.is_dir(), reason="MLPerf Tiny's models are not here"),
+    needs_models,
 ]
 
 

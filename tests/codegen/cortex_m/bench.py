@@ -25,9 +25,9 @@ from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
-from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
 from tests.peers.recorded import MLPERF_TINY, cmsis_nn
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
 FRAMES = 2

@@ -35,8 +35,8 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.bench import PLAIN, without_waits
-from tests.importers.test_tflite import MODELS, required
 from tests.importers.tflite_reference import frames
+from tests.public_models import MODELS, required
 from tests.strategies import bench_joint, nets
 from tests.strategies.bench_joint import ROOM
 from tests.targets.cortex_m import board_named, built, outputs, simulated

@@ -22,7 +22,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import FLASH_BYTES, PLAIN, without_waits
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net
-from tests.importers.test_tflite import MODELS, required
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named
 
 MUST = 0.5

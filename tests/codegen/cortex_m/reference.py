@@ -31,8 +31,8 @@ from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.targets import qemu
 from tests.codegen.cortex_m.bench import FRAMES, PEERS, PLAIN, without_waits
-from tests.importers.test_tflite import MODELS
 from tests.importers.tflite_reference import frames
+from tests.public_models import MODELS
 from tests.targets.cortex_m import board_named
 from tests.targets.published.build import built
 

@@ -23,8 +23,8 @@ from pipeline.kernels import Form, named
 from pipeline.plan.vocabulary import Compute
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, Run, run, without_waits
-from tests.importers.test_tflite import MODELS, required
 from tests.peers.recorded import MLPERF_TINY, cmsis_nn
+from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named
 
 BOARD = "nucleo_g0b1re"

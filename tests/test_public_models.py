@@ -1,0 +1,52 @@
+"""Models that others publish: found where people have them, fetched by hash."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests import public_models
+from tests.public_models import FILES, fetch, folder
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_what_is_not_what_its_hash_says_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(b"a network")
+    good = hashlib.sha256(b"a network").hexdigest()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as server:
+        Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}/net.tflite"
+        with pytest.raises(ValueError, match="hash"):
+            fetch({"theirs/net.tflite": (url, "0" * 64)}, tmp_path / "into")
+        assert not [path for path in (tmp_path / "into").rglob("*") if path.is_file()]
+        fetch({"theirs/net.tflite": (url, good)}, tmp_path / "into")
+        server.shutdown()
+    fetch({"theirs/net.tflite": (url, good)}, tmp_path / "into")  # it is there: nobody is asked
+    assert (tmp_path / "into/theirs/net.tflite").read_bytes() == b"a network"
+
+
+def test_ones_own_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_models, "CACHE", tmp_path / "cache")
+    monkeypatch.setenv("THIMBLE_MODELS", str(tmp_path / "own"))
+    (tmp_path / "own" / "mlperf_tiny").mkdir(parents=True)
+    assert folder("mlperf_tiny") == tmp_path / "own" / "mlperf_tiny"
+    assert folder("wake_words") == tmp_path / "cache" / "wake_words"
+    monkeypatch.setenv("THIMBLE_MODELS", "")
+    assert folder("mlperf_tiny") == tmp_path / "cache" / "mlperf_tiny"
+
+
+def test_the_models_are_what_their_hashes_say() -> None:
+    for name, (url, sha256) in FILES.items():
+        path = folder(name.partition("/")[0]) / Path(name).name
+        assert url.startswith("https://") and url.endswith(path.name)
+        if path.is_file():
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256
