@@ -17,7 +17,7 @@ from pipeline.plan.vocabulary import Plan
 from tests.comparing import equal, said
 from tests.strategies.chains import board
 
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
 
 MAIN = r"""

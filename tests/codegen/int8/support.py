@@ -16,10 +16,10 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware, Memory
 from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
+from tests.codegen.support import SANITIZERS
 from tests.comparing import equal, said
 from tests.strategies.chains import board
 
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 DEVICE = ROOT / "firmware" / "storage" / "file_device.c"
 """The card of a plan that swaps."""
 
