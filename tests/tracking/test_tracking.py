@@ -75,6 +75,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
     """One project for all: what takes most is MLflow's start, once for all runs here."""
     project = Project(tmp_path_factory.mktemp("tracked") / "project")
     wide(project)
+    project.write(".gitignore", "__pycache__/\n")
     git(project, "init", "-q")
     git(project, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
     git(project, "commit", "-q", "-m", "All")
