@@ -29,6 +29,7 @@ from pipeline.timing.summary import WITHOUT_CARD
 from pipeline.words import METRICS
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import apart, frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies.chains import board, mnist
 
@@ -212,9 +213,9 @@ def test_rounded_sums_are_compared_with_the_interpreter() -> None:
     held = np.stack([interpret(plan, graph, frame).output for frame in given])
     assert (held != graph.outputs(given)).any()
     found = references(graph, plan, given.astype(np.int8))
-    assert np.array_equal(found, held[:8].reshape(8, -1))
+    equal(found, held[:8].reshape(8, -1))
     exact = references(graph, apart(graph), given.astype(np.int8))
-    assert np.array_equal(exact, graph.outputs(given).reshape(9, -1))
+    equal(exact, graph.outputs(given).reshape(9, -1))
     assert references(graph, plan, given[:0]).shape == (0, exact.shape[1])
 
 

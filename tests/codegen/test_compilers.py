@@ -24,6 +24,7 @@ from tests.codegen import matrix
 from tests.codegen.int8.test_avr import network as bytes_network
 from tests.codegen.matrix import CLANG, WARNINGS, Case
 from tests.codegen.support import frames, write
+from tests.comparing import equal
 from tests.strategies.chains import Chain
 from tests.tiers import quick
 
@@ -82,7 +83,7 @@ def test_same_outputs_whatever_compiles_it(
     expected = graph.outputs(given).astype(kind).reshape(3, -1)
     assert report["images"] == 3
     for ran in ("device_outputs", "host_outputs"):
-        assert np.array_equal(arrays[ran].view(kind).reshape(3, -1), expected), ran
+        equal(arrays[ran].view(kind).reshape(3, -1), expected, ran=ran)
 
 
 CXX = {"g++": "gcc", "avr-g++": "avr", "arm-none-eabi-g++": "arm", f"{CLANG}": "clang"}

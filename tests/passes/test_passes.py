@@ -49,7 +49,7 @@ def changed(seed: int) -> set[str]:
         after = passes.applied(before, names)
         what = f"seed {seed}, {names}"
         taken = images.reshape(-1, *after.tensors[after.input].shape)
-        assert np.array_equal(after.outputs(taken), expected), what
+        equal(after.outputs(taken), expected, what=what)
         assert after.macs <= before.macs or "fold_pad" in names, what  # padding counts as work
         assert "constants" in names or shares or after.weight_bytes <= before.weight_bytes, what
         assert "dead_channels" in names or passes.applied(after, names).hash == after.hash, what

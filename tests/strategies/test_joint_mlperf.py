@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.codegen import generate
 from pipeline.strategies.joint import Joint
 from tests.codegen.int8.support import Native
+from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY
 from tests.importers.tflite_reference import frames, reference
 from tests.public_models import MODELS, needs_models
@@ -38,4 +38,4 @@ def test_a_thousand_inputs(name: str, tmp_path: Path) -> None:
         plan = strategy.plan(graph, hardware)
         files = generate(graph, plan, hardware, {})
         native = Native(tmp_path / str(number), graph, plan, files=files, sanitize=False)
-        assert np.array_equal(native(given).reshape(COUNT, -1), wanted), (strategy, streams)
+        equal(native(given).reshape(COUNT, -1), wanted, strategy=strategy, streams=streams)

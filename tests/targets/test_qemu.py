@@ -97,9 +97,9 @@ def same(seed: int, name: str, folder: Path) -> None:
     assert size.status == "ok"
     given = frames(graph, 4, seed)
     runs = simulated(folder, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (seed, name)
+    equal(outputs(graph, runs), graph.outputs(given), seed=seed, name=name)
     interpreted = interpret(Ordinary().plan(graph, hardware), graph, given[0]).output
-    assert np.array_equal(outputs(graph, runs)[0], interpreted), (seed, name)
+    equal(outputs(graph, runs)[0], interpreted, seed=seed, name=name)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
 
 

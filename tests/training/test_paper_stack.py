@@ -9,6 +9,7 @@ from pipeline.training.paper_device import GROUPS, Stacked, groups
 from pipeline.training.paper_engine import Cores, Epoch, device
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Chain
 from pipeline.training.paper_rows import to_row
+from tests.comparing import equal
 from tests.tiers import quick
 from tests.training.test_paper_kernel import (
     COUNT,
@@ -123,7 +124,7 @@ def test_equal_seeds_draw_equal_images() -> None:
         epoch = Epoch(FLOAT, 0, every, seeds, RATES, 20)
         Stacked(chain(model), "cpu").train(list(rows), list(moments), given, epoch)
         found.append(rows)
-    assert np.array_equal(found[0], found[1])
+    equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
 
 

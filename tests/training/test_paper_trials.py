@@ -14,6 +14,7 @@ from pipeline.training.paper_kernel import Batches, Chain, build
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_rows import parameters, to_network, to_row
 from pipeline.training.paper_trials import Trials, fresh
+from tests.comparing import equal
 
 MODEL = Mnist2kb(channels=(3, 4))
 KERNEL = build(Chain.of(MODEL.build(), 28))
@@ -101,7 +102,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
     alone, together = (trials(3, threads) for threads in (1, 3))
     for each in (alone, together):
         each.phase("float", 2, 0.02, 16, EVERY, NONE)
-    assert np.array_equal(rows(alone), rows(together))
+    equal(rows(alone), rows(together))
     assert alone.rows == together.rows
 
 
@@ -112,7 +113,7 @@ def test_only_the_given_images_are_learnt_from() -> None:
     blank.batches.images[:100] = blank.batches.images[300:] = 0
     for each in (whole, blank):
         each.phase("float", 2, 0.02, 16, some, NONE)
-    assert np.array_equal(rows(whole), rows(blank))
+    equal(rows(whole), rows(blank))
 
 
 def test_a_phase_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_phase_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     except Killed:
         pass
     resumed.phase("float", 5, 0.02, 16, EVERY, keep)
-    assert np.array_equal(rows(whole), rows(resumed))
+    equal(rows(whole), rows(resumed))
     assert whole.rows == resumed.rows
     seen = [trial.number for trial in resumed.contenders]
     resumed.contenders = []

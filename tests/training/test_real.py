@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import yaml
@@ -17,6 +16,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.quantize.parameters import from_arrays
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT
+from tests.comparing import equal
 
 
 def stored(kind: type[FetchedDataset]) -> bool:
@@ -43,4 +43,4 @@ def test_the_default_recipe(kind: type[FetchedDataset], seed: int, least: float)
     with torch.no_grad():
         pixels = torch.from_numpy(data["test_images"]).permute(0, 3, 1, 2).float()
         simulated = network(network.pool(pixels)).double().numpy()
-    assert np.array_equal(logits * graph.tensors["logits"].scale[0], simulated)
+    equal(logits * graph.tensors["logits"].scale[0], simulated)

@@ -152,7 +152,7 @@ def test_it_is_the_same_graph_as_before_it_was_packed() -> None:
     before, after = (Int4().graph("net", model, each) for each in (weights, again))
     assert before.tensors == after.tensors and before.operators == after.operators
     for name, values in before.constants.items():
-        assert np.array_equal(values, after.constants[name]), name
+        equal(values, after.constants[name], name=name)
     equal(before.outputs(images), after.outputs(images))
 
 

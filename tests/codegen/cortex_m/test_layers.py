@@ -13,6 +13,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.support import frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.tiers import quick
 
@@ -25,7 +26,7 @@ def check(kind: str, seed: int, folder: Path) -> int:
     verify(plan, graph)
     native = twin(folder / f"{kind} {seed}", graph, plan)
     given = frames(graph, 4, seed)
-    assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
+    equal(native(given), graph.outputs(given), kind=kind, seed=seed)
     return fast(native, "conv2d" if kind in ("dilated", "pointwise") else kind)
 
 
@@ -48,7 +49,7 @@ def check_network(seed: int, folder: Path) -> None:
     graph = random_graph(seed)
     given = frames(graph, 4, seed)
     native = twin(folder / f"{seed}", graph)
-    assert np.array_equal(native(given), graph.outputs(given)), seed
+    equal(native(given), graph.outputs(given), seed=seed)
 
 
 def test_random_networks(tmp_path: Path) -> None:

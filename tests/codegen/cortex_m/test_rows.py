@@ -18,6 +18,7 @@ from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.plans import PLANS
 from tests.codegen.int8.scattered import scattered
 from tests.codegen.int8.support import Native, frames
+from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.tiers import quick
 
@@ -30,7 +31,7 @@ def check(graph: Graph, plan: Plan, folder: Path, seed: int = 0) -> Native:
     verify(plan, graph)
     given = frames(graph, 4, seed)
     native = twin(folder / f"{seed}", graph, plan)
-    assert np.array_equal(native(given), graph.outputs(given)), seed
+    equal(native(given), graph.outputs(given), seed=seed)
     return native
 
 

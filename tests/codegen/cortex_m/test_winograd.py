@@ -142,7 +142,7 @@ def check(graph: Graph, seed: int, folder: Path) -> None:
     """By the portable twin: scratch is the end of the arena, and what lies behind is watched."""
     given = inputs(graph, np.random.default_rng(seed))
     found = twin(folder / f"{seed}", graph, planned(graph, seed))(given)
-    assert np.array_equal(found, graph.outputs(given)), seed
+    equal(found, graph.outputs(given), seed=seed)
 
 
 @pytest.mark.ci
@@ -175,7 +175,7 @@ def check_simulated(graph: Graph, seed: int, board: str, folder: Path) -> None:
     size = built(folder, graph, hardware, plan)
     given = inputs(graph, np.random.default_rng(seed))
     runs = simulated(folder, graph, hardware, size, given)
-    assert np.array_equal(outputs(graph, runs), graph.outputs(given)), seed
+    equal(outputs(graph, runs), graph.outputs(given), seed=seed)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 

@@ -28,7 +28,7 @@ def check(contents: Iterable[bytes], folder: Path) -> None:
         plan = Ordinary().plan(graph, host())
         given = frames(graph, 5, number)
         native = Native(folder / f"{number}", graph, plan)
-        assert np.array_equal(native(given), graph.outputs(given)), number
+        equal(native(given), graph.outputs(given), number=number)
 
 
 @pytest.mark.parametrize("seed", quick(1, range(2)))

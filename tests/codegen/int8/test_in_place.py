@@ -59,7 +59,7 @@ def check(strategy: Strategy, seed: int, folder: Path) -> str:
     expected = graph.outputs(given)
     equal(interpret(plan, graph, given[2]).output, expected[2])
     native = Native(folder / f"{seed}", graph, plan)
-    assert np.array_equal(native(given), expected), seed
+    equal(native(given), expected, seed=seed)
     return native.files["model.c"]
 
 

@@ -13,6 +13,7 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from tests.codegen.int8.plans import PLANS
 from tests.codegen.int8.support import Native, frames, host
+from tests.comparing import equal
 from tests.plan.fixtures import channel_partial
 
 
@@ -23,14 +24,14 @@ def test_c_does_what_the_plan_says(name: str, tmp_path: Path) -> None:
     given = frames(graph)
     expected = graph.outputs(given)
     for frame, outputs in zip(given, expected, strict=True):
-        assert np.array_equal(interpret(plan, graph, frame).output, outputs)
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), expected)
+        equal(interpret(plan, graph, frame).output, outputs)
+    equal(Native(tmp_path, graph, plan)(given), expected)
 
 
 def test_the_vocabularys_own_channel_loop(tmp_path: Path) -> None:
     plan, graph = channel_partial(np.random.default_rng(0))
     given = frames(graph)
-    assert np.array_equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
+    equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
 
 
 def source(name: str) -> str:

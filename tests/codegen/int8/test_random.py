@@ -29,11 +29,11 @@ def check(seed: int, folder: Path) -> None:
     expected = graph.outputs(given)
     plan = Ordinary().plan(graph, host())
     verify(plan, graph)
-    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
-    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+    equal(interpret(plan, graph, given[2]).output, expected[2], seed=seed)
+    equal(Native(folder / f"{seed}", graph, plan)(given), expected, seed=seed)
     if seed % 5 == 0:
         native = Native(folder / f"{seed} apart", graph, apart(graph), sanitize=False)
-        assert np.array_equal(native(given), expected), seed
+        equal(native(given), expected, seed=seed)
 
 
 @pytest.mark.parametrize("first", quick(2, range(0, QUICK, CHUNK), ci=3))
@@ -56,8 +56,8 @@ def check_loops(seed: int, folder: Path) -> None:
     verify(plan, graph)
     given = frames(graph, 4, seed)
     expected = graph.outputs(given)
-    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
-    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+    equal(interpret(plan, graph, given[2]).output, expected[2], seed=seed)
+    equal(Native(folder / f"{seed}", graph, plan)(given), expected, seed=seed)
 
 
 @pytest.mark.parametrize("first", quick(1, range(0, 30, CHUNK), ci=2))
@@ -75,7 +75,7 @@ def check_partial(seed: int, folder: Path) -> None:
         verify(plan, graph)
         expected = np.stack([interpret(plan, graph, frame).output for frame in given])
         native = Native(folder / f"{seed} {bits}", graph, plan)
-        assert np.array_equal(native(given), expected), (seed, bits)
+        equal(native(given), expected, seed=seed, bits=bits)
 
 
 @pytest.mark.parametrize("first", quick(1, range(0, 9, 3)))
@@ -115,7 +115,7 @@ def check_rounded(seed: int, folder: Path) -> None:
     verify(plan, graph)
     given = frames(graph, 4, seed)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert np.array_equal(Native(folder / f"{seed}", graph, plan)(given), expected), seed
+    equal(Native(folder / f"{seed}", graph, plan)(given), expected, seed=seed)
 
 
 @pytest.mark.parametrize("first", quick(1, range(0, 18, CHUNK), ci=1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.plan.interpret import interpret
@@ -12,6 +11,7 @@ from pipeline.plan.verify import verify
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.scattered import KINDS, Kind, scattered
 from tests.codegen.int8.support import Native, apart, frames
+from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.tiers import quick
 
@@ -24,9 +24,9 @@ def check(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
     verify(plan, graph)
     given = frames(graph, 4, seed)
     expected = graph.outputs(given)
-    assert np.array_equal(interpret(plan, graph, given[2]).output, expected[2]), seed
+    equal(interpret(plan, graph, given[2]).output, expected[2], seed=seed)
     native = Native(folder / f"{seed}", graph, plan)
-    assert np.array_equal(native(given), expected), (kind, seed)
+    equal(native(given), expected, kind=kind, seed=seed)
     return native.files["model.c"]
 
 

@@ -40,7 +40,7 @@ def check(kind: str, seed: int, folder: Path) -> bool:
     verify(plan, graph)
     native = twin(folder / f"{seed}", graph, plan)
     given = frames(graph, 3, seed)
-    assert np.array_equal(native(given), graph.outputs(given)), (kind, seed)
+    equal(native(given), graph.outputs(given), kind=kind, seed=seed)
     used = kernels(plan)[graph.operators[-2].name]
     return used == kernel or (used, kernel) == ("cortex_m.row_fused", "cortex_m.row_pointwise")
 
@@ -108,7 +108,7 @@ def test_many_layers_simulated(board: str, kind: str, tmp_path: Path) -> None:
         folder = tmp_path / f"{seed}"
         size = built(folder, graph, hardware, plan)
         runs = simulated(folder, graph, hardware, size, given)
-        assert np.array_equal(outputs(graph, runs), graph.outputs(given)), (kind, seed)
+        equal(outputs(graph, runs), graph.outputs(given), kind=kind, seed=seed)
 
 
 @needs_arm
