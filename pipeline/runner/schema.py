@@ -6,10 +6,10 @@ each option to the fields of its own class. ``MISSING`` is a value that each opt
 
 from __future__ import annotations
 
-from dataclasses import field, is_dataclass, make_dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -21,51 +21,78 @@ from pipeline.runner.fields import structured
 
 CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
 """Groups whose ``_target_`` a stage imports."""
-WORDS: Any = Enum
+
+Until = Enum("Until", home.STAGES)  # type: ignore[misc]
+Output = Enum("Output", "text json")
+Tracking = Enum("Tracking", "background wait none")
+PackageName = Enum("PackageName", "none arduino platformio cmake")
+WeightsIn = Enum("WeightsIn", "flash sram")
+TargetName = Enum("TargetName", "simulate host flash")
+Hardware = structured(hardware.Hardware)
 
 
-def _typed(title: str, /, **keys: Any) -> Any:
-    """A dataclass of ``keys``: each has its default, or the type of what each config must give; of
-    containers the type alone, and nothing in them."""
-    parts: list[Any] = []
-    for key, given in keys.items():
-        make: Any = get_origin(given) or (given if is_dataclass(given) else None)
-        if make:
-            parts.append((key, given, field(default_factory=make)))
-        else:
-            must = isinstance(given, type)
-            parts.append((key, given, MISSING) if must else (key, type(given), given))
-    return make_dataclass(title, parts)
+@dataclass
+class Target:
+    name: TargetName = MISSING
+    images: int = 100
+    port: str = ""
+    dry_run: bool = False
 
 
-Config = _typed(
-    "Config",
-    **dict.fromkeys(CODE_GROUPS, dict[str, Any]),
-    hardware=structured(hardware.Hardware),
-    target=_typed(
-        "Target", name=WORDS("Name", "simulate host flash"), images=100, port="", dry_run=False
-    ),
-    codegen=_typed("Codegen", prefix="nn", labels=list[str]),
-    sliding=_typed("Sliding", windows=1, rows=1),
-    package=_typed(
-        "Package",
-        name=WORDS("Name", "none arduino platformio cmake"),
-        weights_in=WORDS("WeightsIn", "flash sram")["flash"],
-        library="",
-        version="1.0.0",
-    ),
-    seed=1,
-    threads=2,
-    passes=list[str],
-    until=WORDS("Until", home.STAGES)["measure"],
-    output=WORDS("Output", "text json")["text"],
-    tracking=WORDS("Tracking", "background wait none")["background"],
-    cache=_typed("Cache", fresh=False, remote=""),
-    paper=list[Any],  # rows of a published table to compare with: {name, metric, paper}
-    study=list[Any],  # other values of keys, for each of which a sweep has one more job
-    figure=dict[str, Any],  # what is drawn of it
-)
-"""The whole config; conf/config.yaml and the options say what its keys are."""
+@dataclass
+class Cache:
+    fresh: bool = False
+    remote: str = ""
+
+
+@dataclass
+class Codegen:
+    prefix: str = "nn"
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Sliding:
+    windows: int = 1
+    rows: int = 1
+
+
+@dataclass
+class Package:
+    name: PackageName = MISSING
+    weights_in: WeightsIn = WeightsIn.flash
+    library: str = ""
+    version: str = "1.0.0"
+
+
+@dataclass
+class Config:
+    """The whole config; conf/config.yaml and the options say what its keys are. ``paper`` holds the
+    rows of a published table that an experiment is compared with: {name, metric, paper}; ``study``
+    other values of keys, for each of which a sweep has one more job; ``figure`` what is drawn."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    frontend: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    prune: dict[str, Any] = field(default_factory=dict)
+    quantize: dict[str, Any] = field(default_factory=dict)
+    hardware: Hardware = field(default_factory=Hardware)  # type: ignore[valid-type]
+    strategy: dict[str, Any] = field(default_factory=dict)
+    target: Target = field(default_factory=Target)
+    codegen: Codegen = field(default_factory=Codegen)
+    sliding: Sliding = field(default_factory=Sliding)
+    package: Package = field(default_factory=Package)
+    seed: int = 1
+    threads: int = 2
+    passes: list[str] = MISSING
+    until: Until = Until["measure"]
+    output: Output = Output.text
+    tracking: Tracking = Tracking.background
+    cache: Cache = field(default_factory=Cache)
+    paper: list[Any] = field(default_factory=list)
+    study: list[Any] = field(default_factory=list)
+    figure: dict[str, Any] = field(default_factory=dict)
 
 
 def register() -> None:
