@@ -1,11 +1,12 @@
 # make demo    install what a run for AVR needs, and run the main command
-# make test    install all that is missing and run the tests;  make test-all  with the slow ones, hours
+# make test    install all that is missing and run the tests, four minutes
+# make test-ci   the others that .ci/run runs, eight minutes;  make test-all  the slow ones, an hour and a half
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make deps    bring params.yaml, docs/support.md and the drawing of the structure up to date with code and config
 # make models  fetch the networks of others that README's commands and many tests read, 0.9 MB, checked by hash
-# make durations    measure what each test costs, for make check and its limits: tests/durations.json
+# make durations    keep what each test cost in the last runs of .ci/run: tests/durations.json
 
 NEW_ENOUGH := import ensurepip, sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -30,7 +31,7 @@ BASE ?= HEAD
 # Images for containers set it; each process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup packages demo models check test test-all durations bench lint deps
+.PHONY: setup packages demo models check test test-ci test-all durations bench lint deps
 
 demo: packages .venv/run
 	$(BIN)/python run.py hardware=arduino strategy=herringbone
@@ -41,11 +42,15 @@ check: setup
 test: setup
 	$(PYTEST)
 
+test-ci: setup
+	$(PYTEST) -m "ci and not slow" --check-durations
+
 test-all: setup
-	$(PYTEST) -m ""
+	@date
+	$(PYTEST) -m slow
 
 durations: setup
-	$(PYTEST) -m "not slow" --write-durations
+	$(BIN)/python -m tests.durations
 
 models: setup
 	$(BIN)/python -m tests.public_models

@@ -157,7 +157,7 @@ def arguments(found: Iterable[Choice], chosen: Iterable[Choice]) -> list[str]:
 def main(base: str) -> int:
     changes = changed(ROOT, base)
     files = reached(ROOT, changes)
-    found = choices(files, read())
+    found = choices(files, read().files)
     chosen, left_out = within(BUDGET_SECONDS, found, first=changes)
     print(
         f"{len(changes)} files changed since {base}; {len(files)} of {len(all_tests(ROOT))} "

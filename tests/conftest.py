@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.durations import Collector, Meter
+from tests.meter import Collector, Meter
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """NumPy's threads wait by turning: of a small test's processor time they take a third."""
@@ -26,7 +26,9 @@ PATIENCE_SECONDS = 3600
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--write-durations", action="store_true", help="keep what each test costs in the record"
+        "--check-durations",
+        action="store_true",
+        help="fail if what ran is not in tests/durations.json or takes more than its tier may",
     )
 
 
@@ -36,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker or not parallel:
         config.pluginmanager.register(Meter())
     if not worker:
-        config.pluginmanager.register(Collector(config.getoption("write_durations")))
+        config.pluginmanager.register(Collector(config))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

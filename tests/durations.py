@@ -1,33 +1,47 @@
-"""What each test costs: seconds of processor time, its own and its subprocesses', which hardly
-depend on what else the machine does. A pytest plug-in; ``make durations`` keeps what it measures in
-tests/durations.json, by which ``make check`` chooses and CONTRIBUTING.md's limits are checked.
+"""The record of what each test costs, tests/durations.json, and the limits of each tier.
+
+Seconds are processor time, a test's own and its subprocesses', which hardly depend on what else the
+machine does. Machines differ by two, so what is measured is scaled by a fixed piece of work that is
+timed in the same run: the record holds seconds of the machine that it was made on. ``make
+durations`` writes it from the log of the last runs, which ``tests/meter.py`` keeps.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import statistics
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from pipeline.home import ROOT
 
 RECORD = Path(__file__).with_name("durations.json")
-LIMIT_SECONDS = 8.0
-"""Of a test without a marker: one that takes longer belongs behind ``ci`` or ``slow``."""
+LOG = "thimble/durations"
+"""Name of the log in pytest's cache."""
+TIERS = ("default", "ci", "slow")
+LIMITS_SECONDS = {("default",): 450.0, ("default", "ci"): 1300.0}
+"""Processor time of `make test`, and of all that `.ci/run` runs, on the record's machine."""
+SLACK = 1.25
+"""Measured again, on another machine, a total can be this much above its limit."""
 NAMED_SECONDS = 0.5
 """Tests that take as long are in the record by name; of the others, each file's sum."""
-TIERS = ("default", "ci", "slow")
+OFF_SECONDS = 2.0
+"""A file that takes more than this, and than half of the record's figure, more or less is said."""
 
 
 @dataclass
 class Cost:
-    """Of one file: the sums of its tests in each tier, and its expensive tests by name."""
+    """A file's cost: the sums of its tests in each tier, and its expensive tests by name."""
 
     tiers: dict[str, float] = field(default_factory=dict)
     tests: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(self.tiers.values())
 
     def add(self, test: str, tier: str, seconds: float) -> None:
         self.tiers[tier] = self.tiers.get(tier, 0.0) + seconds
@@ -42,6 +56,14 @@ class Cost:
         return {**tiers, **({"tests": dict(sorted(tests.items()))} if tests else {})}
 
 
+@dataclass
+class Record:
+    """Each file's cost, and how long the fixed piece of work took on the same machine."""
+
+    files: dict[str, Cost]
+    work_seconds: float
+
+
 def kept(before: float | None, now: float) -> float:
     """Seconds with two digits, so that measuring again changes little in the file."""
     if before is not None and abs(now - before) <= max(0.25 * before, 0.1):
@@ -49,80 +71,84 @@ def kept(before: float | None, now: float) -> float:
     return float(f"{now:.2g}") if now >= 1 else round(now, 1)
 
 
-def read(path: Path = RECORD) -> dict[str, Cost]:
-    """The record: file -> cost; empty when there is none yet."""
+def read(path: Path = RECORD) -> Record:
+    """The record; without files when there is none yet."""
     content = json.loads(path.read_text()) if path.exists() else {}
-    return {
+    files = {
         file: Cost({tier: cost[tier] for tier in TIERS if tier in cost}, cost.get("tests", {}))
-        for file, cost in content.items()
+        for file, cost in content.get("files", {}).items()
     }
+    return Record(files, content.get("work_seconds", 0.0))
 
 
-def write(measured: Mapping[str, Cost], path: Path) -> None:
-    """Replace the files that were measured; forget those that are no longer there."""
+def measured(log: Mapping[str, Any], record: Record) -> dict[str, Cost]:
+    """Each file's cost by ``log``, in seconds of the record's machine."""
+    work = statistics.median(log["work_seconds"])
+    scale = (record.work_seconds or work) / work
+    files: dict[str, Cost] = {}
+    for name, (tier, seconds) in log["tests"].items():
+        file, _, test = name.partition("::")
+        files.setdefault(file, Cost()).add(test, tier, seconds * scale)
+    return files
+
+
+def write(log: Mapping[str, Any], path: Path) -> None:
+    """Replace the tiers that were measured of each file; forget files that are no longer there."""
     before, root = read(path), path.parents[1]
-    files = {file: cost for file, cost in {**before, **measured}.items() if (root / file).is_file()}
-    content = {file: cost.written(before.get(file)) for file, cost in sorted(files.items())}
+    files = dict(before.files)
+    for file, cost in measured(log, before).items():
+        old = files.get(file, Cost())
+        kept_tiers = {tier: old.tiers[tier] for tier in old.tiers if tier not in log["tiers"]}
+        named = old.tests if kept_tiers else {}
+        files[file] = Cost({**kept_tiers, **cost.tiers}, {**named, **cost.tests})
+    content = {
+        "work_seconds": before.work_seconds or round(statistics.median(log["work_seconds"]), 4),
+        "files": {
+            file: cost.written(before.files.get(file))
+            for file, cost in sorted(files.items())
+            if (root / file).is_file()
+        },
+    }
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def used_seconds() -> float:
-    """Processor time of this process and of the ended ones that it has waited for."""
-    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+def totals(files: Mapping[str, Cost]) -> dict[str, float]:
+    """Seconds of each tier."""
+    return {tier: sum(cost.tiers.get(tier, 0.0) for cost in files.values()) for tier in TIERS}
 
 
-class Meter:
-    """Runs where the tests run: notes in each report what its phase took."""
-
-    def __init__(self) -> None:
-        self.mark = used_seconds()
-
-    def pytest_runtest_logstart(self) -> None:
-        self.mark = used_seconds()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
-        report = yield
-        now = used_seconds()
-        report.cpu_seconds, self.mark = now - self.mark, now
-        return report
+def beyond(files: Mapping[str, Cost], slack: float = 1.0) -> Iterator[str]:
+    """Lines that say which limits ``files`` pass by more than ``slack``."""
+    seconds = totals(files)
+    for tiers, limit in LIMITS_SECONDS.items():
+        total = sum(seconds[tier] for tier in tiers)
+        if total > limit * slack:
+            yield f"{' and '.join(tiers)}: {total:.0f} s of processor time, {limit:.0f} allowed"
 
 
-class Collector:
-    """Runs where the result is shown: adds up, names what is too slow, writes the record."""
+def lacking(files: Mapping[str, Cost], record: Record) -> Iterator[str]:
+    """Lines that name what ran and is not in the record."""
+    for file in sorted(files.keys() - record.files.keys()):
+        yield f"{file} is not in tests/durations.json: make durations"
 
-    def __init__(self, keep: bool) -> None:
-        self.keep = keep
-        self.seconds: dict[str, float] = {}
-        self.tiers: dict[str, str] = {}
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = report.nodeid
-        used = getattr(report, "cpu_seconds", 0.0)  # none where the worker crashed: xdist's report
-        self.seconds[name] = self.seconds.get(name, 0.0) + used
-        marked = [tier for tier in TIERS if tier in report.keywords]
-        self.tiers[name] = marked[-1] if marked else "default"
+def off(files: Mapping[str, Cost], record: Record, tiers: list[str]) -> Iterator[str]:
+    """Lines that name files whose cost is off from the record by half."""
+    for file, cost in sorted(files.items()):
+        known = record.files.get(file, Cost()).tiers
+        before = sum(known.get(tier, 0.0) for tier in tiers)
+        if abs(cost.total - before) > max(OFF_SECONDS, before / 2):
+            yield f"{file}: {cost.total:.1f} s, {before:.1f} in the record"
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        slow = {
-            name: seconds
-            for name, seconds in self.seconds.items()
-            if seconds > LIMIT_SECONDS and self.tiers[name] == "default"
-        }
-        if slow:
-            terminalreporter.section(
-                f"without a marker, above {LIMIT_SECONDS:g} s of processor time"
-            )
-        for name, seconds in sorted(slow.items(), key=lambda item: -item[1]):
-            terminalreporter.line(f"{seconds:5.1f} s  {name}")
 
-    def pytest_sessionfinish(self) -> None:
-        if self.keep:
-            measured: dict[str, Cost] = {}
-            for name, seconds in self.seconds.items():
-                if self.tiers[name] == "slow":
-                    continue
-                file, _, test = name.partition("::")
-                measured.setdefault(file, Cost()).add(test, self.tiers[name], seconds)
-            write(measured, RECORD)
+def main() -> int:
+    path = ROOT / ".pytest_cache" / "v" / LOG
+    if not path.is_file():
+        print("make durations: no log of a run is there; run .ci/run first", file=sys.stderr)
+        return 1
+    write(json.loads(path.read_text()), RECORD)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,47 +1,37 @@
-"""The record of what tests cost: how it is kept, and the limits that it says are kept."""
+"""The record of what tests cost: how it is kept, and the limits that are checked by it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.home import ROOT
-from tests.durations import Cost, kept, read, write
+from tests import durations
+from tests.durations import Cost, Record, kept, read, write
 from tests.runner.project import clean_environment
 
-DEFAULT_SECONDS = 1400
-"""Of `make test`: less than twelve minutes on two cores."""
-ALL_SECONDS = 4300
-"""Of `.ci/run`'s tests: less than forty minutes on two cores; setup and lint take two more."""
+HERE = "tests/test_here.py"
 
 
-@pytest.fixture(scope="module")
-def record() -> dict[str, Cost]:
-    found = read()
-    assert found, "make durations"
-    return found
+def log(tests: dict[str, tuple[str, float]], work: float = 0.03, **more: Any) -> dict[str, Any]:
+    return {"tiers": ["default", "ci"], "work_seconds": [work], "tests": tests, **more}
 
 
-def test_make_test_takes_twelve_minutes_at_most(record: dict[str, Cost]) -> None:
-    assert sum(cost.tiers.get("default", 0.0) for cost in record.values()) < DEFAULT_SECONDS
-
-
-def test_ci_takes_forty_minutes_at_most(record: dict[str, Cost]) -> None:
-    assert sum(sum(cost.tiers.values()) for cost in record.values()) < ALL_SECONDS
-
-
-def test_every_area_is_in_the_default_tier(record: dict[str, Cost]) -> None:
-    areas = {Path(file).parts[1] for file in record if "/" in file.removeprefix("tests/")}
-    quick = {Path(file).parts[1] for file, cost in record.items() if "default" in cost.tiers}
+def test_every_area_is_in_the_default_tier() -> None:
+    files = read().files
+    areas = {Path(file).parts[1] for file in files if "/" in file.removeprefix("tests/")}
+    quick = {Path(file).parts[1] for file, cost in files.items() if "default" in cost.tiers}
     assert areas <= quick and len(areas) >= 15
 
 
-def test_the_record_is_of_files_that_are_there(record: dict[str, Cost]) -> None:
-    assert all((ROOT / file).is_file() for file in record)
-    assert list(record) == sorted(record)
+def test_the_record_is_of_files_that_are_there() -> None:
+    files = read().files
+    assert all((ROOT / file).is_file() for file in files) and list(files) == sorted(files)
 
 
 def test_small_differences_are_not_written() -> None:
@@ -49,30 +39,51 @@ def test_small_differences_are_not_written() -> None:
     assert kept(10.0, 12.0) == 10.0 and kept(10.0, 13.4) == 13.0 and kept(0.3, 0.35) == 0.3
 
 
-def test_a_measured_file_replaces_its_entry(tmp_path: Path) -> None:
-    path, here = tmp_path / "tests" / "durations.json", "tests/test_here.py"
+def test_a_measured_tier_replaces_its_entry(tmp_path: Path) -> None:
+    path = tmp_path / "tests" / "durations.json"
     path.parent.mkdir()
-    (tmp_path / here).touch()
-    cost = Cost()
-    cost.add("test_a", "default", 0.2)
-    cost.add("test_b", "ci", 7.0)
-    write({here: cost, "tests/gone.py": cost}, path)
-    assert read(path) == {here: Cost({"default": 0.2, "ci": 7.0}, {"test_b": 7.0})}
-    again = Cost()
-    again.add("test_b", "default", 7.5)
-    write({here: again}, path)
-    assert read(path) == {here: Cost({"default": 7.5}, {"test_b": 7.0})}
-    write({}, path)
-    assert here in read(path)
+    (tmp_path / HERE).touch()
+    tests = {
+        f"{HERE}::a": ("default", 0.2),
+        f"{HERE}::b": ("ci", 7.0),
+        "tests/gone.py::c": ("ci", 1),
+    }
+    write(log(tests), path)
+    first = Cost({"default": 0.2, "ci": 7.0}, {"b": 7.0})
+    assert read(path) == Record({HERE: first}, 0.03)
+    write(log({f"{HERE}::slow": ("slow", 60.0)}, tiers=["slow"]), path)
+    both = Cost({"default": 0.2, "ci": 7.0, "slow": 60.0}, {"b": 7.0, "slow": 60.0})
+    assert read(path).files == {HERE: both}
+    write(log({f"{HERE}::b": ("default", 15.0)}, work=0.06), path)
+    assert read(path).files[HERE].tiers == {"default": 7.5, "slow": 60.0}
+    assert read(path).work_seconds == 0.03  # the record stays one of its first machine
+
+
+def test_what_is_said_of_a_run() -> None:
+    record = Record({HERE: Cost({"default": 10.0, "ci": 5.0})}, 0.03)
+    files = {HERE: Cost({"default": 440.0, "ci": 840.0}), "tests/new.py": Cost({"default": 11.0})}
+    assert list(durations.lacking(files, record)) == [
+        "tests/new.py is not in tests/durations.json: make durations"
+    ]
+    assert list(durations.beyond(files)) == ["default: 451 s of processor time, 450 allowed"]
+    assert not list(durations.beyond(files, durations.SLACK))
+    files[HERE].tiers["ci"] = 850.0
+    assert "default and ci: 1301 s of processor time, 1300 allowed" in durations.beyond(files)
+    assert [line.partition(":")[0] for line in durations.off(files, record, ["default", "ci"])] == [
+        "tests/new.py",
+        HERE,
+    ]
+    assert not list(durations.off({HERE: Cost({"default": 14.0})}, record, ["default"]))
 
 
 CONFTEST = """
 from pathlib import Path
-from tests import durations
+from tests import durations, meter
 from tests.conftest import pytest_addoption, pytest_configure
 
 durations.RECORD = Path(__file__).parent / "tests" / "durations.json"
-durations.LIMIT_SECONDS = durations.NAMED_SECONDS = 0.2
+durations.LIMITS_SECONDS = {("default",): LIMIT}
+durations.NAMED_SECONDS = meter.LIMIT_SECONDS = 0.2
 """
 TESTS = """
 import subprocess, sys, time, pytest
@@ -90,10 +101,12 @@ def test_marked():
 """
 
 
-def run(project: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    (project / "conftest.py").write_text(CONFTEST)
+def run(
+    project: Path, tests: str, *options: str, limit: float = 100
+) -> subprocess.CompletedProcess[str]:
+    (project / "conftest.py").write_text(CONFTEST.replace("LIMIT}", f"{limit}}}"))
     (project / "pytest.ini").write_text("[pytest]\nmarkers = ci\n")
-    (project / "tests").mkdir()
+    (project / "tests").mkdir(exist_ok=True)
     (project / "tests" / "test_burns.py").write_text(tests)
     alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
@@ -103,17 +116,60 @@ def run(project: Path, tests: str, *options: str) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
+@pytest.fixture
+def make_durations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Record]:
+    """Run ``make durations`` in a project in ``tmp_path``."""
+    path = tmp_path / "tests" / "durations.json"
+    monkeypatch.setattr(durations, "ROOT", tmp_path)
+    monkeypatch.setattr(durations, "RECORD", path)
+    monkeypatch.setattr(durations, "NAMED_SECONDS", 0.2)
+
+    def call() -> Record:
+        assert durations.main() == 0
+        return read(path)
+
+    return call
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with xdist"])
 def test_processor_time_counts_and_waiting_does_not(
-    tmp_path: Path, workers: tuple[str, ...]
+    tmp_path: Path, workers: tuple[str, ...], make_durations: Callable[[], Record]
 ) -> None:
-    done = run(tmp_path, TESTS, *workers, "--write-durations")
+    done = run(tmp_path, TESTS, *workers)
     assert done.returncode == 0, done.stdout + done.stderr
-    cost = read(tmp_path / "tests" / "durations.json")["tests/test_burns.py"]
+    record = make_durations()
+    cost = record.files["tests/test_burns.py"]
+    assert record.work_seconds > 0.001
     assert cost.tests.keys() == {"test_in_a_subprocess", "test_marked"}
     assert min(cost.tests.values()) >= 0.3 and cost.tiers.keys() == {"default", "ci"}
     warned = done.stdout.partition("without a marker")[2]
     assert "test_in_a_subprocess" in warned and "test_marked" not in warned
+
+
+def test_ci_fails_without_a_record_or_beyond_a_limit(
+    tmp_path: Path, make_durations: Callable[[], Record]
+) -> None:
+    assert durations.main() == 1  # no run has left a log
+    done = run(tmp_path, TESTS, "--check-durations")
+    assert done.returncode == 1 and "3 passed" in done.stdout
+    assert "tests/test_burns.py is not in tests/durations.json: make durations" in done.stdout
+    make_durations()
+    assert run(tmp_path, TESTS, "--check-durations").returncode == 0
+    done = run(tmp_path, TESTS, "--check-durations", limit=0.1)
+    assert done.returncode == 1 and "of processor time, 0 allowed" in done.stdout
+
+
+def test_what_failed_and_passed_on_the_same_code_is_named(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text(".pytest_cache\n__pycache__\nonce\n")
+    words = ("-c", "user.name=me", "-c", "user.email=me@example.org", "commit", "-qm", "All")
+    subprocess.run(["git", *words, "--allow-empty"], cwd=tmp_path, check=True)
+    tests = "from pathlib import Path\n\ndef test_once():\n    Path('once').touch(exist_ok=False)\n"
+    said = "failed and passed on the same code"
+    assert said not in run(tmp_path, tests).stdout
+    again = run(tmp_path, tests).stdout
+    assert "tests/test_burns.py::test_once" in again.partition(said)[2]
+    assert said not in run(tmp_path, tests + "# changed\n").stdout
 
 
 @pytest.mark.ci
