@@ -1,53 +1,63 @@
-"""``make check``: the tests that a change can reach, as many of them as go into a minute.
+"""``make check``: the tests that are likeliest to notice a change, as many as go into a minute.
 
     python -m tests.affected [BASE]     what is not committed, and what was since BASE (HEAD)
 
-A test file reaches the Python files that it imports, by ``pipeline/runner/closure.py``, and other
-files whose name or folder one of these names in a string. Whoever starts run.py reaches everything.
-Changed test files come first, then the shortest tests by the record of durations; what is left out
-is said. Tests marked slow are never among them.
+Changed test files come first. Then, of each changed function and template, the tests that the
+record of reach names (``tests/reach.py``); of a file that the record doesn't have – a new one, a
+page, an option of conf/ – the test files that name it. What is left out is said. Tests marked slow
+are never among them.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.home import ROOT
-from pipeline.runner.closure import closure
-from tests.durations import Cost, read
+from tests import durations, reach
+from tests.reach import MODULE, Reach
 
-PACKAGES = frozenset({"pipeline", "stages", "tests"})
-RUN_BY_COMMAND = ("pipeline/", "stages/", "conf/", "firmware/", "run.py", "dvc.yaml", "params.yaml")
-"""What a test may depend on that starts run.py."""
-ALL_DEPEND_ON = ("pyproject.toml", "constraints.txt", "tests/conftest.py", "tests/durations.py")
-CHECKED_BY = {"tests/durations.json": "tests/test_durations.py"}
-"""Every test process may write the record; only this file depends on it."""
-BUDGET_SECONDS = 40.0
-"""Of processor time on two cores: 20 s, and up to half a minute for starting."""
+BUDGET_SECONDS = 70.0
+"""Processor time on two cores, 35 s of a minute; the rest is for starting."""
 UNKNOWN_SECONDS = 5.0
-"""Taken for a test file that the record lacks."""
-FILE_SECONDS = 0.15
-"""For importing a test file, in both processes."""
+"""Taken for a test file that the record of durations lacks."""
+HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+Changes = Mapping[str, list[int]]
+"""File -> changed lines, of a deletion the line before it; none of a file that is new or gone."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass
 class Choice:
-    """Some tests: of ``file`` the one called ``test``, or all that the record doesn't name."""
+    """What is run, and what reaches the change and is left out.
 
-    seconds: float
-    file: str
-    test: str = ""
+    Attributes:
+        files: test files that are run whole.
+        tests: node ids.
+    """
+
+    files: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    left_out: list[str] = field(default_factory=list)
+    left_out_seconds: float = 0.0
+
+    def take(self, name: str, seconds: float) -> None:
+        if self.seconds + seconds > BUDGET_SECONDS:
+            self.left_out.append(name)
+            self.left_out_seconds += seconds
+            return
+        self.seconds += seconds
+        (self.tests if "::" in name else self.files).append(name)
 
 
-def changed(root: Path, base: str) -> set[str]:
-    """Paths that differ from where this branch left ``base``, new and deleted ones too."""
+def changed(root: Path, base: str) -> Changes:
+    """What differs from where this branch left ``base``."""
 
     def git(*words: str) -> list[str]:
         command = ["git", *words]
@@ -57,123 +67,103 @@ def changed(root: Path, base: str) -> set[str]:
         return done.stdout.splitlines()
 
     (start,) = git("merge-base", base, "HEAD")
-    others = git("ls-files", "--others", "--exclude-standard")
-    return {*git("diff", "--name-only", "--no-renames", start), *others}
+    found: dict[str, list[int]] = {
+        name: [] for name in git("ls-files", "--others", "--exclude-standard")
+    }
+    lines: list[int] = []
+    for line in git("diff", "--unified=0", "--no-renames", "--no-prefix", start):
+        if line.startswith("diff --git "):
+            lines = []
+        elif line.startswith(("--- ", "+++ ")) and line[4:] != "/dev/null":
+            found[line[4:]] = lines
+        elif hunk := HUNK.match(line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            lines += range(first, first + max(count, 1))
+    return found
 
 
 def all_tests(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
 
 
-def reached(root: Path, changes: Iterable[str]) -> set[str]:
-    """The test files that any of ``changes`` can reach."""
-    changes = {CHECKED_BY.get(name, name) for name in changes}
-    if changes & set(ALL_DEPEND_ON):
-        return set(all_tests(root))
-    return {file for file in all_tests(root) if _reaches(root, file, changes)}
+def noticing(root: Path, file: str, lines: Iterable[int], record: Reach) -> list[str]:
+    """The recorded tests that reach these lines of ``file``; without one, that reach the file."""
+    functions = record.tests.get(file, {})
+    path = root / file
+    if not file.endswith(".py") or not path.is_file():
+        return functions.get(MODULE, [])
+    source = path.read_text()
+    names = dict.fromkeys(reach.function_at(source, line) for line in lines)
+    ranked = [functions.get(name) or functions.get(MODULE, []) for name in names]
+    return list(_by_turns(ranked))
 
 
-def _reaches(root: Path, file: str, changes: set[str]) -> bool:
-    place = Path(file)
-    shared = [(folder / "conftest.py").as_posix() for folder in place.parents]
-    files = closure(root, [file, *(name for name in shared if (root / name).is_file())], PACKAGES)
-    if files & changes:
-        return True
-    if any("run.py" in _words(root, name) for name in files if name.startswith("tests/")) and any(
-        name.startswith(RUN_BY_COMMAND) for name in changes
-    ):
-        return True
-    return any(_names(root, name, other) for name in files for other in changes)
+def _by_turns(lists: list[list[str]]) -> Iterator[str]:
+    """The first of each list, then the second of each, each test once."""
+    longest = max(map(len, lists), default=0)
+    turns = (each[index] for index in range(longest) for each in lists if index < len(each))
+    yield from dict.fromkeys(turns)
 
 
-def _names(root: Path, file: str, other: str) -> bool:
-    """Whether the Python file ``file`` names ``other``: its file or folder, together with the
-    project's folder that it is in, unless ``file`` is in the same one. A page, which messages and
-    docstrings refer to, in a string of its own: its path, its name or ``folder/*.md``."""
-    path, words = Path(other), _words(root, file)
-    if path.suffix == ".md":
-        texts, name = _strings(root, file), path.parent.name
-        named = {other, path.name, f"{path.parent}/*.md"} & texts
-        return bool(named) or {name, "*.md"} <= texts
-    if path.suffix == ".py" or not {path.name, path.stem, path.parent.name} & words:
-        return False
-    top = path.parts[0]
-    return top in words or file.startswith(f"{top}/")
+def naming(root: Path, file: str) -> list[str]:
+    """The test files that say the name of ``file``: with its ending, or as a word together with its
+    folder's; of a module, by importing it."""
+    path = Path(file)
+    if path.suffix == ".py":
+        words = [rf"\b{re.escape('.'.join(path.with_suffix('').parts))}\b"]
+        words = [*words, rf"from {re.escape('.'.join(path.parent.parts))} import .*\b{path.stem}\b"]
+        found = [re.compile("|".join(words))]
+    elif path.suffix in (".yaml", ".json"):
+        found = [re.compile(rf"\b{re.escape(word)}\b") for word in (path.stem, path.parent.name)]
+    else:
+        found = [re.compile(rf"(?<![\w.]){re.escape(path.name)}\b|{path.parent.name}/\*")]
+    texts = ((name, (root / name).read_text()) for name in all_tests(root))
+    return [name for name, text in texts if all(each.search(text) for each in found)]
 
 
-@cache
-def _strings(root: Path, file: str) -> frozenset[str]:
-    """All that are in a Python file."""
-    tree = ast.parse((root / file).read_bytes())
-    found = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return frozenset(text for text in found if isinstance(text, str))
-
-
-@cache
-def _words(root: Path, file: str) -> frozenset[str]:
-    """The file and folder names in a Python file's strings."""
-    texts = _strings(root, file)
-    return frozenset(word for text in texts for word in re.split(r"[^\w.-]+", text) if word)
-
-
-def choices(files: Iterable[str], record: Mapping[str, Cost]) -> list[Choice]:
-    """What can be chosen of ``files``; a file that the record lacks is taken for a quick one."""
-    found = []
-    for file in files:
-        cost = record.get(file, Cost({"default": UNKNOWN_SECONDS}))
-        rest = sum(cost.tiers.values()) - sum(cost.tests.values())
-        found.append(Choice(max(rest, 0.0) + FILE_SECONDS, file))
-        found += [Choice(seconds, file, test) for test, seconds in cost.tests.items()]
-    return found
-
-
-def within(budget: float, found: Iterable[Choice], first: set[str]) -> tuple[list[Choice], float]:
-    """As many as ``budget`` seconds allow, those of the files ``first`` and short ones before
-    others; and the seconds of what is left out."""
-    chosen, left_out = [], 0.0
-    for choice in sorted(found, key=lambda choice: (choice.file not in first, choice)):
-        if choice.seconds <= budget:
-            chosen.append(choice)
-            budget -= choice.seconds
-        else:
-            left_out += choice.seconds
-    return chosen, left_out
-
-
-def arguments(found: Iterable[Choice], chosen: Iterable[Choice]) -> list[str]:
-    """Of pytest, to run what is chosen."""
-    chosen = set(chosen)
-    whole = {choice.file for choice in chosen if not choice.test}
-    words = sorted(whole)
-    for choice in sorted(choice for choice in found if choice.test):
-        name = f"{choice.file}::{choice.test}"
-        if choice in chosen and choice.file not in whole:
-            words.append(name)
-        elif choice not in chosen and choice.file in whole:
-            words.append(f"--deselect={name}")
-    return words
+def chosen(root: Path, changes: Changes, record: Reach, costs: Mapping[str, float]) -> Choice:
+    """What goes into ``BUDGET_SECONDS``."""
+    choice, tests = Choice(), set(all_tests(root))
+    for file in sorted(changes.keys() & tests):
+        choice.take(file, costs.get(file, UNKNOWN_SECONDS))
+    known = [noticing(root, file, lines, record) for file, lines in changes.items()]
+    for test in _by_turns(known):
+        if test.partition("::")[0] not in choice.files:
+            choice.take(test, record.seconds.get(test, UNKNOWN_SECONDS))
+    unknown = [file for file, found in zip(changes, known, strict=True) if not found]
+    named = {name for file in unknown for name in naming(root, file)} - {*choice.files}
+    for file in sorted(named, key=lambda name: costs.get(name, UNKNOWN_SECONDS)):
+        choice.take(file, costs.get(file, UNKNOWN_SECONDS))
+    return choice
 
 
 def main(base: str) -> int:
-    changes = changed(ROOT, base)
-    files = reached(ROOT, changes)
-    found = choices(files, read().files)
-    chosen, left_out = within(BUDGET_SECONDS, found, first=changes)
+    changes, record = changed(ROOT, base), reach.read()
+    costs = {
+        file: cost.tiers.get("default", 0.0) + cost.tiers.get("ci", 0.0)
+        for file, cost in durations.read().files.items()
+    }
+    choice = chosen(ROOT, changes, record, costs)
     print(
-        f"{len(changes)} files changed since {base}; {len(files)} of {len(all_tests(ROOT))} "
-        f"test files can notice"
+        f"{len(changes)} files changed since {base}: {len(choice.files)} test files and "
+        f"{len(choice.tests)} other tests, {choice.seconds:.0f} s of processor time"
     )
-    if left_out:
+    if choice.left_out:
         print(
-            f"left out, for they take {left_out:.0f} s of processor time: "
-            f"{len(found) - len(chosen)} of {len(found)} parts; make test runs them"
+            f"left out, for they take {choice.left_out_seconds:.0f} s more: "
+            f"{' '.join(choice.left_out)}"
         )
-    if not chosen:
+    print("other tests may reach it, too: make test and make test-ci run all")
+    if not choice.files and not choice.tests:
         return 0
-    pytest = ["-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
-    return subprocess.run(
-        [sys.executable, *pytest, *arguments(found, chosen)], cwd=ROOT, check=False
-    ).returncode
+    files = sorted({*choice.files, *(test.partition("::")[0] for test in choice.tests)})
+    files = [file for file in files if (ROOT / file).is_file()]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as only:
+        only.write("\n".join([*choice.files, *choice.tests]))
+        only.flush()
+        pytest = ["-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
+        command = [sys.executable, *pytest, f"--only={only.name}", *files]
+        return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

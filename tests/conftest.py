@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail if what ran is not in tests/durations.json or takes more than its tier may",
     )
+    parser.addoption("--only", metavar="FILE", help="run the tests and test files that FILE lists")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Collector(config))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if listed := config.getoption("only"):
+        names = set(Path(listed).read_text().splitlines())
+        items[:] = [item for item in items if {item.nodeid, item.nodeid.split("::")[0]} & names]
     for item in items:
         marked = {marker.name for marker in item.iter_markers()}
         if marked & {"ci", "slow"} and "timeout" not in marked:

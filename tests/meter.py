@@ -99,7 +99,7 @@ class Collector:
 
     def _log(self) -> dict[str, Any]:
         """The runs on the same code as this one's, this one included; kept in pytest's cache."""
-        cache = getattr(self.config, "cache", None)
+        cache = getattr(self.config, "cache", None) if self._whole() else None
         before: dict[str, Any] = (cache and cache.get(durations.LOG, None)) or {}
         code = self._code()
         same = before if code and before.get("code") == code else {}
@@ -125,6 +125,13 @@ class Collector:
         if cache:
             cache.set(durations.LOG, log)
         return log
+
+    def _whole(self) -> bool:
+        """Whether whole files ran, as users run them; the recorder makes tests slow."""
+        given = ("keyword", "only", "deselect", "lf")
+        chosen = any(self.config.getoption(word, None) for word in given)
+        chosen = chosen or self.config.pluginmanager.hasplugin("tests.recorder")
+        return not chosen and not any("::" in word for word in self.config.args)
 
     def _code(self) -> str:
         """A hash of all that git would commit; empty without git."""

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.home import ROOT
-from tests.affected import (
-    UNKNOWN_SECONDS,
-    Choice,
-    all_tests,
-    arguments,
-    changed,
-    choices,
-    reached,
-    within,
-)
-from tests.durations import Cost
+from tests import affected, reach
+from tests.affected import changed, chosen, naming, noticing
+from tests.reach import Reach, Recording, function_at, reduced
 
+MODULE = """\
+LIMIT = 3
+
+
+def low(x):
+    if x > LIMIT:
+        return LIMIT
+    return x
+
+
+class Kept:
+    @property
+    def both(self):
+        return low(2)
+"""
 FILES = {
-    "pipeline/__init__.py": "",
-    "pipeline/used.py": 'TEMPLATE = "model.c.j2"\n',
-    "pipeline/templates/model.c.j2": "",
-    "pipeline/other.py": "",
+    "pipeline/used.py": MODULE,
+    "pipeline/new.py": "",
     "conf/board/uno.yaml": "",
     "docs/page.md": "",
-    "docs/other.md": "",
     "firmware/port.c": "",
-    "pyproject.toml": "",
-    "tests/helper.py": "from pipeline.used import TEMPLATE\n",
-    "tests/project.py": 'PROGRAM = "run.py"\n',
-    "tests/a/conftest.py": "import pipeline.other\n",
-    "tests/a/test_boards.py": 'BOARDS = "conf/board"\n',
-    "tests/test_uses.py": "from tests.helper import TEMPLATE\n",
-    "tests/test_runs.py": "from tests.project import PROGRAM\n",
-    "tests/test_page.py": '"""docs/other.md says why."""\nPAGE = "docs/page.md"\n',
-    "tests/test_pages.py": 'PAGES = "docs/*.md"\n',
+    "tests/test_a.py": "from pipeline import used\n",
+    "tests/test_b.py": "from pipeline.new import x\n",
+    "tests/test_c.py": 'BOARD = "board=uno"\nPAGE = "docs/page.md"\nPORT = "port.c"\n',
 }
+A, B, C = "tests/test_a.py::test_low[1]", "tests/test_a.py::test_low[2]", "tests/test_a.py::test_up"
+RECORD = Reach(
+    {A: 0.1, B: 0.2, C: 60.0},
+    {"pipeline/used.py": {"low": [A, C], "Kept.both": [B], "": [B]}, "firmware/port.c": {"": [C]}},
+)
 
 
 @pytest.fixture
@@ -50,94 +54,112 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("pipeline/used.py", {"runs", "uses"}),
-        ("pipeline/other.py", {"boards", "runs"}),
-        ("pipeline/templates/model.c.j2", {"runs", "uses"}),
-        ("conf/board/uno.yaml", {"boards", "runs"}),
-        ("firmware/port.c", {"runs"}),
-        ("docs/page.md", {"page", "pages"}),
-        ("docs/other.md", {"pages"}),
-        ("tests/test_page.py", {"page"}),
-        ("tests/helper.py", {"uses"}),
-        ("tests/gone.py", set()),
-        ("pyproject.toml", {"boards", "page", "pages", "runs", "uses"}),
-    ],
-)
-def test_what_a_change_reaches(root: Path, change: str, expected: set[str]) -> None:
-    found = reached(root, [change])
-    assert {Path(file).stem.removeprefix("test_") for file in found} == expected
+def git(root: Path, *words: str) -> None:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
 
 
 def test_what_has_changed_since(root: Path) -> None:
-    def git(*words: str) -> None:
-        identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
-
-    git("init", "-q", "-b", "main")
-    git("add", ".")
-    git("commit", "-qm", "All")
-    git("checkout", "-qb", "branch")
-    (root / "docs/page.md").write_text("committed")
-    git("commit", "-qam", "One")
-    (root / "pipeline/other.py").write_text("1\n")
-    (root / "pipeline/new.py").write_text("")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "All")
+    git(root, "checkout", "-qb", "branch")
+    (root / "docs/page.md").write_text("committed\n")
+    git(root, "commit", "-qam", "One")
+    (root / "pipeline/used.py").write_text(
+        MODULE.replace("x > L", "x >= L").replace("\n\n\nc", "\nc")
+    )
+    (root / "pipeline/newer.py").write_text("")
     (root / "firmware/port.c").unlink()
-    now = {"pipeline/other.py", "pipeline/new.py", "firmware/port.c"}
+    now = {"pipeline/used.py": [5, 7], "pipeline/newer.py": []}
     assert changed(root, "HEAD") == now
-    assert changed(root, "main") == {*now, "docs/page.md"}
+    assert changed(root, "main") == {**now, "docs/page.md": [1]}
     with pytest.raises(SystemExit, match=r"make check: git merge-base: .*nowhere"):
         changed(root, "nowhere")
 
 
-RECORD = {
-    "tests/long.py": Cost({"default": 12.0, "ci": 40.0}, {"test_a": 3.0, "test_b": 40.0}),
-    "tests/short.py": Cost({"default": 1.0}),
-}
+@pytest.mark.parametrize(
+    ("file", "lines", "expected"),
+    [
+        ("pipeline/used.py", [5], [A, C]),
+        ("pipeline/used.py", [6, 13], [A, B, C]),
+        ("pipeline/used.py", [1], [B]),
+        ("pipeline/new.py", [1], []),
+        ("firmware/port.c", [1], [C]),
+    ],
+)
+def test_who_notices(root: Path, file: str, lines: list[int], expected: list[str]) -> None:
+    assert noticing(root, file, lines, RECORD) == expected
 
 
-def test_changed_tests_come_first_and_then_short_ones() -> None:
-    found = choices([*RECORD, "tests/new.py"], RECORD)
-    assert {(each.file, each.test) for each in found} == {
-        ("tests/long.py", ""),
-        ("tests/long.py", "test_a"),
-        ("tests/long.py", "test_b"),
-        ("tests/short.py", ""),
-        ("tests/new.py", ""),
-    }
-    chosen, left_out = within(20.0, found, first=set())
-    assert [(each.file, each.test) for each in chosen] == [
-        ("tests/short.py", ""),
-        ("tests/long.py", "test_a"),
-        ("tests/new.py", ""),
-        ("tests/long.py", ""),
-    ]
-    assert left_out == 40.0
-    assert arguments(found, chosen) == [
-        "tests/long.py",
-        "tests/new.py",
-        "tests/short.py",
-        "--deselect=tests/long.py::test_b",
-    ]
-    chosen, left_out = within(10.0, found, first={"tests/long.py"})
-    assert arguments(found, chosen) == ["tests/new.py", "tests/short.py", "tests/long.py::test_a"]
-    assert left_out == pytest.approx(49.0, abs=1)
-    assert within(0.5 + UNKNOWN_SECONDS, found, first={"tests/new.py"})[0][0].file == "tests/new.py"
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("pipeline/used.py", "a"),
+        ("pipeline/new.py", "b"),
+        ("conf/board/uno.yaml", "c"),
+        ("docs/page.md", "c"),
+        ("firmware/port.c", "c"),
+        ("docs/other.md", ""),
+    ],
+)
+def test_who_says_its_name(root: Path, file: str, expected: str) -> None:
+    assert naming(root, file) == [f"tests/test_{name}.py" for name in expected]
 
 
-def test_the_real_project() -> None:
-    every = set(all_tests(ROOT))
-    assert reached(ROOT, ["pipeline/graph/tensor.py"]) > {"tests/graph/test_graph.py"}
-    assert "tests/graph/test_graph.py" not in reached(ROOT, ["pipeline/training/loop.py"])
-    shim = reached(ROOT, ["firmware/simulators/simavr_shim.c"])
-    assert {"tests/targets/test_simavr.py", "tests/runner/test_run.py"} <= shim < every
-    assert reached(ROOT, ["tests/conftest.py"]) == every
-    pages = {"tests/test_affected.py", "tests/test_support.py"}
-    assert reached(ROOT, ["docs/support.md"]) == pages
-    assert reached(ROOT, ["tests/durations.json"]) == {"tests/test_durations.py"}
+def test_what_goes_into_a_minute(root: Path) -> None:
+    changes = {"pipeline/used.py": [5], "docs/page.md": [1], "tests/test_b.py": [1]}
+    choice = chosen(root, changes, RECORD, {"tests/test_c.py": 7.0})
+    assert choice.files == ["tests/test_b.py"] and choice.tests == [A, C]
+    assert choice.left_out == ["tests/test_c.py"] and choice.left_out_seconds == 7.0
+    choice = chosen(root, {"pipeline/used.py": [5], "tests/test_a.py": []}, RECORD, {})
+    assert (choice.files, choice.tests, choice.left_out) == (["tests/test_a.py"], [], [])
 
 
-def test_a_choice_is_whole_or_one_test() -> None:
-    assert Choice(1.0, "a") < Choice(1.0, "a", "test") < Choice(2.0, "a")
+def test_a_function_and_its_class() -> None:
+    assert function_at(MODULE, 1) == ""
+    assert function_at(MODULE, 6) == "low"
+    assert function_at(MODULE, 11) == function_at(MODULE, 13) == "Kept.both"
+
+
+def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "ROOT", root)
+    many = {f"tests/test_many.py::test[{n}]" for n in range(20)}
+    lines = {5: {A, B, C, *many}, 6: {B, C}, 7: {A}, 4: {""}, 1: {""}}
+    breadth = reach.Counter({A: 10, B: 20, C: 1000, **dict.fromkeys(many, 500)})
+    seconds = dict.fromkeys([A, B, C, *many], 0.1)
+    recording = Recording(seconds, {"pipeline/used.py": lines}, {"x.c": {C}}, breadth)
+    found = reduced(recording)
+    low = found.tests["pipeline/used.py"]["low"]
+    assert low[:2] == [A, B] and low[-1] == C
+    assert len(low) == 5  # two at most of one parametrised test
+    assert found.tests["x.c"] == {"": [C]}
+    assert recording.at("pipeline/used.py", 6) == [B, C]
+    assert recording.at("pipeline/used.py", 4)[:2] == [A, B]  # nobody reaches it: its function
+    path = root / "reach.json"
+    reach.write(found, path)
+    assert reach.read(path) == found
+
+
+def test_only_what_is_listed_runs(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "test_x.py").write_text("def test_a(): pass\n\ndef test_b(): pass\n")
+    (tmp_path / "test_y.py").write_text("def test_c(): pass\n")
+    (tmp_path / "only").write_text("test_x.py::test_b\ntest_y.py\ntest_x.py::test_gone\n")
+    command = [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--only=only", "-v"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--config-file=/dev/null"],
+        cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "test_b" in done.stdout and "test_a" not in done.stdout
+
+
+def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    nobody_says_it = f"conf/{'xyzzy' * 2}.yaml"
+    monkeypatch.setattr(affected, "changed", lambda root, base: {nobody_says_it: []})
+    assert affected.main("HEAD") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 files changed since HEAD: 0 test files and 0 other tests")
