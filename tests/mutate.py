@@ -1,0 +1,205 @@
+"""The mutation score of the tests that CI runs: how many seeded mutants fail one of them.
+
+    python -m pytest -p tests.recorder -n 2 -m "not slow"      once: who reaches what
+    python -m tests.mutate FILE [--count 200] [--seed 1] [--jobs 2]
+    python -m tests.mutate FILE --check 30                     how many of them make check finds
+
+Each mutant of what is committed meets the tests that reach its line, the narrowest first, until one
+fails. A line of JSON for each is appended to FILE, from which a stopped campaign goes on; at the
+end it prints the table, and which mutants survived. ``EQUIVALENT`` holds those that change nothing
+that could be noticed, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from pipeline.home import ROOT
+from tests.mutants import AREAS, TEMPLATES, Mutant, drawn
+from tests.reach import Recording, recorded
+
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
+BATCHES_SECONDS = (10.0, 60.0, 300.0, 3000.0)
+"""Processor time of the tests that are run before it is asked whether one failed."""
+PATIENCE = 20.0
+"""A batch that takes so many times as long as the tests do has met a mutant without an end."""
+
+Row = dict[str, Any]
+
+
+@contextmanager
+def copies(count: int) -> Iterator[SimpleQueue[Path]]:
+    """Checkouts of what is committed, which mutants are tried in."""
+    found: SimpleQueue[Path] = SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="thimble-mutants-") as folder:
+        for number in range(count):
+            place = Path(folder, str(number))
+            subprocess.run(
+                ["git", "worktree", "add", "-q", "--detach", place], cwd=ROOT, check=True
+            )
+            (place / ".venv").symlink_to(ROOT / ".venv")
+            found.put(place)
+        try:
+            yield found
+        finally:
+            for number in range(count):
+                command = ["git", "worktree", "remove", "--force", Path(folder, str(number))]
+                subprocess.run(command, cwd=ROOT, check=False)
+
+
+@contextmanager
+def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
+    """The mutant in the checkout ``copy``; bytecode is told by seconds, so a second passes."""
+    path = copy / mutant.file
+    before = path.read_text()
+    path.write_text(mutant.applied(before))
+    os.utime(path, (time.time() + 10, time.time() + 10))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+        os.utime(path, (time.time() + 20, time.time() + 20))
+
+
+def ran(copy: Path, command: Sequence[str], patience: float) -> tuple[int, str]:
+    """Exit code and output; -1 when ``patience`` seconds passed."""
+    home = {"THIMBLE_HOME": str(copy.with_name(f"{copy.name}-home"))}
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=copy, env={**os.environ, **home}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, _ = process.communicate(timeout=patience)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return -1, ""
+    return process.returncode, out
+
+
+def batches(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[tuple[list[str], float]]:
+    """``tests`` in order, cut where each of ``BATCHES_SECONDS`` is full; and what each takes."""
+    sizes, batch, total = iter(BATCHES_SECONDS), [], 0.0
+    limit = next(sizes)
+    for test in tests:
+        batch.append(test)
+        total += seconds.get(test, 1.0)
+        if total >= limit:
+            yield batch, total
+            batch, total, limit = [], 0.0, next(sizes, limit)
+    if batch:
+        yield batch, total
+
+
+def tried(copy: Path, mutant: Mutant, recording: Recording) -> Row:
+    """What became of a mutant, and the test that failed."""
+    tests = recording.at(mutant.file, mutant.line)
+    row: Row = {"mutant": mutant.name, "area": mutant.area, "reached_by": len(tests)}
+    began, only = time.monotonic(), copy.with_name(f"{copy.name}-only")
+    with mutated(copy, mutant):
+        for batch, seconds in batches(tests, recording.seconds):
+            only.write_text("\n".join(batch))
+            files = sorted({test.partition("::")[0] for test in batch})
+            words = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+            code, out = ran(
+                copy,
+                ["pytest", *words, "-o", "timeout=300", f"--only={only}", *files],
+                60 + PATIENCE * seconds,
+            )
+            if code not in (0, 5):
+                failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
+                by = failed[0].split()[1] if failed else ("no end" if code < 0 else f"exit {code}")
+                row |= {"killed": True, "by": by}
+                break
+        else:
+            row |= {"killed": False}
+    return {**row, "seconds": round(time.monotonic() - began, 1)}
+
+
+def checked(copy: Path, mutant: Mutant) -> Row:
+    """Whether ``make check`` finds a mutant, and how long it takes."""
+    began = time.monotonic()
+    with mutated(copy, mutant):
+        code, out = ran(copy, ["tests.affected"], 1800)
+    return {
+        "mutant": mutant.name, "check": code != 0, "said": out.splitlines()[:1],
+        "check_seconds": round(time.monotonic() - began, 1),
+    }  # fmt: skip
+
+
+def table(rows: Sequence[Row], reasons: dict[str, str]) -> Iterator[str]:
+    """By area: mutants, equivalent ones, killed; then the survivors."""
+    yield "| area | mutants | equivalent | killed | score |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for area in (*AREAS, TEMPLATES, "all"):
+        of_area = [row for row in rows if area in (row["area"], "all")]
+        killed = sum(row["killed"] for row in of_area)
+        same = sum(row["mutant"] in reasons and not row["killed"] for row in of_area)
+        share = killed / (len(of_area) - same) if len(of_area) > same else 1.0
+        yield f"| {area} | {len(of_area)} | {same} | {killed} | {share:.1%} |"
+    for row in rows:
+        if not row["killed"]:
+            reason = reasons.get(row["mutant"], f"survived {row['reached_by']} tests")
+            yield f"- {row['mutant']}: {reason}"
+
+
+def read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--check", type=int, default=0)
+    given = parser.parse_args()
+    mutants = {mutant.name: mutant for mutant in drawn(given.count, given.seed)}
+    rows = [row for row in read(given.file) if "killed" in row]
+    known = {row["mutant"] for row in rows}
+    if given.check:
+        found = [row["mutant"] for row in rows if row["killed"]][
+            :: max(1, len(rows) // given.check)
+        ]
+        work = [mutants[name] for name in found[: given.check]]
+        jobs = 1  # make check has both cores
+    else:
+        work = [mutant for name, mutant in mutants.items() if name not in known]
+        jobs, recording = given.jobs, recorded()
+    with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool, given.file.open("a") as log:
+
+        def one(mutant: Mutant) -> Row:
+            copy = free.get()
+            try:
+                return checked(copy, mutant) if given.check else tried(copy, mutant, recording)
+            finally:
+                free.put(copy)
+
+        for row in pool.map(one, work):
+            print(json.dumps(row), file=log, flush=True)
+    rows = read(given.file)
+    if given.check:
+        found_rows = [row for row in rows if "check" in row]
+        print(f"make check finds {sum(row['check'] for row in found_rows)} of {len(found_rows)}")
+        return 0
+    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    print("\n".join(table(rows, reasons)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
