@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pipeline.home import ROOT
@@ -158,6 +159,7 @@ def files(area: str) -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
+@cache
 def of(file: str) -> list[Mutant]:
     source = (ROOT / file).read_text()
     return list(in_python(file, source) if file.endswith(".py") else in_c(file, source))

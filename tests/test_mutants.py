@@ -1,0 +1,99 @@
+"""The mutants are small faults that compile, the same for a seed, from every area."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pipeline.home import ROOT
+from tests import mutate
+from tests.mutants import AREAS, TEMPLATES, drawn, in_c, in_python
+from tests.mutate import batches, ran, table
+
+PYTHON = '''\
+"""Not 1 < 2 here."""
+
+def low(x: Literal[1], ys: list[int]) -> int:
+    for y in ys:
+        if not x + 1 < y:
+            continue
+        ys.append(max(y, 3))
+    return x
+'''
+C = """\
+/* a + b is not code */
+#define SIZE (a + 1)
+{# nor a < b #}
+{% for n in range(0, 1) %}
+  sum += x[{{ n + 1 }}] * y; // 1
+  nn_store(to, sum);
+{% endfor %}
+"""
+
+
+def test_of_python() -> None:
+    found = {PYTHON[m.start : m.stop]: m.text for m in in_python("x.py", PYTHON)}
+    assert found == {
+        "not x + 1 < y": "(x + 1 < y)",
+        "x + 1 < y": "(x + 1 <= y)",
+        "x + 1": "(x - 1)",
+        "1": "2",
+        "continue": "pass",
+        "ys.append(max(y, 3))": "pass",
+        "max": "min",
+        "3": "4",
+    }
+    texts = [m.text for m in in_python("x.py", PYTHON)]
+    assert "(not (not x + 1 < y))" in texts  # of the same place as the first
+    for mutant in in_python("x.py", PYTHON):
+        ast.parse(mutant.applied(PYTHON))
+
+
+def test_of_templates() -> None:
+    found = {(C[m.start : m.stop], m.text) for m in in_c("x.c.j2", C)}
+    assert found == {(" += ", " -= "), (" * ", " + "), ("nn_store(to, sum)", "")}
+
+
+@pytest.mark.ci
+def test_a_seed_draws_the_same_ones_from_all_areas() -> None:
+    mutants = drawn(200, 7)
+    assert mutants == drawn(200, 7) != drawn(200, 8)
+    areas = Counter(mutant.area for mutant in mutants)
+    assert areas == {**dict.fromkeys(AREAS, 16), TEMPLATES: 40}
+    assert all(
+        mutant.applied(source) != source
+        for mutant in mutants
+        for source in [(ROOT / mutant.file).read_text()]
+    )
+
+
+def test_narrow_tests_run_first_and_are_asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutate, "BATCHES_SECONDS", (1.0, 2.0))
+    seconds = dict.fromkeys("abcde", 0.6)
+    assert [batch for batch, _ in batches("abcdefg", seconds)] == [
+        ["a", "b"],
+        ["c", "d", "e", "f"],
+        ["g"],
+    ]
+
+
+def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text("while True: pass\n")
+    assert ran(tmp_path, ["endless"], patience=1) == (-1, "")
+    (tmp_path / "ends.py").write_text(f"import sys; print({sys.maxsize}); sys.exit(3)\n")
+    assert ran(tmp_path, ["ends"], patience=600) == (3, f"{sys.maxsize}\n")
+
+
+def test_the_table_counts_and_names_survivors() -> None:
+    rows = [
+        {"mutant": "a", "area": "search", "killed": True, "reached_by": 4},
+        {"mutant": "b", "area": "search", "killed": False, "reached_by": 5},
+        {"mutant": "c", "area": TEMPLATES, "killed": False, "reached_by": 6},
+    ]
+    lines = list(table(rows, {"c": "the same bytes"}))
+    assert "| search | 2 | 0 | 1 | 50.0% |" in lines and "| all | 3 | 1 | 1 | 50.0% |" in lines
+    assert lines[-2:] == ["- b: survived 5 tests", "- c: the same bytes"]
