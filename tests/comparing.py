@@ -16,11 +16,16 @@ from pipeline.plan.vocabulary import Plan
 def equal(got: Any, expected: Any, **about: object) -> None:
     """Raise AssertionError unless both are arrays of the same shape and values.
 
-    ``about`` says what they are of: tensor, strategy, board, seed.
+    ``about`` says what they are of: tensor, strategy, board, seed; what can be called is, with the
+    number of the first frame that differs, to say more.
     """
     got, expected = np.asarray(got), np.asarray(expected)
-    if not np.array_equal(got, expected):
-        raise AssertionError("\n".join([difference(got, expected), *_case(about)]))
+    if np.array_equal(got, expected):
+        return
+    plain = {name: value for name, value in about.items() if not callable(value)}
+    frame = int(np.argwhere(got != expected)[0][0]) if got.shape == expected.shape else 0
+    more = [value(frame) for value in about.values() if callable(value)]
+    raise AssertionError("\n".join([difference(got, expected), *more, *_case(plain)]))
 
 
 def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:

@@ -10,9 +10,11 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int8.support import Native, agrees, host
+from tests.codegen import support
+from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.strategies.chains import Chain
 
 
 def test_a_wrong_sign_in_the_c(tmp_path: Path) -> None:
@@ -27,13 +29,47 @@ def test_a_wrong_sign_in_the_c(tmp_path: Path) -> None:
     native = Native(tmp_path / "wrong", graph, plan, files={**files, "model.c": wrong})
     with pytest.raises(AssertionError) as failed:
         agrees(native)
-    first, about, again = str(failed.value).splitlines()
+    first, begins, about, again = str(failed.value).splitlines()
     assert re.fullmatch(r"\d+ of 30 elements differ, first at .*: expected -?\d+, got -?\d+", first)
+    assert begins.startswith("begins in layer dense1, C function nn_dense1, tensor dense1: ")
     assert about == (
         f"layer dense1, tensor {graph.output}, strategy ordinary, board host, "
         f"C {tmp_path}/wrong/model.c"
     )
     assert again.endswith("tests/test_comparing.py::test_a_wrong_sign_in_the_c")
+
+
+def test_the_first_wrong_layer_is_named_and_not_the_last(tmp_path: Path) -> None:
+    net = Net((6, 6, 3), np.random.default_rng(0), name="chain")
+    net.conv(4, (3, 3))
+    net.conv(4, (3, 3))
+    net.dense(5)
+    graph = net.graph()
+    plan = apart(graph)
+    files = generate(graph, plan, host(), {})
+    start, body = files["model.c"].split("nn_conv1(", 1)
+    wrong = f"{start}nn_conv1({body.replace(' += ', ' -= ', 1)}"
+    native = Native(tmp_path, graph, plan, files={**files, "model.c": wrong}, sanitize=False)
+    with pytest.raises(AssertionError, match="begins in layer conv1, C function nn_conv1, "):
+        agrees(native)
+
+
+def test_of_four_bits(tmp_path: Path) -> None:
+    graph = Chain((6, 6, 2)).conv("a", 3).conv("b", 4).dense("d", 3).graph()
+    hardware = support.uno("flash")
+    native = support.Native(tmp_path, graph, Ordinary().plan(graph, hardware), hardware)
+    given = support.frames(graph, 2)
+    expected = graph.outputs(given)
+    equal(native(given), expected, **native.about)
+    expected[1] += 1
+    with pytest.raises(AssertionError, match="all layers whose tensors are whole in memory are"):
+        equal(native(given), expected, **native.about)
+    source = tmp_path / "model.c"
+    before, call = source.read_text().split("    run_b(", 1)
+    spoilt = "for (unsigned n = 0; n < NN_ARENA_BYTES; n++) nn_arena[n] ^= 0x11;"
+    source.write_text(f"{before}{spoilt}\n    run_b({call}")
+    with pytest.raises(AssertionError, match="begins in layer b, C function run_b, "):
+        equal(native(given), expected, **native.about)
 
 
 def test_of_another_shape() -> None:

@@ -16,6 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from tests.comparing import equal, said
 from tests.strategies.chains import board
+from tests.tracing import begins
 
 SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
@@ -87,7 +88,11 @@ class Native:
     def __init__(
         self, folder: Path, graph: Graph, plan: Plan, hardware: Hardware, *, sanitize: bool = True
     ) -> None:
-        self.graph, self.about = graph, said(graph, plan, folder, hardware.name)
+        self.graph, self.folder = graph, folder
+        self.about = said(graph, plan, folder, hardware.name)
+        self.about["begins"] = lambda frame: begins(
+            graph, plan, folder, self.given[frame], self.parameters + self.sent(self.given[frame])
+        )
         write(folder, {**generate(graph, plan, hardware, {}), "main.c": MAIN})
         sent = folder / "parameters.hex"
         self.parameters = ihex.flash_image(sent) if sent.exists() else b""
@@ -98,14 +103,18 @@ class Native:
 
     def __call__(self, frames: IntArray, chunk: int | None = None) -> IntArray:
         """(n, *input shape) -> (n, *output shape)."""
-        dtype = self.graph.tensors[self.graph.input].dtype
+        self.given = frames
         output = self.graph.tensors[self.graph.output]
-        data = self.parameters + frames.astype(np.int8 if dtype.signed else np.uint8).tobytes()
+        data = self.parameters + self.sent(frames)
         command = [str(self.program), *([str(chunk)] if chunk else [])]
         done = subprocess.run(command, input=data, capture_output=True, check=False)
         assert done.returncode == 0, (done.returncode, done.stderr.decode()[-2000:])
         values = np.frombuffer(done.stdout, np.dtype(str(output.dtype)))
         return values.astype(np.int64).reshape(-1, *output.shape)
+
+    def sent(self, frames: IntArray) -> bytes:
+        dtype = self.graph.tensors[self.graph.input].dtype
+        return frames.astype(np.int8 if dtype.signed else np.uint8).tobytes()
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> IntArray:

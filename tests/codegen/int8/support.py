@@ -19,6 +19,7 @@ from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
 from tests.codegen.support import SANITIZERS
 from tests.comparing import equal, said
 from tests.strategies.chains import board
+from tests.tracing import begins
 
 DEVICE = ROOT / "firmware" / "storage" / "file_device.c"
 """The card of a plan that swaps."""
@@ -125,6 +126,9 @@ class Native:
         """``files``: what was generated, if not by ``affine``; ``device``: the card, if not
         ``DEVICE``; ``options``: the compiler's."""
         self.graph, self.about = graph, said(graph, plan, folder, "host")
+        self.about["begins"] = lambda frame: begins(
+            graph, plan, folder, self.given[frame], self.sent(self.given[frame])
+        )
         folder.mkdir(parents=True, exist_ok=True)
         self.files = files or generate(graph, plan, host(), {})
         written = {**self.files, "main.c": MAIN}
@@ -150,18 +154,20 @@ class Native:
     def run(self, frames: IntArray) -> tuple[int, IntArray]:
         """The status that the program ends with, see MAIN, and the outputs until then."""
         tensors = self.graph.tensors
-        source, target = tensors[self.graph.input], tensors[self.graph.output]
-        data = frames.astype(source.dtype.stored).tobytes()
+        self.given, target = frames, tensors[self.graph.output]
         done = subprocess.run(
             [str(self.program)],
             cwd=self.program.parent,
-            input=data,
+            input=self.sent(frames),
             capture_output=True,
             check=False,
         )
         assert not done.stderr, (done.returncode, done.stderr.decode()[-2000:])
         values = np.frombuffer(done.stdout, target.dtype.stored)
         return done.returncode, values.astype(np.int64).reshape(-1, *target.shape)
+
+    def sent(self, frames: IntArray) -> bytes:
+        return frames.astype(self.graph.tensors[self.graph.input].dtype.stored).tobytes()
 
 
 def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
