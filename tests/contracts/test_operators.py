@@ -35,8 +35,8 @@ EVERY = list(listed())
 JOIN = {"add": np.add, "maximum": np.maximum}
 PARTIAL = [kind for kind in EVERY if kind.combine in JOIN]
 SEEDS = st.integers(0, 1 << 32)
-FEW = settings(max_examples=40, deadline=None)
-MANY = settings(max_examples=200, deadline=None)
+FEW = settings(max_examples=30, deadline=None)
+MANY = settings(max_examples=100, deadline=None)
 every = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
 partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name__)
 
