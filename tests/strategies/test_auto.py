@@ -46,6 +46,7 @@ def test_rows_where_they_do_not() -> None:
     assert why.endswith(" B where 3,000 are left; ordinary would need 4,000")
 
 
+@pytest.mark.ci
 def test_nothing_fits_then_the_least_is_said() -> None:
     small = replace(L4R5, sram_bytes=2048 + 700)
     plan, why, fits = planned(KWS, small)
@@ -61,6 +62,7 @@ def test_chains_of_few_bits_on_the_uno(weights_in: str, chosen: str) -> None:
     assert fits and why.startswith(f"{chosen}, ") and plan.strategy.startswith(chosen)
 
 
+@pytest.mark.ci
 def test_a_card_where_nothing_else_fits() -> None:
     board, graph = board_named("stm32f746g_sd"), random_chain(4)
     small = replace(board, sram_bytes=board.stack_reserve_bytes + 1200)

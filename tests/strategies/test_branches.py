@@ -133,7 +133,7 @@ def test_inverted_blocks_never_hold_what_they_expand(tmp_path: Path) -> None:
     assert kernels["cortex_m.gathered_conv2d"] > 8 < kernels["cortex_m.gathered_depthwise"]
 
 
-@pytest.mark.parametrize("seed", quick(0, range(40), ci=4))
+@pytest.mark.parametrize("seed", quick(0, range(40), ci=2))
 def test_random_networks(seed: int, tmp_path: Path) -> None:
     """Squeeze-excitation, concatenation, padding, tables and whatever else there is."""
     graph = random_graph(seed)

@@ -50,7 +50,7 @@ def narrow(depth: int = 2, side: int = 16) -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 24, (1.0, 2.0))])
+    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 16, (1.0, 2.0))])
 )
 def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> None:
     """The more of it may be repeated, the less is held; the plan says how much is."""
@@ -65,8 +65,8 @@ def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> N
         before = found
 
 
-@pytest.mark.parametrize("seed", quick(1, range(60), ci=1))
-@pytest.mark.parametrize("share", quick([0.3], SHARES))
+@pytest.mark.parametrize("seed", quick(1, range(60), ci=0))
+@pytest.mark.parametrize("share", quick([0.3], SHARES, ci=1))
 def test_random_networks_run_exactly_as_c(share: float, seed: int, tmp_path: Path) -> None:
     """With the kernels of any core, and with those of a Cortex-M by their twins."""
     graph, streamed = random_graph(seed), bool(seed % 2)
@@ -79,9 +79,9 @@ def test_random_networks_run_exactly_as_c(share: float, seed: int, tmp_path: Pat
     equal(native(given), graph.outputs(given))
 
 
-@pytest.mark.parametrize("name", quick(0, ["host", "nucleo_l4r5zi"]))
+@pytest.mark.parametrize("name", quick(0, ["nucleo_l4r5zi", "host"], ci=1))
 def test_inverted_residuals_run_exactly_as_c(name: str, tmp_path: Path) -> None:
-    graph = narrow()
+    graph = narrow(2, 12)
     board = replace(host() if name == "host" else board_named(name), streams_input=True)
     plan, _ = proved(graph, 1.0, board)
     assert "repeated_macs_pct" in dict(plan.notes)

@@ -49,16 +49,14 @@ TABLE = [
     ("ds_cnn", lambda: nets.ds_cnn((64,) * 5), False, 3_708),
     ("ds_cnn", lambda: nets.ds_cnn((64,) * 5), True, 3_400),
     ("resnet8", nets.resnet8, False, 9_984),
+    ("mobilenet_v1_vww", nets.mobilenet_v1_vww, True, 9_920),
     ("resnet8", nets.resnet8, True, 8_768),
     ("mobilenet_v1_vww", nets.mobilenet_v1_vww, False, 27_776),
-    ("mobilenet_v1_vww", nets.mobilenet_v1_vww, True, 9_920),
 ]
 """Networks of MLPerf Tiny: bytes with the input held, and as it streams in."""
 
 
-@pytest.mark.parametrize(
-    ("name", "graph", "streamed", "most"), TABLE, ids=[f"{n}-{s}" for n, _, s, _ in TABLE]
-)
+@pytest.mark.parametrize(("name", "graph", "streamed", "most"), quick(1, TABLE, ci=3))
 def test_peaks_hold(name: str, graph: Callable[[], Graph], streamed: bool, most: int) -> None:
     _, found = proved(graph(), streamed)
     assert found.pmu_bytes <= most, name
@@ -77,9 +75,7 @@ SLOW = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "graph", "streamed", "most"), SLOW, ids=[f"{n}-{s}" for n, _, s, _ in SLOW]
-)
+@pytest.mark.parametrize(("name", "graph", "streamed", "most"), SLOW)
 def test_peaks_of_large_networks_hold(
     name: str, graph: Callable[[], Graph], streamed: bool, most: int
 ) -> None:
@@ -88,22 +84,14 @@ def test_peaks_of_large_networks_hold(
     assert cost(plan, network, board, verify(plan, network)).pmu_bytes <= most, name
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
-@pytest.mark.parametrize("seed", quick(2, range(40), ci=2))
-def test_random_networks_run_exactly_as_c(seed: int, streamed: bool, tmp_path: Path) -> None:
-    graph = random_graph(seed)
-    plan, _ = proved(graph, streamed)
-    hardware = replace(host(), streams_input=streamed)
-    native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
-    given = frames(graph, 3, seed)
-    equal(native(given), graph.outputs(given))
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["held", "streamed"])
-@pytest.mark.parametrize("seed", quick(2, range(40), ci=2))
-def test_random_networks_run_exactly_in_blocks(seed: int, streamed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", quick(2, [*range(80), *range(2000, 2600, 3)], ci=2))
+def test_random_networks_run_exactly_in_blocks(seed: int, tmp_path: Path) -> None:
     """Kernels for a Cortex-M, by their twins in C."""
-    graph, board = random_graph(seed), replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
+    streamed = bool(seed % 2)
+    graph, board = (
+        random_graph(seed // 2),
+        replace(board_named("nucleo_l4r5zi"), streams_input=streamed),
+    )
     plan, _ = proved(graph, streamed, board)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
     given = frames(graph, 3, seed)
@@ -135,13 +123,7 @@ def test_rows_outside_of_images_are_one_table() -> None:
     assert text.count("nn_outside_80_0") > 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1300))
-def test_three_hundred_networks_run_exactly(seed: int, tmp_path: Path) -> None:
-    test_random_networks_run_exactly_in_blocks(seed, seed % 2 == 0, tmp_path)
-
-
-@pytest.mark.parametrize("streamed", quick(1, [False, True]), ids=["held", "streamed"])
+@pytest.mark.parametrize("streamed", quick(0, [True, False], ci=1), ids=["streamed", "held"])
 def test_rows_lie_in_blocks_where_kernels_are_made_for_that(streamed: bool) -> None:
     """Not more memory for it, and no layer is left to portable kernels."""
     graph = nets.ds_cnn((64,) * 5)
@@ -153,7 +135,7 @@ def test_rows_lie_in_blocks_where_kernels_are_made_for_that(streamed: bool) -> N
     assert any("row" in name and ("pointwise" in name or "fused" in name) for name in kernels)
 
 
-@pytest.mark.parametrize("seed", quick(3, range(60), ci=3))
+@pytest.mark.parametrize("seed", quick(2, range(60), ci=3))
 def test_never_more_than_ordinary(seed: int) -> None:
     graph = random_graph(seed)
     _, found = proved(graph, False)
@@ -200,7 +182,7 @@ from tests.strategies import nets
 from tests.targets.cortex_m import board_named
 
 board = board_named("nucleo_l4r5zi")
-for number, graph in enumerate((nets.ds_cnn((64,) * 5), *map(random_graph, range(4)))):
+for number, graph in enumerate((nets.ds_cnn((16,) * 3), *map(random_graph, range(3)))):
     hardware = replace(board, streams_input=number % 2 == 0)
     json.dump(encoded(Joint().plan(graph, hardware)), sys.stdout)
 """

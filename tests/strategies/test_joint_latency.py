@@ -59,6 +59,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     equal(native(given), graph.outputs(given))
 
 
+@pytest.mark.ci
 def test_more_memory_is_never_slower_and_is_kept_to() -> None:
     graph = KWS
     least = cost(Joint().plan(graph, BOARD), graph, BOARD).arena_bytes
@@ -87,6 +88,7 @@ def test_whole_tensors_where_they_fit_and_rows_are_not_surely_faster() -> None:
     assert cost(limited, graph, BOARD).arena_bytes < whole
 
 
+@pytest.mark.ci
 def test_as_little_as_possible_where_that_is_as_fast() -> None:
     graph = random_graph(10)
     assert fastest(graph, 1.3)[0] == Joint().plan(graph, BOARD)

@@ -41,6 +41,10 @@ DEBT = dict(
 Shape = tuple[int, int, int, int, int]
 """Output height and width, kernel, channels in and out."""
 
+QUICK = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+MANY = settings(QUICK, max_examples=1000)
+several = pytest.mark.parametrize("examples", quick(1, [QUICK, MANY], ci=0), ids=["", "many"])
+
 shapes = st.tuples(
     st.integers(1, 9),
     st.integers(1, 9),
@@ -59,9 +63,9 @@ def planned(strategy: ChainStrategy, chain: Chain) -> Plan:
     return strategy.plan(chain.graph(), board(streams=False))
 
 
-@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
-def test_contiguous_peak_is_the_closed_form(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+@several
+def test_contiguous_peak_is_the_closed_form(examples: settings) -> None:
+    @examples
     @given(shapes)
     def check(shape: Shape) -> None:
         h, w, k, fin, _ = shape
@@ -76,7 +80,7 @@ def test_contiguous_peak_is_the_closed_form(examples: int) -> None:
 def test_closed_forms_on_a_grid() -> None:
     """Every small shape, without making the plans."""
     count = 0
-    for shape in product(range(1, 7), range(1, 7), (1, 3, 5), (1, 2, 3, 5), (1, 2, 4, 7, 13)):
+    for shape in product(range(1, 6), range(1, 6), (1, 3, 5), (1, 2, 5), (1, 2, 4, 13)):
         h, w, k, fin, _ = shape
         chain = one_layer(shape)
         layer = Layer(chain.operators[0], chain.tensors)
@@ -84,7 +88,7 @@ def test_closed_forms_on_a_grid() -> None:
             found = needed_nibbles(layer, strategy("contiguous").traversal(layer))
             assert found == (h + k - 1) * (w + k - 1) * fin + DEBT[strategy](*shape), strategy
             count += 1
-    assert count == 6480
+    assert count == 2700
 
 
 def test_the_papers_eq_2_is_low_by_alpha() -> None:
@@ -109,9 +113,9 @@ def test_the_papers_example() -> None:
     assert 720 + forms.printed_herringbone_debt(*shape) == 2 * 434
 
 
-@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
-def test_slot_peak_is_the_exact_liveness(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+@several
+def test_slot_peak_is_the_exact_liveness(examples: settings) -> None:
+    @examples
     @given(shapes)
     def check(shape: Shape) -> None:
         h, w, k, fin, fout = shape
@@ -147,9 +151,9 @@ def any_convolution(draw: st.DrawFn) -> Chain:
     return chain.conv("y", fout, kernel, groups=groups, **options)
 
 
-@pytest.mark.parametrize("examples", quick(1, [100, 1000], ci=0))
-def test_slot_peak_of_any_convolution_is_the_exact_liveness(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+@several
+def test_slot_peak_of_any_convolution_is_the_exact_liveness(examples: settings) -> None:
+    @examples
     @given(any_convolution())
     def check(chain: Chain) -> None:
         op, (h, w, fin) = chain.operators[0], chain.tensors["image"].shape

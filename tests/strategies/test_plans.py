@@ -30,7 +30,7 @@ from tests.tiers import quick
 CONF = Path(__file__).parents[2] / "conf" / "strategy"
 
 
-@pytest.mark.parametrize("examples", quick(1, [50, 150]))
+@pytest.mark.parametrize("examples", quick(1, [25, 75]))
 def test_better_strategies_never_need_more(examples: int) -> None:
     settings(max_examples=examples, deadline=None, derandomize=True, database=None)(
         given(chains())(never_need_more)

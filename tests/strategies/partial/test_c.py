@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from tests.strategies.partial.test_plans import narrow
 from tests.tiers import quick
 
 
+@cache
 def looping(most: int) -> list[Graph]:
     """The first random networks whose plans have loops."""
     found, seed = list[Graph](), 0
@@ -30,20 +33,22 @@ def looping(most: int) -> list[Graph]:
     return found
 
 
-@pytest.mark.parametrize("channels", [0, 1, 3])
-@pytest.mark.parametrize("number", quick(2, range(4)))
+CASES = ((0, 0), (1, 1), (2, 3), *product(range(4), (0, 1, 3)))
+
+
+@pytest.mark.parametrize(("number", "channels"), quick(1, [*dict.fromkeys(CASES)], ci=2))
 def test_random_networks(tmp_path: Path, number: int, channels: int) -> None:
     graph = looping(4)[number]
     assert agrees(Native(tmp_path, graph, Partial(channels=channels).plan(graph, host())))
 
 
-@pytest.mark.parametrize("channels", [0, 50])
+@pytest.mark.parametrize("channels", quick(1, [50, 0]))
 def test_figure_1(tmp_path: Path, channels: int) -> None:
     graph = nets.fig1_block()
     assert agrees(Native(tmp_path, graph, Partial(channels=channels).plan(graph, host())))
 
 
-@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("bits", quick(1, [8, 16]))
 def test_rounded_sums(tmp_path: Path, bits: int) -> None:
     """The interpreter says what they are, C equals it."""
     graph = nets.fig1_block()

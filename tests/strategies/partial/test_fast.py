@@ -4,6 +4,7 @@ with ASan and UBSan: outputs byte for byte, and the fast kernels are those that 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,11 @@ def block(seed: int) -> Graph:
     return net.graph()
 
 
-@pytest.mark.parametrize("channels", quick([0, 7], [0, 4, 6, 7, 10]))
-@pytest.mark.parametrize("seed", quick(1, range(3)))
-def test_random_blocks(tmp_path: Path, seed: int, channels: int) -> None:
+BLOCKS = ((7, 0), (4, 1), (6, 2), (0, 0), *product((10, 7, 0), (1, 2)))
+
+
+@pytest.mark.parametrize(("channels", "seed"), quick(1, BLOCKS, ci=3))
+def test_random_blocks(tmp_path: Path, channels: int, seed: int) -> None:
     graph = block(seed)
     plan = Partial(channels=channels).plan(graph, core())
     verify(plan, graph)
@@ -61,6 +64,7 @@ def test_kernels_of_passes_are_fast(tmp_path: Path) -> None:
     assert fast(native, "conv2d") == fast(native, "depthwise") == 1
 
 
+@pytest.mark.ci
 def test_without_room_for_scratch(tmp_path: Path) -> None:
     """Slower kernels, the same outputs."""
     graph = nets.fig1_block()
@@ -80,7 +84,7 @@ def test_room_outside_of_the_chip(strategy: Strategy) -> None:
     assert any(buffer.role == "scratch" for buffer in strategy.plan(graph, board).buffers)
 
 
-@pytest.mark.parametrize(("bits", "channels"), quick(1, [(8, 12), (8, 1), (16, 1), (16, 36)]))
+@pytest.mark.parametrize(("bits", "channels"), quick(0, [(8, 12), (8, 1), (16, 36), (16, 1)], ci=3))
 def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
     graph = nets.fig1_block()
     strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
@@ -93,21 +97,20 @@ def test_rounded_sums(tmp_path: Path, bits: int, channels: int) -> None:
     assert ("a window in registers" in native.files["model.c"]) == (channels == 1)
 
 
-@pytest.mark.parametrize(("bits", "channels"), quick(2, [(8, 1), (8, 3), (16, 1)]))
-@pytest.mark.parametrize("seed", quick(1, range(3)))
-def test_sums_over_windows(tmp_path: Path, seed: int, bits: int, channels: int) -> None:
-    check_sums(tmp_path, seed, bits, channels)
+ENTRANCES = ((0, 1), (4, 3), *((seed, 1 + seed % 3) for seed in range(1, 60)))
 
 
-def check_entrance(folder: Path, seed: int, channels: int) -> None:
+@pytest.mark.parametrize(("seed", "channels"), quick(1, ENTRANCES, ci=1))
+def test_few_channels_of_an_entrance(tmp_path: Path, seed: int, channels: int) -> None:
+    """One, two or three at a time, where a word of four would hold others."""
     graph = nets.entrance(seed)
     plan = Partial(accumulator_bits=8, channels=channels).plan(graph, core())
     plan = calibrated(plan, graph, frames(graph, 2, 1))
     verify(plan, graph)
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    native = twin(folder, graph, plan)
-    equal(native(given), expected)
+    native = twin(tmp_path, graph, plan)
+    equal(native(given), expected, **native.about)
     if channels == 1:
         kinds = (
             "row by row of the kernel",
@@ -117,25 +120,11 @@ def check_entrance(folder: Path, seed: int, channels: int) -> None:
         assert all(kind in native.files["model.c"] for kind in kinds)
 
 
-@pytest.mark.parametrize(("seed", "channels"), quick(1, [(0, 1), (3, 2), (1, 1), (2, 1), (4, 3)]))
-def test_few_channels_of_an_entrance(tmp_path: Path, seed: int, channels: int) -> None:
-    """One, two or three at a time, where a word of four would hold others."""
-    check_entrance(tmp_path, seed, channels)
+SUMS = ((8, 1, 0), (8, 3, 1), (16, 1, 2), *((8, 1, seed) for seed in range(3, 60)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5, 60))
-def test_few_channels_of_many_entrances(tmp_path: Path, seed: int) -> None:
-    check_entrance(tmp_path, seed, 1 + seed % 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3, 60))
-def test_many_sums_over_windows(tmp_path: Path, seed: int) -> None:
-    check_sums(tmp_path, seed, 8, 1)
-
-
-def check_sums(folder: Path, seed: int, bits: int, channels: int) -> None:
+@pytest.mark.parametrize(("bits", "channels", "seed"), quick(1, SUMS, ci=2))
+def test_sums_over_windows(tmp_path: Path, bits: int, channels: int, seed: int) -> None:
     """Beyond edges, of odd numbers of channels and of pixels: nothing is added twice."""
     graph = nets.residual(seed)
     strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
@@ -145,8 +134,8 @@ def check_sums(folder: Path, seed: int, bits: int, channels: int) -> None:
     verify(plan, graph)
     given = frames(graph, 3)
     expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    native = twin(folder, graph, plan)
-    equal(native(given), expected)
+    native = twin(tmp_path, graph, plan)
+    equal(native(given), expected, **native.about)
     kernels = [line for line in native.files["model.c"].splitlines() if line.startswith("/* ")]
     kind = "a window in registers" if channels == 1 else "pixels and 2 channels"
     assert sum("partial, " in line and kind in line for line in kernels) == (bits == 8)

@@ -69,7 +69,7 @@ def check(folder: Path, graph: Graph, plan: Plan) -> str:
     return native.files["model.c"]
 
 
-@pytest.mark.parametrize(("bits", "width"), quick(2, [(8, 8), (16, 8), (8, 9), (16, 7)]))
+@pytest.mark.parametrize(("bits", "width"), quick(1, [(8, 8), (16, 7), (8, 9), (16, 8)], ci=2))
 def test_two_channels_at_once(tmp_path: Path, bits: int, width: int) -> None:
     graph = entrance(width, bits)
     plan = planned(graph, Partial(accumulator_bits=bits))  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_nothing_is_rounded(tmp_path: Path) -> None:
                           graph.outputs(frame[None])[0])  # fmt: skip
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_no_sum_of_a_keyword_network_is_rounded() -> None:
     """Whichever of the core's kernels is the fastest; two layers' are by the published rules."""
     graph, hardware = bench.network("micronet_kws_l"), core("cortex-m4")

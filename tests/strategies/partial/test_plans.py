@@ -49,12 +49,11 @@ def proved(graph: Graph, strategy: Partial) -> tuple[float, int]:
     return found.pmu_bytes, found.arena_bytes
 
 
-@pytest.mark.parametrize("channels", [0, 1, 3])
-@pytest.mark.parametrize("seed", quick(20, range(40)))
-def test_random_networks_are_exact(seed: int, channels: int) -> None:
+@pytest.mark.parametrize("seed", quick(9, range(120), ci=21))
+def test_random_networks_are_exact(seed: int) -> None:
     """32 bits are ordinary execution byte for byte; the arena is the peak that was searched for,
     and what alignment costs."""
-    graph = random_network(seed, 8)
+    graph, channels = random_network(seed, 8), (0, 1, 3)[seed % 3]
     network = Network.of(graph, graph.input, needed(graph), 32)
     best = search(Rules(network, channels or 1), "exact", 10**6)
     peak, arena = proved(graph, Partial(channels=channels))
@@ -118,7 +117,7 @@ def narrow(graph: Graph, bits: int, channels: int = 0) -> tuple[Plan, Plan]:
     return plan, calibrated(plan, graph, frames)
 
 
-@pytest.mark.parametrize("bits", quick(1, [8, 16]))
+@pytest.mark.parametrize("bits", quick(0, [8, 16], ci=1))
 def test_narrow_accumulators_round(bits: int) -> None:
     graph = nets.fig1_block()
     before, after = narrow(graph, bits)

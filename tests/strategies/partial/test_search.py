@@ -17,6 +17,7 @@ from tests.strategies.nets import Net
 from tests.strategies.partial.brute import Brute
 from tests.strategies.partial.networks import random_network
 from tests.strategies.test_ordinary import BOARD
+from tests.tiers import quick
 
 WIDTHS = (8, 16, 32)
 
@@ -34,15 +35,10 @@ def equals_brute_force(seed: int) -> None:
     assert (published.peak, published.accumulated) >= (best.peak, best.accumulated)
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_exact_equals_every_derivation(seed: int) -> None:
-    equals_brute_force(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 1300))
-def test_exact_equals_every_derivation_of_many(seed: int) -> None:
-    equals_brute_force(seed)
+@pytest.mark.parametrize("first", quick(1, range(0, 1300, 25), ci=2))
+def test_exact_equals_every_derivation(first: int) -> None:
+    for seed in range(first, first + 25):
+        equals_brute_force(seed)
 
 
 def test_some_networks_have_loops_and_some_widths_forbid_them() -> None:

@@ -39,15 +39,13 @@ def network() -> Graph:
     return chain.graph()
 
 
-@pytest.mark.parametrize("frames", quick(1, [1, 3]))
+@pytest.mark.parametrize("frames", quick(1, [1, 3], ci=0))
 @pytest.mark.parametrize("scheduler", ["best", "swapnn"])
 def test_it_is_a_result(scheduler: str, frames: int) -> None:
     found = report(network(), 300, scheduler=scheduler, buffer_bytes=512, frames=frames)
     assert (found["status"], found["resource"]) == ("infeasible", "SRAM")
     assert found["needed_bytes"] > found["available_bytes"] == 300
     assert found["makespan_us"] > 0 and "try" in found["advice"]
-    enough = report(network(), found["needed_bytes"], scheduler=scheduler, buffer_bytes=512)
-    assert enough["status"] == "ok"
 
 
 def test_a_card_that_is_too_small_is_a_result() -> None:
@@ -71,7 +69,7 @@ def test_what_does_not_fit_has_a_page(tmp_path: Path, hardware: Hardware, lackin
     assert lacking in page and "infeasible" in page
 
 
-@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+@pytest.mark.parametrize("scheduler", quick(1, ["best", "swapnn"]))
 def test_one_byte_decides(scheduler: str) -> None:
     keys = {"scheduler": scheduler, "buffer_bytes": 512}
     needed = report(network(), 300, **keys)["needed_bytes"]
@@ -84,7 +82,7 @@ def test_a_pixel_larger_than_a_buffer_is_an_error() -> None:
         report(network(), 4096, scheduler="swapnn", buffer_bytes=16)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
     graph = random_chain(seed)
     parts = layers(graph)

@@ -167,7 +167,7 @@ def test_all_work_comes_before_a_dense_layer() -> None:
         assert before(parts[: number + 1]) <= whole * (1 + 1e-12)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_alexnet_is_at_its_floor() -> None:
     """58.6 MB of dense weights are read after the convolutions, but for what SRAM holds."""
     graph = alexnet()
@@ -177,6 +177,7 @@ def test_alexnet_is_at_its_floor() -> None:
     assert 1 <= float(notes["makespan_us"]) / float(notes["bound_us"]) <= 1.02
 
 
+@pytest.mark.ci
 def test_best_is_never_below() -> None:
     """Random networks, rates and memories, with more and more dense weights."""
     kinds, rng = Counter[str](), np.random.default_rng(5)

@@ -19,7 +19,7 @@ def test_mobilenet_is_the_zoo_s() -> None:
     assert [shape(layer) for layer in found] == [shape(layer) for layer in zoo]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_mobilenet_on_a_card_is_near_its_bound() -> None:
     found, notes = on_card(mobilenet(), SRAM)
     assert 0 < found["waits_pct"] - float(notes["bound_overhead_pct"]) < LITTLE
