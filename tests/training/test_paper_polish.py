@@ -16,7 +16,7 @@ from pipeline.training.paper_kernel import FROZEN, Batches
 from pipeline.training.paper_polish import Grid, losses, slope, sweep
 from pipeline.training.paper_rows import to_network
 from tests.comparing import equal
-from tests.training.test_paper import DATA, SHORT
+from tests.training.test_paper import FEW, TINY
 from tests.training.test_paper_trials import KERNEL, MODEL, NONE, images, trials
 
 SOME = np.arange(600, dtype=np.uint32)
@@ -93,7 +93,7 @@ def test_it_goes_on_where_it_was(row: np.ndarray, tmp_path: Path) -> None:
     for sweeps, place in ((1, keep), (2, keep), (2, NONE)):
         made = trials(1)
         made.contenders[0].row = row
-        made.polish(sweeps, SOME, place)
+        made.polish(sweeps, SOME[:200], place)
         found.append((made.contenders[0].row, made.contenders[0].score, made.rows))
     first, resumed, whole = found
     assert np.array_equal(resumed[0], whole[0]) and resumed[1:] == whole[1:]
@@ -103,13 +103,13 @@ def test_it_goes_on_where_it_was(row: np.ndarray, tmp_path: Path) -> None:
 @pytest.mark.ci
 def test_the_best_score_stays_and_is_the_integers(tmp_path: Path) -> None:
     run = Run(1, checkpoints=tmp_path)
-    short = replace(SHORT, trials=[2, 1, 1], float_epochs=4, quantized_epochs=2, frozen_epochs=1)
-    before = short.train(MODEL, DATA, run)
+    short = replace(TINY, trials=[2, 1, 1])
+    before = short.train(MODEL, FEW, run)
     polished = replace(short, polish_sweeps=2)
-    trained = polished.train(MODEL, DATA, run)
+    trained = polished.train(MODEL, FEW, run)
     assert [row.phase for row in trained.rows[len(before.rows) :]] == ["polished"] * 2
     assert float(trained.weights[SCORE]) >= float(before.weights[SCORE])
     graph = Int4().graph("net", MODEL, trained.weights)
-    right = graph.outputs(DATA["validation_images"].astype(np.int64)).argmax(1)
-    reached = (right == DATA["validation_labels"]).mean()
+    right = graph.outputs(FEW["validation_images"].astype(np.int64)).argmax(1)
+    reached = (right == FEW["validation_labels"]).mean()
     assert reached == trained.rows[-1].validation_accuracy

@@ -34,7 +34,6 @@ EVERY = sorted(
 )
 NAMES = [name for name in EVERY if "accuracy_int_test" in provenance(name)]
 FLOATS = [name for name in EVERY if name not in NAMES]
-SMALL = sum("cifar" not in name for name in NAMES)  # the photographs are 139 MB to fetch
 SETS = {"mnist": Mnist, "fashion_mnist": FashionMnist, "cifar10": Cifar10}
 LEAST = {
     "mnist_2kb-mnist": 0.9915,
@@ -77,7 +76,7 @@ def trained(model: Mnist2kb) -> QuantizedNetwork:
     return network
 
 
-@pytest.mark.parametrize("name", quick(0, NAMES, ci=SMALL))
+@pytest.mark.parametrize("name", quick(0, NAMES, ci=2))
 def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
     """Recomputed from the weights in the repository with the exact integer reference."""
     told = provenance(name)
