@@ -22,7 +22,7 @@ SATURATED = [
 """Some of the 14 that failed there while onnxruntime was given int8 weights."""
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="apt-get install qemu-user")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulated Python is this one")
 def test_on_an_emulated_haswell() -> None:

@@ -24,6 +24,7 @@ from pipeline.importers.torch_export import exported
 from tests.importers.onnx_models import imported, ints, model, parsed, weights
 from tests.importers.support import observed, shaken, stored, worst_step
 from tests.importers.torch_modules import Of
+from tests.tiers import quick
 
 N = helper.make_node
 SHAPE = (1, 3, 20)
@@ -71,7 +72,7 @@ ONNX: dict[str, list[onnx.NodeProto]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ONNX)
+@pytest.mark.parametrize("name", quick(5, ONNX))
 def test_onnx(name: str) -> None:
     held = {
         "w": weights(8, 3, 3), "v": weights(5, 8, 3), "d": weights(4, 160), "last": ints(-1),
@@ -98,7 +99,7 @@ TORCH: dict[str, Forward] = {
 }
 
 
-@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("name", quick(2, TORCH))
 def test_torch(name: str) -> None:
     def forward(parts: nn.Module, x: torch.Tensor) -> torch.Tensor:
         return TORCH[name](parts.norm(parts.conv(x)))

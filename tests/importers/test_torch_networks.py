@@ -24,6 +24,7 @@ from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
 from tests.importers.support import check_float, real, shaken, worst_step
 from tests.importers.torch_modules import Of
+from tests.tiers import quick
 
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
 
@@ -110,7 +111,7 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
 
 
 FEW = settings(
-    max_examples=15, deadline=None, derandomize=True,
+    max_examples=10, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 MANY = settings(FEW, max_examples=200)
@@ -151,23 +152,26 @@ def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("module", "said"),
-    [
-        (nn.ConvTranspose2d(3, 4, 2), "nn.ConvTranspose2d is not supported; enlarge"),
-        (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
-        (nn.Upsample(scale_factor=2, mode="bilinear"), "not supported"),
-        (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
-        (nn.Unfold(2), "not supported"),
-        (nn.ReflectionPad2d(1), "reflect"),
-        (nn.LPPool2d(2, 2), "not supported"),
-        (Of(blocks_to_channels), "moves elements"),
-        (Of(lambda m, x: x.flip(2)), "flip is not supported; docs/importing.md lists"),
-        (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
-        (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
-        (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),
-        (Of(lambda m, x: x.abs() if x.sum() > 0 else x), "torch.export cannot trace it"),
-        (nn.Linear(5, 2), "torch.export cannot trace it"),
-        (nn.MaxPool2d(2, dilation=2), "dilated"),
-    ],
+    quick(
+        4,
+        [
+            (nn.ConvTranspose2d(3, 4, 2), "nn.ConvTranspose2d is not supported; enlarge"),
+            (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
+            (nn.Upsample(scale_factor=2, mode="bilinear"), "not supported"),
+            (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
+            (nn.Unfold(2), "not supported"),
+            (nn.ReflectionPad2d(1), "reflect"),
+            (nn.LPPool2d(2, 2), "not supported"),
+            (Of(blocks_to_channels), "moves elements"),
+            (Of(lambda m, x: x.flip(2)), "flip is not supported; docs/importing.md lists"),
+            (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
+            (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
+            (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),
+            (Of(lambda m, x: x.abs() if x.sum() > 0 else x), "torch.export cannot trace it"),
+            (nn.Linear(5, 2), "torch.export cannot trace it"),
+            (nn.MaxPool2d(2, dilation=2), "dilated"),
+        ],
+    ),
     ids=lambda item: item if isinstance(item, str) else type(item).__name__,
 )
 def test_what_is_not_supported_is_one_line(module: nn.Module, said: str) -> None:

@@ -25,14 +25,14 @@ IMAGE = torch.zeros(1, 8, 6, 6)
 
 
 class Series(nn.Module):
-    """``layer`` on the image as a series of 36 times 8 values, and a classifier."""
+    """``layer`` on the image as a series of four times 8 values, and a classifier."""
 
     def __init__(self, layer: nn.Module, outputs: int = 6) -> None:
         super().__init__()
         self.layer, self.out = layer, nn.Linear(outputs, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        series = x.flatten(2).transpose(1, 2)
+        series = x.flatten(2).transpose(1, 2)[:, :4]
         attends = isinstance(self.layer, nn.MultiheadAttention)
         result = self.layer(series, series, series) if attends else self.layer(series)
         return self.out((result[0] if isinstance(result, tuple) else result)[:, -1])
@@ -69,17 +69,29 @@ def test_attention() -> None:
 
 @pytest.mark.parametrize(
     ("call", "said"),
-    [
-        (lambda x: F.scaled_dot_product_attention(x, x, x), "scaled_dot_product_attention is not"),
-        (lambda x: x @ x.transpose(2, 3), "a matrix product is not supported; products of two"),
-        (lambda x: torch.einsum("bchw,bchw->bc", x, x), "the operator einsum is not supported"),
-        (lambda x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)), "the operator conv3d is"),
-        (lambda x: torch.roll(x, 1, 2), "the operator roll is not supported"),
-        (lambda x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
-        (lambda x: x.std((2, 3)), "the operator std is not supported"),
-        (lambda x: x.relu_()[:, :, ::7, 0:0], "takes 0:0:1 along axis 3 of [1, 8, 1, 6]"),
-        (lambda x: x.flatten(2).transpose(0, 2)[1:2], "takes a part of the batch, axis 0 of [36,"),
-    ],
+    quick(
+        3,
+        [
+            (
+                lambda x: F.scaled_dot_product_attention(x, x, x),
+                "scaled_dot_product_attention is not",
+            ),
+            (lambda x: x @ x.transpose(2, 3), "a matrix product is not supported; products of two"),
+            (lambda x: torch.einsum("bchw,bchw->bc", x, x), "the operator einsum is not supported"),
+            (
+                lambda x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)),
+                "the operator conv3d is",
+            ),
+            (lambda x: torch.roll(x, 1, 2), "the operator roll is not supported"),
+            (lambda x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
+            (lambda x: x.std((2, 3)), "the operator std is not supported"),
+            (lambda x: x.relu_()[:, :, ::7, 0:0], "takes 0:0:1 along axis 3 of [1, 8, 1, 6]"),
+            (
+                lambda x: x.flatten(2).transpose(0, 2)[1:2],
+                "takes a part of the batch, axis 0 of [36,",
+            ),
+        ],
+    ),
 )
 def test_functions_of_pytorch(call: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
     assert said in refused(Of(lambda module, x: call(x)))
@@ -98,7 +110,7 @@ MODULES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("layer", quick(10, MODULES), ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize("layer", quick(4, MODULES), ids=lambda layer: type(layer).__name__)
 def test_a_module_is_imported_or_named(layer: nn.Module) -> None:
     """By its place in the network and by its class."""
     example = torch.zeros(1, 8 * 9, 36) if isinstance(layer, nn.Fold) else IMAGE

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from pipeline.runner.options import checked
 from pipeline.runner.schema import CODE_GROUPS, composed
+from tests.tiers import quick
 
 GROUPS = ("data", "train", "prune", "quantize", "strategy")
 MEMBERS = sorted(
@@ -23,7 +24,7 @@ def chosen(*overrides: str) -> list[str]:
     return [config[group].name for group in GROUPS]
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("name", quick(3, MEMBERS, ci=4))
 def test_members_need_no_data_set(name: str) -> None:
     config = composed(f"model={name}")
     assert config.model.name == name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -63,16 +64,28 @@ TABLE = [
 ]
 
 
-QUICK = (
-    "mobilenet_v1_vww", "ds_cnn_s", "resnet8", "autoencoder", "efficientnet_b0", "res8",
-    "micronet_kws_s", "mcunet_10fps", "alexnet", "lenet5", "blocks",
+QUICK = ("ds_cnn_s", "resnet8", "autoencoder", "mcunet_10fps", "lenet5")
+FAMILIES = (
+    *QUICK, "mobilenet_v1_vww", "mobilenet_v2_cifar10", "mobilenet_v3_small", "efficientnet_b0",
+    "res8", "micronet_kws_s", "alexnet", "blocks", "googlenet", "one_block", "time_channel",
 )  # fmt: skip
-"""One or two of each family, the smallest mostly."""
+"""One of each, the smallest mostly, for CI; the first for ``make test``."""
+
+Named = TypeVar("Named", Row, tuple[Any, ...])
 
 
-@pytest.mark.parametrize(
-    "row", quick([row for row in TABLE if row.name in QUICK], TABLE), ids=[r.name for r in TABLE]
-)
+def tiers(rows: list[Named]) -> list[Any]:
+    """``rows`` begin with a network's name, or have one."""
+
+    def of(names: tuple[str, ...]) -> list[Named]:
+        return [row for row in rows if (row.name if isinstance(row, Row) else row[0]) in names]
+
+    first, family = of(QUICK), of(FAMILIES)
+    rest = [row for row in rows if row not in family]
+    return quick(first, [*family, *rest], ci=len(family) - len(first))
+
+
+@pytest.mark.parametrize("row", tiers(TABLE), ids=lambda row: row.name)
 def test_member(row: Row) -> None:
     """Also: it survives torch.export, on which the peak is computed."""
     model = member(row.name)
@@ -107,7 +120,7 @@ RESOLUTIONS = {80: 192_000, 96: 276_480, 112: 376_320, 128: 491_520, 144: 622_08
 
 
 @pytest.mark.parametrize(
-    ("side", "peak_bytes"), quick(1, [*RESOLUTIONS.items(), (172, 887_520), (176, 929_280)])
+    ("side", "peak_bytes"), quick(0, [*RESOLUTIONS.items(), (172, 887_520), (176, 929_280)], ci=1)
 )
 def test_mobilenet_v2_at_other_resolutions(side: int, peak_bytes: int) -> None:
     model = member("mobilenet_v2_vww", input_shape=(side, side, 3))
@@ -144,7 +157,7 @@ PEX = [
 
 @pytest.mark.parametrize(
     ("name", "side", "width", "peak", "size", "macs"),
-    quick([row for row in PEX if row[0] in QUICK], PEX),
+    tiers(PEX),
 )
 def test_pex(name: str, side: int, width: float, peak: str, size: str | None, macs: str) -> None:
     """Liberis & Lane 2023, table 3 and appendix D, ordinary execution. Size: int8 weights and int32
