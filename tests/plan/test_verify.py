@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,18 +17,16 @@ from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
     Compute,
-    Loop,
     Plan,
     PlanError,
-    Signal,
     Step,
     Table,
     Track,
-    Wait,
     packed,
     whole,
 )
 from tests.comparing import equal
+from tests.plan.broken import BROKEN, Change, edited, rebuffered
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone, row_ring
 
 SEEDS = range(3)
@@ -38,26 +35,6 @@ SEEDS = range(3)
 def frame_of(graph: Graph, rng: np.random.Generator) -> IntArray:
     tensor = graph.tensors[graph.input]
     return rng.integers(tensor.dtype.minimum, tensor.dtype.maximum + 1, tensor.shape)
-
-
-def edit(steps: tuple[Step, ...], change: Callable[[Step], Step | None]) -> tuple[Step, ...]:
-    """Rebuild steps with ``change`` applied to every leaf; None drops it."""
-    result: list[Step] = []
-    for step in steps:
-        if isinstance(step, Loop):
-            result.append(replace(step, body=edit(step.body, change)))
-        elif (changed := change(step)) is not None:
-            result.append(changed)
-    return tuple(result)
-
-
-def edited(plan: Plan, change: Callable[[Step], Step | None]) -> Plan:
-    return replace(plan, tracks=tuple(replace(t, steps=edit(t.steps, change)) for t in plan.tracks))
-
-
-def rebuffered(plan: Plan, name: str, **change: object) -> Plan:
-    buffers = tuple(replace(b, **change) if b.name == name else b for b in plan.buffers)  # type: ignore[arg-type]
-    return replace(plan, buffers=buffers)
 
 
 REPEATING = {"column_tiles"}
@@ -92,56 +69,15 @@ def rejects(plan: Plan, graph: Graph, message: str) -> None:
         verify(plan, graph)
 
 
-def test_row_order_on_herringbone_addresses() -> None:
-    plan, graph = herringbone(np.random.default_rng(0))
-    rejects(
-        edited(plan, lambda s: replace(s, order=())), graph, "overwrites element .* before its last"
-    )
+@pytest.mark.parametrize(("name", "broken", "_", "said"), BROKEN)
+def test_each_mistake_is_named(name: str, broken: Change, _: str, said: str) -> None:
+    plan, graph = FIXTURES[name](np.random.default_rng(0))
+    rejects(broken(plan), graph, said)
 
 
 def test_order_must_name_every_unit_once() -> None:
     plan, graph = herringbone(np.random.default_rng(0))
     rejects(edited(plan, lambda s: replace(s, order=s.order[:-1])), graph, "order names 15 of 16")
-
-
-def test_missing_wait_is_a_race_or_a_miss() -> None:
-    plan, graph = double_buffer(np.random.default_rng(0))
-    for counter in ("free", "arrived"):
-        broken = edited(
-            plan,
-            lambda s, c=counter: None if isinstance(s, Wait) and s.counter == c else s,
-        )
-        rejects(broken, graph, "race|finds")
-
-
-def test_missing_signal_is_a_deadlock() -> None:
-    plan, graph = double_buffer(np.random.default_rng(0))
-    rejects(edited(plan, lambda s: None if s == Signal("free") else s), graph, "deadlock: .*io")
-
-
-def test_wait_through_card_block_is_a_race() -> None:
-    """Two tiles share a 512-byte block: writes by two engines conflict although no byte does."""
-    plan, graph = double_buffer(np.random.default_rng(0))
-    wide = tuple(replace(m, granule_bytes=128) if m.name == "sram" else m for m in plan.memories)
-    rejects(replace(plan, memories=wide), graph, "race in sram")
-
-
-def test_double_contribution() -> None:
-    plan, graph = channel_partial(np.random.default_rng(0))
-
-    def twice(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(
-            replace(s, body=(*s.body, s.body[1])) if isinstance(s, Loop) else s for s in steps
-        )
-
-    broken = replace(plan, tracks=(Track("cpu", twice(plan.tracks[0].steps)),))
-    rejects(broken, graph, "adds a contribution to y twice")
-
-
-def test_incomplete_sum() -> None:
-    plan, graph = channel_partial(np.random.default_rng(0))
-    short = tuple(replace(s, count=2) if isinstance(s, Loop) else s for s in plan.tracks[0].steps)
-    rejects(replace(plan, tracks=(Track("cpu", short),)), graph, "incomplete")
 
 
 def test_accumulators_are_not_activations() -> None:
@@ -150,49 +86,11 @@ def test_accumulators_are_not_activations() -> None:
         replace(plan, output="acc")
 
 
-def test_ring_too_short() -> None:
-    plan, graph = row_ring(np.random.default_rng(0))
-    rejects(rebuffered(plan, "ring", map=Affine(0, (24, 4, 2), (2, 0, 0))), graph, "finds")
-
-
-def test_stream_is_read_once() -> None:
-    plan, graph = row_ring(np.random.default_rng(0))
-    steps = plan.tracks[0].steps
-    again = (steps[0], steps[1], *steps[1:])
-    rejects(replace(plan, tracks=(Track("cpu", again),)), graph, "out of order or twice")
-
-
-def test_outside_memory() -> None:
-    plan, graph = herringbone(np.random.default_rng(0))
-    small = tuple(replace(m, bytes=30) if m.name == "sram" else m for m in plan.memories)
-    rejects(replace(plan, memories=small), graph, "of sram, which has 60")
-
-
 def test_constants_are_safe_from_activations() -> None:
     plan, graph = herringbone(np.random.default_rng(0))
     moved = replace(plan.buffer["y.bias"], memory="sram", map=packed((3,), 8, 70))
     buffers = tuple(moved if b.name == "y.bias" else b for b in plan.buffers)
     rejects(replace(plan, buffers=buffers), graph, "resident buffer y.bias overlaps|finds")
-
-
-def test_scratch_destroys_what_it_covers() -> None:
-    plan, graph = herringbone(np.random.default_rng(0))
-    scratch = Buffer("scratch", "", "sram", (8,), 8, packed((8,), 8, 4), "scratch")
-    step = plan.tracks[0].steps[0]
-    assert isinstance(step, Compute)
-    broken = replace(
-        plan,
-        buffers=(*plan.buffers, scratch),
-        tracks=(Track("cpu", (replace(step, scratch=("scratch",)),)),),
-    )
-    rejects(broken, graph, "scratch scratch overlaps")
-
-
-def test_output_must_be_there() -> None:
-    plan, graph = channel_partial(np.random.default_rng(0))
-    rejects(
-        replace(plan, tracks=(Track("cpu", plan.tracks[0].steps[:-1]),)), graph, "the plan.s end"
-    )
 
 
 def test_recomputation_is_counted() -> None:
