@@ -62,13 +62,13 @@ def share(part: int, number: int) -> float:
     return number * len(list(subjects())[part::PARTS]) / len(subjects())
 
 
-@pytest.mark.parametrize("part", quick(5, range(PARTS)))
+@pytest.mark.parametrize("part", quick(2, range(PARTS)))
 def test_every_harmful_mutant_is_refused(part: int) -> None:
-    """All parts are in ``make test``: 2,000 mutants are what it asks of the verifier at least."""
-    tally = judged(part, 70, judge_refused=False)
+    """CI has some 1,000 mutants, of all subjects."""
+    tally = judged(part, 25, judge_refused=False)
     accepted = tally.harmless - tally.harmless_refused
-    assert tally.mutants > share(part, 2_000)
-    assert min(tally.harmless_refused, accepted) > 10, "the mutations do not test anything"
+    assert tally.mutants > share(part, 700)
+    assert min(tally.harmless_refused, accepted) > 3, "the mutations do not test anything"
 
 
 @pytest.mark.slow
@@ -104,6 +104,7 @@ def test_every_mistake_changes_something(mistake: Callable[[Rng, Plan], Plan]) -
     assert any(plan is None or plan != old for old, (plan, _) in made)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("owner", "check", "name", "mistake"),
     [

@@ -50,8 +50,9 @@ def test_readers_of_what_no_strategy_makes(changed: Callable[[Plan], Plan]) -> N
     assert not list(answers(changed(subject.plan), subject, READERS))
 
 
+@pytest.mark.ci
 def test_readers_of_mutants() -> None:
-    assert unproved(2) > 20
+    assert unproved(1) > 20
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def damage(path: Path, seed: int, number: int) -> Counter[str]:
 
 
 def test_damaged_files(tmp_path: Path) -> None:
-    assert damage(tmp_path / "plan.json", 1, 10).total() > 200
+    assert damage(tmp_path / "plan.json", 1, 6).total() > 200
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     assert said["advice"] == "try prune.pmu_bytes=3001, another seed, strategy or model"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_latency_of_a_plan_with_a_card_is_the_simulated_one() -> None:
     """As the schedule's report and its limits have it."""
     plan = Planner(Swap(), board_named("stm32f746g_sd"), ())

@@ -132,6 +132,7 @@ def test_equal_seeds_give_equal_networks(network: FloatGraph, data: Arrays) -> N
     assert few.hash != graphs[0].hash
 
 
+@pytest.mark.ci
 def test_training_sees_what_the_integers_compute(network: FloatGraph, data: Arrays) -> None:
     """To a few units of the output, which come from fixed-point roundings in each operator."""
     graph, affines = Int8Qat().calibration(network, data)
@@ -176,11 +177,13 @@ def test_pruned_weights_stay_zero(trained: nn.Module, data: Arrays) -> None:
     assert (graph.constants[names[0]] == 0).sum() >= pruned.sum()
 
 
+@pytest.mark.ci
 def test_what_makes_it_worse_is_not_taken(network: FloatGraph, data: Arrays) -> None:
     tuned = Int8Qat(rate=100.0, epochs=1).from_float(network, data)
     assert tuned.hash == Int8().from_float(network, data).hash
 
 
+@pytest.mark.ci
 def test_onnx_with_softmax_learns(data: Arrays) -> None:
     """Random weights; the scores before the softmax are what is trained."""
     random = np.random.default_rng(0)
@@ -236,6 +239,7 @@ def test_the_yaml_gives_the_defaults() -> None:
     assert Int8Qat(**given) == Int8Qat()
 
 
+@pytest.mark.ci
 def test_a_loss_that_diverges_is_an_error(
     network: FloatGraph, data: Arrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def labels(net: nn.Module, example: torch.Tensor, data: Arrays) -> Labels:
     return Labels(ours.argmax(1), theirs.argmax(1), exact, data["test_labels"].astype(np.int64))
 
 
+@pytest.mark.ci
 def test_labels_are_those_of_pytorchs_quantized_network(trained: nn.Module, data: Arrays) -> None:
     found = labels(trained, Own().example(), data)
     assert (found.ours == found.theirs).mean() >= 0.995
