@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.vocabulary import Plan
+from tests.explained import again
 
 
 def equal(got: Any, expected: Any, **about: object) -> None:
@@ -41,7 +41,7 @@ def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str
 def _case(about: dict[str, object]) -> list[str]:
     said = [", ".join(f"{name} {value}" for name, value in about.items())] if about else []
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    return [*said, f"again: python -m pytest {shlex.quote(test)}"]
+    return [*said, f"again: {again(test)}"]
 
 
 def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object]:

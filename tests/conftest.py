@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import explained
 from tests.meter import Collector, Meter
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -35,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(explained)
     parallel = config.getoption("numprocesses", None)
     worker = hasattr(config, "workerinput")
     if worker or not parallel:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.codegen import generate
+from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen import support
 from tests.codegen.int8.support import Native, agrees, apart, host
@@ -76,3 +79,37 @@ def test_of_another_shape() -> None:
     with pytest.raises(AssertionError, match=r"shape \(2, 3\) expected, got \(3, 2\)"):
         equal(np.zeros((3, 2)), np.zeros((2, 3)))
     equal(np.zeros(3), [0, 0, 0])
+
+
+FAILS = """
+from pipeline.plan.verify import verify
+from pipeline.home import ROOT
+from pipeline.strategies.ordinary import Ordinary
+from tests.boards import load_hardware
+from tests.strategies.chains import Chain
+from dataclasses import replace
+
+def test_a_proof():
+    for seed in range(3):
+        graph, board = Chain((6, 6, 2), seed=seed).conv("a", 3).graph(), load_hardware("arduino")
+        plan = Ordinary().plan(graph, board)
+        if seed == 1:
+            plan = replace(plan, tracks=())
+        verify(plan, graph)
+"""
+
+
+def test_any_failure_says_its_seed_strategy_and_board(tmp_path: Path) -> None:
+    lines = ("from pathlib import Path", "from tests import explained")
+    lines += ("explained.ROOT = Path(__file__).parent", "from tests.explained import *", "")
+    (tmp_path / "conftest.py").write_text("\n".join(lines))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text(FAILS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--config-file=/dev/null"],
+        cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = done.stdout.partition("what this case is about")[2]
+    assert "seed 1\n" in said and "strategy ordinary of chain" in said, done.stdout
+    assert "board arduino (avr, atmega328p)" in said and "graph chain of 1 operators" in said
+    assert "again: python -m pytest -m '' tests/test_x.py::test_a_proof" in said
