@@ -62,6 +62,14 @@ def attempt(strategy: dict[str, object], hardware: Hardware, graph: Graph) -> st
     return ""
 
 
+def answers(strategy: dict[str, object], name: str) -> list[str]:
+    """Of each kind of network what a board makes of it, without the board's name."""
+    hardware = boards.load_hardware(name)
+    said = [attempt(strategy, hardware, graph) for graph in KINDS]
+    said = [answer.replace(f" ({hardware.name})", "") for answer in said]
+    return [re.sub(rf"(?<!=)\b{hardware.name}\b", "the board", answer) for answer in said]
+
+
 def page() -> str:
     """The table; options that name the same class with the same keys, and boards that answer the
     same, share a row."""
@@ -69,10 +77,7 @@ def page() -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for called, strategy in strategies().items():
         for name in boards.NAMES:
-            hardware = boards.load_hardware(name)
-            said = [attempt(strategy, hardware, graph) for graph in KINDS]
-            said = [answer.replace(f" ({hardware.name})", "") for answer in said]
-            said = [re.sub(rf"(?<!=)\b{hardware.name}\b", "the board", answer) for answer in said]
+            said = answers(strategy, name)
             cells = [f"no [{notes.setdefault(s, len(notes) + 1)}]" if s else "yes" for s in said]
             rows.setdefault((called, *cells), []).append(name)
     lines = [
