@@ -5,6 +5,7 @@ hold them."""
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Plan
 
 NUMBERS = ("seed", "number", "case", "first")
+SAID = 2000
+"""Characters of what a failed command, such as a compiler, said."""
 TITLE = "what this case is about"
 
 
@@ -52,6 +55,9 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and call.excinfo is not None:
         lines = [*dict.fromkeys(told(call.excinfo)), f"again: {again(item.nodeid)}"]
+        if isinstance(error := call.excinfo.value, subprocess.CalledProcessError) and error.stderr:
+            said = error.stderr if isinstance(error.stderr, str) else error.stderr.decode()
+            lines = [said[:SAID], *lines]
         report.sections.append((TITLE, "\n".join(lines)))
     return report
 

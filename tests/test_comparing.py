@@ -82,6 +82,7 @@ def test_of_another_shape() -> None:
 
 
 FAILS = """
+import subprocess
 from pipeline.plan.verify import verify
 from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
@@ -96,6 +97,10 @@ def test_a_proof():
         if seed == 1:
             plan = replace(plan, tracks=())
         verify(plan, graph)
+
+def test_a_compiler():
+    source = b"int main(void) { return nowhere; }"
+    subprocess.run(["cc", "-xc", "-"], input=source, check=True, capture_output=True)
 """
 
 
@@ -113,3 +118,4 @@ def test_any_failure_says_its_seed_strategy_and_board(tmp_path: Path) -> None:
     assert "seed 1\n" in said and "strategy ordinary of chain" in said, done.stdout
     assert "board arduino (avr, atmega328p)" in said and "graph chain of 1 operators" in said
     assert "again: python -m pytest -m '' tests/test_x.py::test_a_proof" in said
+    assert "nowhere" in said.partition("what this case is about")[2]  # the compiler's own words
