@@ -113,7 +113,8 @@ def test_any_failure_says_its_seed_strategy_and_board(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_x.py").write_text(FAILS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--config-file=/dev/null"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
     said = done.stdout.partition("what this case is about")[2]
     assert "seed 1\n" in said and "strategy ordinary of chain" in said, done.stdout
