@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -43,6 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Meter())
     if not worker:
         config.pluginmanager.register(Collector(config))
+
+
+gc.disable()  # while all is imported, looking for garbage finds none
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
