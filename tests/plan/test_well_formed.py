@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pipeline.hardware import Memory
-from pipeline.plan import well_formed
+from pipeline.plan import serialize, well_formed
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -24,6 +26,8 @@ from pipeline.plan.vocabulary import (
     packed,
 )
 from tests.plan.fixtures import channel_partial, herringbone
+from tests.plan.mistakes import nodes, rebuilt
+from tests.plan.subjects import subjects
 
 PLAN, _ = herringbone(np.random.default_rng(0))
 LOOPED, _ = channel_partial(np.random.default_rng(0))
@@ -117,3 +121,32 @@ def test_memories_have_a_size_that_a_computer_can_hold() -> None:
     for bad in (Memory("sram", -1), Memory("sram", 64, "ram", 0)):
         with pytest.raises(PlanError, match="memory sram has"):
             replace(PLAN, memories=(bad, *PLAN.memories[1:]))
+
+
+WRONG: tuple[Any, ...] = (2.5, nan, -inf, None, True, [1], (None,), (2.5,), ({},))
+"""Fractions, and nothing or a list where a number, a name, a slice or a tuple of them belongs."""
+FORM = {
+    "Plan.tracks": "its tracks are none",
+    "Track.steps": "the steps of a track or a loop are no tuple|Track.steps is",
+    "Loop.body": "the steps of a track or a loop are no tuple|Loop.body is|runs nothing",
+    "Loop.count": "runs nothing|Loop.count is",
+}
+"""What is looked at before the types are, and what is said of it."""
+
+
+@pytest.mark.parametrize("cls", serialize.CLASSES.values(), ids=lambda cls: cls.__name__)
+def test_no_field_holds_what_is_of_another_type(cls: type) -> None:
+    """Whichever it is, of whatever a plan is made of: the refusal names it."""
+    plan, path = next(
+        (each.plan, path)
+        for each in subjects().values()
+        for path, node in nodes(each.plan)
+        if type(node) is cls
+    )
+    for field in fields(cls):
+        name = f"{cls.__name__}.{field.name}"
+        for value in WRONG:
+            if value is True and field.type == "bool":
+                continue
+            with pytest.raises(PlanError, match=FORM.get(name, rf"{name} is")):
+                rebuilt(plan, (*path, field.name), value)
