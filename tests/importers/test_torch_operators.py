@@ -12,15 +12,7 @@ import torch
 from pipeline.importers import torch_export
 from pipeline.importers.lower import lower
 from pipeline.importers.torch_operators import OPERATORS, supported
-from tests.importers.support import (
-    check_float,
-    example,
-    observed,
-    ours,
-    shaken,
-    stored,
-    worst_step,
-)
+from tests.importers.support import check_float, example, observed, ours, shaken, stored, worst_step
 from tests.importers.torch_modules import MODULES
 from tests.tiers import quick
 

@@ -6,13 +6,7 @@ from dataclasses import replace
 from math import inf
 
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Signal,
-    Table,
-    Track,
-)
+from pipeline.plan.vocabulary import Affine, Buffer, Signal, Table, Track
 from tests.plan.adversarial import (
     Subject,
     attack,

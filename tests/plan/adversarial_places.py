@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Lin,
-    Loop,
-    Move,
-    Slice,
-    Table,
-    packed,
-    whole,
-)
+from pipeline.plan.vocabulary import Affine, Buffer, Lin, Loop, Move, Slice, Table, packed, whole
 from tests.plan.adversarial import (
     Subject,
     attack,

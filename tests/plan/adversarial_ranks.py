@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.plan.vocabulary import (
-    Affine,
-    Finish,
-    Move,
-    Slice,
-    Table,
-    packed,
-    whole,
-)
+from pipeline.plan.vocabulary import Affine, Finish, Move, Slice, Table, packed, whole
 from tests.plan.adversarial import (
     Subject,
     attack,

@@ -7,17 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from pipeline.graph.graph import Graph
-from pipeline.plan.vocabulary import (
-    Buffer,
-    Compute,
-    Loop,
-    Plan,
-    Signal,
-    Slice,
-    Step,
-    Track,
-    packed,
-)
+from pipeline.plan.vocabulary import Buffer, Compute, Loop, Plan, Signal, Slice, Step, Track, packed
 from tests.plan.changes import CHANGES, Rng, Site, wrong
 
 Path = tuple[str | int, ...]

@@ -9,13 +9,7 @@ from pipeline.codegen import generate
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, PlanError
 from tests.plan import adversarial_access, adversarial_tracks
-from tests.plan.adversarial import (
-    INPUTS,
-    halves,
-    layer,
-    right,
-    sums,
-)
+from tests.plan.adversarial import INPUTS, halves, layer, right, sums
 from tests.plan.attacks import ATTACKS
 from tests.plan.bounds import OverBudgetError, bounded
 from tests.plan.outcomes import differs

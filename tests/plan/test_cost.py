@@ -13,15 +13,7 @@ from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import CHOSEN, fit, fits, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Plan,
-    PlanError,
-    Signal,
-    Table,
-    Track,
-)
+from pipeline.plan.vocabulary import Affine, Buffer, Plan, PlanError, Signal, Table, Track
 from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
 
 BOARD = Hardware(

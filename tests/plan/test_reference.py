@@ -14,10 +14,7 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan import matches, memory_state, races, tokens, verify
-from pipeline.plan.vocabulary import (
-    Plan,
-    PlanError,
-)
+from pipeline.plan.vocabulary import Plan, PlanError
 from tests.plan.broken import BROKEN
 from tests.plan.fixtures import FIXTURES
 from tests.plan.random_plans import random_case

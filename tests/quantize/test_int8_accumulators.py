@@ -23,12 +23,7 @@ from pipeline.importers.torch_export import exported
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
-from pipeline.quantize.accumulators import (
-    AccumulatedLayer,
-    Accumulating,
-    Accumulator,
-    accumulators,
-)
+from pipeline.quantize.accumulators import AccumulatedLayer, Accumulating, Accumulator, accumulators
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled

@@ -16,17 +16,7 @@ from pipeline.hardware import Card, Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import (
-    Compute,
-    Lin,
-    Loop,
-    Move,
-    Plan,
-    PlanError,
-    Signal,
-    Step,
-    Wait,
-)
+from pipeline.plan.vocabulary import Compute, Lin, Loop, Move, Plan, PlanError, Signal, Step, Wait
 from pipeline.schedules.bounds import Range
 from pipeline.schedules.lower import laid_at
 from pipeline.schedules.swapped import Act, Job, Swapped, Window

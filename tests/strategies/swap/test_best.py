@@ -48,6 +48,21 @@ def test_latency_at_512_kib(network: Callable[[], Graph], most: float) -> None:
     assert 100 * (seconds(graph, 512, 1) / SECONDS[graph.name] - 1) <= most
 
 
+@pytest.mark.ci
+def test_a_small_mobilenet_is_near_its_bound() -> None:
+    """In a fifth of what its feature maps and weights take."""
+    chain = Chain("small", (24, 24, 3))
+    chain.conv(8, 3, 2, 1)
+    for channels, stride in ((16, 1), (32, 2), (32, 1), (64, 2), (96, 1)):
+        chain.conv(chain.shape_now[2], 3, stride, 1, depthwise=True)
+        chain.conv(channels, 1)
+    chain.average(3)
+    chain.dense(60)
+    rates = Rates(0.002, Transfers(0.2, 3.0), Transfers(0.3, 5.0))
+    notes = dict(best_plan(chain.graph(), 6000, 1, rates).notes)
+    assert 1 <= float(notes["makespan_us"]) / float(notes["bound_us"]) <= 1.05
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("network", "most"), [(vgg16, 1.0), (alexnet, 1.0), (mobilenet, 1.0)])
 @pytest.mark.parametrize("sram_kib", [512, 8192])
