@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import Affine, Buffer, Signal, Table, Track
@@ -43,49 +42,16 @@ def negative_granule() -> Subject:
     return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=-1), graph
 
 
-@attack("Memory.granule_bytes is 1.5")
-def granule_that_is_a_float() -> Subject:
-    """1.5 bytes at once."""
-    plan, graph = layer()
-    idle = Track("idle", (Signal("s"),))
-    return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=1.5), graph
-
-
 @attack("in granules of")
 def negative_memory() -> Subject:
     """A memory of -1 bytes that nothing lies in."""
     return of_layer(lambda plan: replace(plan, memories=(*plan.memories, Memory("none", -1))))
 
 
-@attack("Memory.bytes is 128.5")
-def memory_that_is_a_float() -> Subject:
-    """128.5 bytes."""
-    return of_layer(lambda plan: with_memory(plan, bytes=128.5))
-
-
-@attack("Memory.bytes is inf")
-def memory_without_an_end() -> Subject:
-    """Infinitely many bytes."""
-    return of_layer(lambda plan: with_memory(plan, bytes=inf))
-
-
 @attack("Memory.kind is 'eeprom'")
 def memory_of_a_kind_that_does_not_exist() -> Subject:
     """Neither rom nor stream, so everything may be written."""
     return of_layer(lambda plan: with_memory(plan, kind="eeprom"))
-
-
-@attack("Affine.base is ")
-def address_that_no_machine_has() -> Subject:
-    """Byte 2**70 of a memory that claims to have it."""
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", 1 << 70))
-
-
-@attack("Affine.base is ")
-def address_at_the_end_of_64_bits() -> Subject:
-    """An address that overflows where elements are counted on from it."""
-    far = (1 << 62) - 4
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 47), "y", far))
 
 
 @attack("buffers reach more than")
@@ -99,22 +65,6 @@ def scratch_in_a_memory_of_a_terabyte() -> Subject:
     """Nobody uses it, but it is looked after all the same."""
     plan, graph = layer()
     return with_buffers(with_memory(plan, bytes=1 << 41), scratch(1 << 40)), graph
-
-
-@attack("Affine.strides is ")
-def stride_that_overflows() -> Subject:
-    """2**63 nibbles from one output to the next."""
-    return of_layer(
-        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Affine(16, (1 << 63,)))
-    )
-
-
-@attack("Table.cells is ")
-def table_that_overflows() -> Subject:
-    """A place at nibble 2**70."""
-    return of_layer(
-        lambda plan: rebuffered(with_memory(plan, bytes=1 << 47), "y", map=Table((16, 20, 1 << 70)))
-    )
 
 
 @attack("is not of its shape")
@@ -133,12 +83,6 @@ def negative_address() -> Subject:
 def negative_ring() -> Subject:
     """A ring of -3."""
     return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4,), (-3,))))
-
-
-@attack("Buffer.copies is ")
-def copies_of_2_to_the_70() -> Subject:
-    """More places than there are addresses, all in one."""
-    return of_layer(lambda plan: rebuffered(plan, "y", copies=1 << 70))
 
 
 @attack("are no places apart")

@@ -16,7 +16,6 @@ from pipeline.plan.vocabulary import (
     Step,
     Track,
     Wait,
-    packed,
     whole,
 )
 from tests.plan.adversarial import (
@@ -221,14 +220,6 @@ def computes_past_the_end() -> Subject:
     return with_steps(plan, step_of(plan), past), graph
 
 
-@attack("Slice.lo is ")
-def computes_far_past_the_end() -> Subject:
-    """Outputs from 2**70 on."""
-    plan, graph = layer()
-    past = replace(step_of(plan), out=Slice("y", (1 << 70,), (3,)))
-    return with_steps(plan, step_of(plan), past), graph
-
-
 @attack(None)
 def computes_before_the_beginning() -> Subject:
     """Outputs -3 … -1."""
@@ -272,33 +263,6 @@ def reads_past_the_end() -> Subject:
     plan, graph = layer()
     _, *fixed = step_of(plan).ins
     return changed(plan, ins=(Slice("x", (4,), (4,)), *fixed)), graph
-
-
-@attack("Compute.unit is ")
-def unit_of_2_to_the_70() -> Subject:
-    """A block larger than any integer of a machine."""
-    plan, graph = layer()
-    y = replace(plan.buffer["y"], map=packed((3,), 16, 0))
-    return changed(with_buffers(plan, y), unit=(1 << 70,)), graph
-
-
-@attack("Slice.size is ")
-def slice_of_2_to_the_70() -> Subject:
-    """An extent larger than any integer of a machine, though it is clipped."""
-    plan, graph = layer()
-    return changed(plan, out=Slice("y", (0,), (1 << 70,))), graph
-
-
-@attack("Track.steps is Track")
-def nested_tracks() -> Subject:
-    """A track where a step belongs."""
-    return beside(Track("inner", (Signal("s"),)))  # type: ignore[arg-type]
-
-
-@attack("Track.steps is Plan")
-def a_plan_as_a_step() -> Subject:
-    """The plan's own copy where a step belongs."""
-    return beside(layer()[0])  # type: ignore[arg-type]
 
 
 @attack("nested more than")

@@ -90,12 +90,6 @@ def step_that_was_never_chosen() -> Subject:
     return halves(sums("acc", 8, 16, 0))
 
 
-@attack("Buffer.step is ")
-def step_far_beyond_every_sum() -> Subject:
-    """In units of 2**70 every contribution is rounded to nothing, and no machine divides by it."""
-    return halves(sums("acc", 8, 16, 1 << 70))
-
-
 @attack("do not fit")
 def exact_sums_in_too_few_bits() -> Subject:
     """Sums of up to 4 * 127 * 255 in 16 bits."""

@@ -87,14 +87,6 @@ def wait_for_one_signal_too_many() -> Subject:
     return side_by_side(plan, io.steps, (Wait("there", 2), *cpu.steps[1:])), graph
 
 
-@attack("Wait.at_least is ")
-def wait_for_2_to_the_70_signals() -> Subject:
-    """More than there will ever be."""
-    plan, graph = fetched()
-    io, cpu = plan.tracks
-    return side_by_side(plan, io.steps, (Wait("there", 1 << 70), *cpu.steps[1:])), graph
-
-
 @attack("race in sram")
 def wait_for_nothing() -> Subject:
     """A wait that is always met orders nothing."""

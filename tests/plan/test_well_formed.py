@@ -25,6 +25,7 @@ from pipeline.plan.vocabulary import (
     Track,
     packed,
 )
+from pipeline.typed import LARGEST
 from tests.plan.fixtures import channel_partial, herringbone
 from tests.plan.mistakes import nodes, rebuilt
 from tests.plan.subjects import subjects
@@ -123,13 +124,17 @@ def test_memories_have_a_size_that_a_computer_can_hold() -> None:
             replace(PLAN, memories=(bad, *PLAN.memories[1:]))
 
 
-WRONG: tuple[Any, ...] = (2.5, nan, -inf, None, True, [1], (None,), (2.5,), ({},))
-"""Fractions, and nothing or a list where a number, a name, a slice or a tuple of them belongs."""
+WRONG: tuple[Any, ...] = (
+    *(2.5, nan, -inf, None, True, LARGEST + 1, [1], ({},)),
+    *((each,) for each in (2.5, None, LARGEST + 1, Track("inner", ()), PLAN)),
+)
+"""Fractions, nothing, a list, or too much, where a number, a name, a slice or a tuple of them
+belongs."""
 FORM = {
-    "Plan.tracks": "its tracks are none",
+    "Plan.tracks": "its tracks are none|1 to 4000000 steps",
     "Track.steps": "the steps of a track or a loop are no tuple|Track.steps is",
     "Loop.body": "the steps of a track or a loop are no tuple|Loop.body is|runs nothing",
-    "Loop.count": "runs nothing|Loop.count is",
+    "Loop.count": "runs nothing|more than|Loop.count is",
 }
 """What is looked at before the types are, and what is said of it."""
 
