@@ -1,13 +1,16 @@
 """What hand-written attacks are made of: small sound plans to spoil.
 
-An attack is a function that returns ``(plan, graph)``; its docstring says what a reader would do
-wrong that believed the plan. Those of ``adversarial_*.py`` register themselves with ``attack``.
+An attack makes ``(plan, graph)``; its docstring, or the comment above it, says what a reader would
+do wrong that believed the plan. Those of ``adversarial_*.py`` register themselves with ``attack``,
+or several at once with ``on_layer`` and ``made``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -60,11 +63,26 @@ MEMORIES = (
 def attack(message: str | None) -> Callable[[Callable[[], Subject]], Callable[[], Subject]]:
     def register(make: Callable[[], Subject]) -> Callable[[], Subject]:
         assert make.__doc__, f"{make.__name__} does not say what it attacks"
-        assert make.__name__ not in ATTACKS, f"two attacks are called {make.__name__}"
-        ATTACKS[make.__name__] = Attack(make, message)
+        made((make.__name__, message, make))
         return make
 
     return register
+
+
+Case = tuple[str, str | None, Callable[..., Any]]
+"""An attack's name, its message, and what makes it."""
+
+
+def on_layer(*cases: Case) -> None:
+    """Attacks that change the plan of ``layer``."""
+    made(*((name, message, partial(of_layer, change)) for name, message, change in cases))
+
+
+def made(*cases: Case) -> None:
+    """Attacks that a call makes."""
+    for name, message, make in cases:
+        assert name not in ATTACKS, f"two attacks are called {name}"
+        ATTACKS[name] = Attack(make, message)
 
 
 def activation(name: str, tensor: str, shape: tuple[int, ...], bits: int, byte: int) -> Buffer:
@@ -169,6 +187,26 @@ def moved(plan: Plan, name: str, byte: object) -> Plan:
     map_ = plan.buffer[name].map
     assert isinstance(map_, Affine)
     return rebuffered(plan, name, map=replace(map_, base=2 * byte))  # type: ignore[operator]
+
+
+Change = Callable[[Plan], Plan]
+
+
+def buffer(name: str, **fields: Any) -> Change:
+    return lambda plan: rebuffered(plan, name, **fields)
+
+
+def step(**fields: Any) -> Change:
+    return lambda plan: changed(plan, **fields)
+
+
+def plan_with(**fields: Any) -> Change:
+    return lambda plan: replace(plan, **fields)
+
+
+def after(*steps: Any) -> Change:
+    """The layer's step, then ``steps``."""
+    return lambda plan: with_steps(plan, step_of(plan), *steps)
 
 
 def right(graph: Graph) -> tuple[bytes, ...]:

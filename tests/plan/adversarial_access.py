@@ -23,11 +23,15 @@ from tests.plan.adversarial import (
     Subject,
     activation,
     attack,
+    buffer,
     changed,
     halves,
     layer,
+    made,
     moved,
+    on_layer,
     plan_of,
+    plan_with,
     reading,
     rebuffered,
     step_of,
@@ -52,18 +56,20 @@ def four_moves(*indices: int) -> Subject:
     return with_steps(plan, *moves, step_of(plan)), graph
 
 
-@attack("where nothing can be written")
-def output_in_rom() -> Subject:
-    """The result is burnt into flash."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", memory="flash", map=packed((3,), 16, 64)), graph
-
-
-@attack("where nothing can be written")
-def output_in_a_stream() -> Subject:
-    """The result goes where only input comes from."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", memory="stream", map=packed((3,), 16, 0)), graph
+on_layer(
+    # The result is burnt into flash.
+    (
+        "output_in_rom",
+        "where nothing can be written",
+        buffer("y", memory="flash", map=packed((3,), 16, 64)),
+    ),
+    # The result goes where only input comes from.
+    (
+        "output_in_a_stream",
+        "where nothing can be written",
+        buffer("y", memory="stream", map=packed((3,), 16, 0)),
+    ),
+)
 
 
 @attack("which is read-only")
@@ -91,106 +97,66 @@ def move_into_a_constant() -> Subject:
     return with_steps(plan, Move(whole(weight), whole(weight)), step_of(plan)), graph
 
 
-@attack("the plan's output is")
-def output_is_a_constant() -> Subject:
-    """The result is written to a buffer that says it is never written."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", role="constant"), graph
+on_layer(
+    # The result is written to a buffer that says it is never written.
+    ("output_is_a_constant", "the plan's output is", buffer("y", role="constant")),
+    # The plan answers with what it was asked.
+    ("output_is_the_input", "the plan's output is", plan_with(output="x")),
+    # The plan answers with a constant.
+    ("output_is_a_bias", "the plan's output is", plan_with(output="y.bias")),
+    # The plan answers with nothing.
+    ("output_that_does_not_exist", "there is no buffer z", plan_with(output="z")),
+    # The result is there before anything is computed.
+    (
+        "output_that_is_resident",
+        "has to be computed",
+        lambda plan: replace(with_steps(plan, Signal("s")), resident=(*plan.resident, "y")),
+    ),
+    # A name without a buffer.
+    (
+        "resident_that_does_not_exist",
+        "there is no buffer z",
+        lambda plan: replace(plan, resident=(*plan.resident, "z")),
+    ),
+    # The layer reads garbage.
+    (
+        "input_that_never_arrives",
+        "finds garbage",
+        lambda plan: replace(plan, resident=plan.resident[1:]),
+    ),
+    # The layer multiplies with garbage.
+    (
+        "weights_that_never_arrive",
+        "finds garbage",
+        lambda plan: replace(plan, resident=(plan.resident[0], plan.resident[2])),
+    ),
+    # A memory that the plan does not have.
+    ("buffer_in_no_memory", "is in an unknown memory", buffer("y", memory="dram")),
+    # A tensor that the graph does not have.
+    ("buffer_of_no_tensor", "does not have the shape", buffer("y", tensor="z")),
+    # Outputs of 16 bits in 8.
+    (
+        "buffer_of_another_width",
+        "holds 8-bit elements of",
+        buffer("y", bits=8, map=packed((3,), 8, 16)),
+    ),
+    # Weights of 8 bits read as 4.
+    (
+        "weights_of_another_width",
+        "holds 4-bit elements of",
+        buffer("y.weight", bits=4, map=packed((3, 4), 4, 0)),
+    ),
+)
 
 
-@attack("the plan's output is")
-def output_is_the_input() -> Subject:
-    """The plan answers with what it was asked."""
-    plan, graph = layer()
-    return replace(plan, output="x"), graph
-
-
-@attack("the plan's output is")
-def output_is_a_bias() -> Subject:
-    """The plan answers with a constant."""
-    plan, graph = layer()
-    return replace(plan, output="y.bias"), graph
-
-
-@attack("there is no buffer z")
-def output_that_does_not_exist() -> Subject:
-    """The plan answers with nothing."""
-    plan, graph = layer()
-    return replace(plan, output="z"), graph
-
-
-@attack("has to be computed")
-def output_that_is_resident() -> Subject:
-    """The result is there before anything is computed."""
-    plan, graph = layer()
-    return replace(with_steps(plan, Signal("s")), resident=(*plan.resident, "y")), graph
-
-
-@attack("there is no buffer z")
-def resident_that_does_not_exist() -> Subject:
-    """A name without a buffer."""
-    plan, graph = layer()
-    return replace(plan, resident=(*plan.resident, "z")), graph
-
-
-@attack("finds garbage")
-def input_that_never_arrives() -> Subject:
-    """The layer reads garbage."""
-    plan, graph = layer()
-    return replace(plan, resident=plan.resident[1:]), graph
-
-
-@attack("finds garbage")
-def weights_that_never_arrive() -> Subject:
-    """The layer multiplies with garbage."""
-    plan, graph = layer()
-    return replace(plan, resident=(plan.resident[0], plan.resident[2])), graph
-
-
-@attack("is in an unknown memory")
-def buffer_in_no_memory() -> Subject:
-    """A memory that the plan does not have."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", memory="dram"), graph
-
-
-@attack("does not have the shape")
-def buffer_of_no_tensor() -> Subject:
-    """A tensor that the graph does not have."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", tensor="z"), graph
-
-
-@attack("holds 8-bit elements of")
-def buffer_of_another_width() -> Subject:
-    """Outputs of 16 bits in 8."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", bits=8, map=packed((3,), 8, 16)), graph
-
-
-@attack("holds 4-bit elements of")
-def weights_of_another_width() -> Subject:
-    """Weights of 8 bits read as 4."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.weight", bits=4, map=packed((3, 4), 4, 0)), graph
-
-
-@attack("out of order or twice")
-def stream_read_twice() -> Subject:
-    """Element 0 is gone when it is wanted again."""
-    return four_moves(0, 0, 1, 2, 3)
-
-
-@attack("out of order or twice")
-def stream_read_backwards() -> Subject:
-    """The last element first."""
-    return four_moves(3, 2, 1, 0)
-
-
-@attack("out of order or twice")
-def stream_read_with_a_gap() -> Subject:
-    """Element 1 passes unread, and comes from where the input used to be."""
-    return four_moves(0, 2, 3)
+made(
+    # Element 0 is gone when it is wanted again.
+    ("stream_read_twice", "out of order or twice", lambda: four_moves(0, 0, 1, 2, 3)),
+    # The last element first.
+    ("stream_read_backwards", "out of order or twice", lambda: four_moves(3, 2, 1, 0)),
+    # Element 1 passes unread, and comes from where the input used to be.
+    ("stream_read_with_a_gap", "out of order or twice", lambda: four_moves(0, 2, 3)),
+)
 
 
 @attack("out of order or twice")
@@ -316,25 +282,25 @@ def looked_up(y: Affine, **fields: object) -> Subject:
     return plan_of((x, out), step, resident=("x",)), b.graph("x")
 
 
-@attack("overwrites element 1 of x before")
-def in_place_a_byte_up() -> Subject:
-    """Output 0 goes where input 1 is still to be read."""
-    return looked_up(Affine(18, (2,)))
-
-
-@attack("overwrites element 2 of x before")
-def in_place_backwards() -> Subject:
-    """Output 0 goes where input 3 is still to be read."""
-    return looked_up(Affine(22, (-2,)))
-
-
-@attack("overwrites element 2 of x before")
-def in_place_in_units_too_small() -> Subject:
-    """A byte up in units of two: the second unit's first input is gone."""
-    return looked_up(Affine(18, (2,)), unit=(2,))
-
-
-@attack("overwrites element 0 of x before")
-def in_place_in_the_wrong_order() -> Subject:
-    """A byte down, but from the end on."""
-    return looked_up(Affine(14, (2,)), order=((3,), (2,), (1,), (0,)))
+made(
+    # Output 0 goes where input 1 is still to be read.
+    ("in_place_a_byte_up", "overwrites element 1 of x before", lambda: looked_up(Affine(18, (2,)))),
+    # Output 0 goes where input 3 is still to be read.
+    (
+        "in_place_backwards",
+        "overwrites element 2 of x before",
+        lambda: looked_up(Affine(22, (-2,))),
+    ),
+    # A byte up in units of two: the second unit's first input is gone.
+    (
+        "in_place_in_units_too_small",
+        "overwrites element 2 of x before",
+        lambda: looked_up(Affine(18, (2,)), unit=(2,)),
+    ),
+    # A byte down, but from the end on.
+    (
+        "in_place_in_the_wrong_order",
+        "overwrites element 0 of x before",
+        lambda: looked_up(Affine(14, (2,)), order=((3,), (2,), (1,), (0,))),
+    ),
+)

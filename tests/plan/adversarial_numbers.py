@@ -9,10 +9,13 @@ from pipeline.plan.vocabulary import Affine, Buffer, Signal, Table, Track
 from tests.plan.adversarial import (
     Subject,
     attack,
+    buffer,
     changed,
     layer,
     moved,
     of_layer,
+    on_layer,
+    plan_with,
     rebuffered,
     scratch,
     with_buffers,
@@ -42,47 +45,38 @@ def negative_granule() -> Subject:
     return with_memory(replace(plan, tracks=(*plan.tracks, idle)), granule_bytes=-1), graph
 
 
-@attack("in granules of")
-def negative_memory() -> Subject:
-    """A memory of -1 bytes that nothing lies in."""
-    return of_layer(lambda plan: replace(plan, memories=(*plan.memories, Memory("none", -1))))
-
-
-@attack("Memory.kind is 'eeprom'")
-def memory_of_a_kind_that_does_not_exist() -> Subject:
-    """Neither rom nor stream, so everything may be written."""
-    return of_layer(lambda plan: with_memory(plan, kind="eeprom"))
-
-
-@attack("buffers reach more than")
-def address_in_a_memory_of_a_terabyte() -> Subject:
-    """Within its memory, but a token for every cell below it is more than a machine holds."""
-    return of_layer(lambda plan: moved(with_memory(plan, bytes=1 << 41), "y", 1 << 40))
-
-
-@attack("buffers reach more than")
-def scratch_in_a_memory_of_a_terabyte() -> Subject:
-    """Nobody uses it, but it is looked after all the same."""
-    plan, graph = layer()
-    return with_buffers(with_memory(plan, bytes=1 << 41), scratch(1 << 40)), graph
-
-
-@attack("is not of its shape")
-def negative_table() -> Subject:
-    """A place at nibble -4, which numpy takes for one at the end."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table((16, 20, -4))))
-
-
-@attack("reaches nibbles")
-def negative_address() -> Subject:
-    """Byte -2, which numpy takes for one at the end."""
-    return of_layer(lambda plan: moved(plan, "y", -2))
-
-
-@attack("is not of its shape")
-def negative_ring() -> Subject:
-    """A ring of -3."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4,), (-3,))))
+on_layer(
+    # A memory of -1 bytes that nothing lies in.
+    (
+        "negative_memory",
+        "in granules of",
+        lambda plan: replace(plan, memories=(*plan.memories, Memory("none", -1))),
+    ),
+    # Neither rom nor stream, so everything may be written.
+    (
+        "memory_of_a_kind_that_does_not_exist",
+        "Memory.kind is 'eeprom'",
+        lambda plan: with_memory(plan, kind="eeprom"),
+    ),
+    # Within its memory, but a token for every cell below it is more than a machine holds.
+    (
+        "address_in_a_memory_of_a_terabyte",
+        "buffers reach more than",
+        lambda plan: moved(with_memory(plan, bytes=1 << 41), "y", 1 << 40),
+    ),
+    # Nobody uses it, but it is looked after all the same.
+    (
+        "scratch_in_a_memory_of_a_terabyte",
+        "buffers reach more than",
+        lambda plan: with_buffers(with_memory(plan, bytes=1 << 41), scratch(1 << 40)),
+    ),
+    # A place at nibble -4, which numpy takes for one at the end.
+    ("negative_table", "is not of its shape", buffer("y", map=Table((16, 20, -4)))),
+    # Byte -2, which numpy takes for one at the end.
+    ("negative_address", "reaches nibbles", lambda plan: moved(plan, "y", -2)),
+    # A ring of -3.
+    ("negative_ring", "is not of its shape", buffer("y", map=Affine(16, (4,), (-3,)))),
+)
 
 
 @attack("are no places apart")
@@ -93,16 +87,12 @@ def frames_of_2_to_the_40() -> Subject:
     return replace(many, frames=1 << 40), graph
 
 
-@attack("a plan is for 1 to")
-def no_frames() -> Subject:
-    """0 frames of the input, 0 of the output."""
-    return of_layer(lambda plan: replace(plan, frames=0))
-
-
-@attack("a plan is for 1 to")
-def negative_frames() -> Subject:
-    """-1 frames."""
-    return of_layer(lambda plan: replace(plan, frames=-1))
+on_layer(
+    # 0 frames of the input, 0 of the output.
+    ("no_frames", "a plan is for 1 to", plan_with(frames=0)),
+    # -1 frames.
+    ("negative_frames", "a plan is for 1 to", plan_with(frames=-1)),
+)
 
 
 @attack("has 4611686018427387904 elements")

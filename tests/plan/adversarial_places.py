@@ -9,9 +9,11 @@ from pipeline.plan.vocabulary import Affine, Buffer, Lin, Loop, Move, Slice, Tab
 from tests.plan.adversarial import (
     Subject,
     attack,
+    buffer,
     changed,
     layer,
     moved,
+    on_layer,
     reading,
     rebuffered,
     step_of,
@@ -28,25 +30,18 @@ def residents_that_overlap() -> Subject:
     return with_buffers(plan, bias), graph
 
 
-@attack("overlaps another one")
-def constants_that_overlap() -> Subject:
-    """The bias begins within the weights, in rom."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.bias", map=packed((3,), 8, 22)), graph
-
-
-@attack("off a byte")
-def constants_that_overlap_in_half_a_byte() -> Subject:
-    """The bias begins in the upper half of the weights' last byte."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.bias", map=packed((3,), 8, 23)), graph
-
-
-@attack("overlaps another one")
-def constants_in_one_place() -> Subject:
-    """Both constants from the first byte of flash on."""
-    plan, graph = layer()
-    return moved(plan, "y.bias", 0), graph
+on_layer(
+    # The bias begins within the weights, in rom.
+    ("constants_that_overlap", "overlaps another one", buffer("y.bias", map=packed((3,), 8, 22))),
+    # The bias begins in the upper half of the weights' last byte.
+    (
+        "constants_that_overlap_in_half_a_byte",
+        "off a byte",
+        buffer("y.bias", map=packed((3,), 8, 23)),
+    ),
+    # Both constants from the first byte of flash on.
+    ("constants_in_one_place", "overlaps another one", lambda plan: moved(plan, "y.bias", 0)),
+)
 
 
 @attack("overlaps another one")
@@ -66,46 +61,40 @@ def kept_constants_between_each_other() -> Subject:
     return rebuffered(weight, "y.bias", map=Affine(2, (18,))), graph
 
 
-@attack("writes two elements of y into one cell")
-def table_that_names_a_place_twice() -> Subject:
-    """Outputs 1 and 2 in the same bytes."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", map=Table((16, 20, 20))), graph
-
-
-@attack("writes two elements of y into one cell")
-def table_of_elements_that_overlap() -> Subject:
-    """Each output lies half on the one before."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", map=Table((16, 18, 20))), graph
-
-
-@attack("has two elements in one cell")
-def table_of_constants_that_overlap() -> Subject:
-    """Biases 1 and 2 are one byte."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.bias", map=Table((24, 26, 26))), graph
-
-
-@attack("has two elements in one cell")
-def resident_in_a_ring() -> Subject:
-    """Four inputs in a ring of three."""
-    plan, graph = layer()
-    return rebuffered(plan, "x", map=Affine(0, (2,), (3,))), graph
-
-
-@attack("has two elements in one cell")
-def constant_in_a_ring() -> Subject:
-    """Three rows of weights in a ring of two."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.weight", map=Affine(0, (8, 2), (2, 0))), graph
-
-
-@attack("writes two elements of y into one cell")
-def ring_of_one() -> Subject:
-    """All outputs in the first one's place."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", map=Affine(16, (4,), (1,))), graph
+on_layer(
+    # Outputs 1 and 2 in the same bytes.
+    (
+        "table_that_names_a_place_twice",
+        "writes two elements of y into one cell",
+        buffer("y", map=Table((16, 20, 20))),
+    ),
+    # Each output lies half on the one before.
+    (
+        "table_of_elements_that_overlap",
+        "writes two elements of y into one cell",
+        buffer("y", map=Table((16, 18, 20))),
+    ),
+    # Biases 1 and 2 are one byte.
+    (
+        "table_of_constants_that_overlap",
+        "has two elements in one cell",
+        buffer("y.bias", map=Table((24, 26, 26))),
+    ),
+    # Four inputs in a ring of three.
+    ("resident_in_a_ring", "has two elements in one cell", buffer("x", map=Affine(0, (2,), (3,)))),
+    # Three rows of weights in a ring of two.
+    (
+        "constant_in_a_ring",
+        "has two elements in one cell",
+        buffer("y.weight", map=Affine(0, (8, 2), (2, 0))),
+    ),
+    # All outputs in the first one's place.
+    (
+        "ring_of_one",
+        "writes two elements of y into one cell",
+        buffer("y", map=Affine(16, (4,), (1,))),
+    ),
+)
 
 
 @attack("finds 8-bit element of y.weight number 8")
@@ -120,40 +109,31 @@ def ring_that_is_written_too_far_ahead() -> Subject:
     return with_steps(plan, Loop("r", 3, (Move(source, target),)), use), graph
 
 
-@attack("writes two elements of y into one cell")
-def stride_of_nothing() -> Subject:
-    """All outputs in one place, for there is no way on."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", map=Affine(16, (0,))), graph
-
-
-@attack("has two elements in one cell")
-def stride_of_nothing_in_a_constant() -> Subject:
-    """All rows of weights are one row."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.weight", map=Affine(0, (0, 2))), graph
-
-
-@attack("writes two elements of y into one cell")
-def stride_of_half_an_element() -> Subject:
-    """16-bit outputs a byte apart."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", map=Affine(16, (2,))), graph
-
-
-@attack("off a byte")
-def stride_of_half_a_byte() -> Subject:
-    """8-bit inputs from the middle of bytes on."""
-    plan, graph = layer()
-    return rebuffered(plan, "x", map=Affine(0, (3,))), graph
-
-
-@attack("overwrites element 0 of x before")
-def output_over_the_input() -> Subject:
-    """Six bytes of output over four of input, from low to high: output 0 kills inputs 0 and 1
-    before output 1 has read them."""
-    plan, graph = layer()
-    return moved(plan, "y", 0), graph
+on_layer(
+    # All outputs in one place, for there is no way on.
+    (
+        "stride_of_nothing",
+        "writes two elements of y into one cell",
+        buffer("y", map=Affine(16, (0,))),
+    ),
+    # All rows of weights are one row.
+    (
+        "stride_of_nothing_in_a_constant",
+        "has two elements in one cell",
+        buffer("y.weight", map=Affine(0, (0, 2))),
+    ),
+    # 16-bit outputs a byte apart.
+    (
+        "stride_of_half_an_element",
+        "writes two elements of y into one cell",
+        buffer("y", map=Affine(16, (2,))),
+    ),
+    # 8-bit inputs from the middle of bytes on.
+    ("stride_of_half_a_byte", "off a byte", buffer("x", map=Affine(0, (3,)))),
+    # Six bytes of output over four of input, from low to high: output 0 kills inputs 0 and 1
+    # before output 1 has read them.
+    ("output_over_the_input", "overwrites element 0 of x before", lambda plan: moved(plan, "y", 0)),
+)
 
 
 @attack("overwrites element 10 of y.weight before")
@@ -183,32 +163,32 @@ def output_over_a_constant_of_role_activation() -> Subject:
     return changed(moved(with_buffers(plan, weight), "y", 64), unit=(3,)), graph
 
 
-@attack("there are two of buffer")
-def two_buffers_of_one_name() -> Subject:
-    """Which one is meant?"""
-    plan, graph = layer()
-    return replace(plan, buffers=(*plan.buffers, plan.buffer["y"])), graph
-
-
-@attack("there are two of memory")
-def two_memories_of_one_name() -> Subject:
-    """sram is rom, and again it is not."""
-    plan, graph = layer()
-    return replace(plan, memories=(Memory("sram", 128, "rom"), *plan.memories)), graph
-
-
-@attack("there are two of resident")
-def one_resident_twice() -> Subject:
-    """The input arrives twice."""
-    plan, graph = layer()
-    return replace(plan, resident=(*plan.resident, "x")), graph
-
-
-@attack("there are two of resident")
-def one_constant_twice() -> Subject:
-    """The weights are named twice."""
-    plan, graph = layer()
-    return replace(plan, resident=(*plan.resident, "y.weight")), graph
+on_layer(
+    # Which one is meant?
+    (
+        "two_buffers_of_one_name",
+        "there are two of buffer",
+        lambda plan: replace(plan, buffers=(*plan.buffers, plan.buffer["y"])),
+    ),
+    # sram is rom, and again it is not.
+    (
+        "two_memories_of_one_name",
+        "there are two of memory",
+        lambda plan: replace(plan, memories=(Memory("sram", 128, "rom"), *plan.memories)),
+    ),
+    # The input arrives twice.
+    (
+        "one_resident_twice",
+        "there are two of resident",
+        lambda plan: replace(plan, resident=(*plan.resident, "x")),
+    ),
+    # The weights are named twice.
+    (
+        "one_constant_twice",
+        "there are two of resident",
+        lambda plan: replace(plan, resident=(*plan.resident, "y.weight")),
+    ),
+)
 
 
 @attack("finds 16-bit element of y of frame 1 number 0")
@@ -255,18 +235,16 @@ def copies_below_the_memory() -> Subject:
     return with_buffers(plan, ring), graph
 
 
-@attack("of role constant has 2 copies")
-def copies_of_a_constant() -> Subject:
-    """A constant is of no frame."""
-    plan, graph = layer()
-    return rebuffered(plan, "y.bias", copies=2, copy_stride=8), graph
-
-
-@attack("copies for 1 frames")
-def copies_of_what_is_there_once() -> Subject:
-    """Two copies of the output of one frame."""
-    plan, graph = layer()
-    return rebuffered(plan, "y", copies=2, copy_stride=32), graph
+on_layer(
+    # A constant is of no frame.
+    (
+        "copies_of_a_constant",
+        "of role constant has 2 copies",
+        buffer("y.bias", copies=2, copy_stride=8),
+    ),
+    # Two copies of the output of one frame.
+    ("copies_of_what_is_there_once", "copies for 1 frames", buffer("y", copies=2, copy_stride=32)),
+)
 
 
 @attack("off a byte")

@@ -8,11 +8,14 @@ from pipeline.plan.vocabulary import Affine, Finish, Move, Slice, Table, packed,
 from tests.plan.adversarial import (
     Subject,
     attack,
+    buffer,
     changed,
     halves,
     layer,
     of_layer,
+    on_layer,
     rebuffered,
+    step,
     step_of,
     with_steps,
 )
@@ -26,22 +29,18 @@ def slice_of_too_few_axes() -> Subject:
     return changed(plan, ins=(x, Slice("y.weight", (0,), (3,)), bias)), graph
 
 
-@attack("has not its 1 axes")
-def slice_of_too_many_axes() -> Subject:
-    """Two indices into an output of one axis."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (0, 0), (3, 1))))
-
-
-@attack("has not its 1 axes")
-def slice_without_axes() -> Subject:
-    """No index at all."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (), ())))
-
-
-@attack("has not its 1 axes")
-def slice_with_more_corners_than_extents() -> Subject:
-    """``lo`` and ``size`` are of two ranks."""
-    return of_layer(lambda plan: changed(plan, out=Slice("y", (0, 0), (3,))))
+on_layer(
+    # Two indices into an output of one axis.
+    ("slice_of_too_many_axes", "has not its 1 axes", step(out=Slice("y", (0, 0), (3, 1)))),
+    # No index at all.
+    ("slice_without_axes", "has not its 1 axes", step(out=Slice("y", (), ()))),
+    # ``lo`` and ``size`` are of two ranks.
+    (
+        "slice_with_more_corners_than_extents",
+        "has not its 1 axes",
+        step(out=Slice("y", (0, 0), (3,))),
+    ),
+)
 
 
 @attack("has not its 1 axes")
@@ -51,22 +50,14 @@ def empty_slice_of_too_many_axes() -> Subject:
     return of_layer(lambda plan: with_steps(plan, step_of(plan), Move(none, none)))
 
 
-@attack("units of")
-def unit_of_too_many_axes() -> Subject:
-    """Blocks of two axes for an output of one."""
-    return of_layer(lambda plan: changed(plan, unit=(1, 1)))
-
-
-@attack("units of")
-def unit_of_nothing() -> Subject:
-    """Blocks of no elements."""
-    return of_layer(lambda plan: changed(plan, unit=(0,)))
-
-
-@attack("units of")
-def negative_unit() -> Subject:
-    """Blocks of -1 elements."""
-    return of_layer(lambda plan: changed(plan, unit=(-1,)))
+on_layer(
+    # Blocks of two axes for an output of one.
+    ("unit_of_too_many_axes", "units of", step(unit=(1, 1))),
+    # Blocks of no elements.
+    ("unit_of_nothing", "units of", step(unit=(0,))),
+    # Blocks of -1 elements.
+    ("negative_unit", "units of", step(unit=(-1,))),
+)
 
 
 @attack("units of")
@@ -78,76 +69,40 @@ def unit_of_a_finish_of_too_many_axes() -> Subject:
     return with_steps(plan, *steps, replace(last, unit=(1, 1))), graph
 
 
-@attack("names places that have not its axes")
-def order_of_too_many_axes() -> Subject:
-    """Origins of two axes for an output of one."""
-    return of_layer(lambda plan: changed(plan, order=((0, 0), (1, 0), (2, 0))))
-
-
-@attack("names places that have not its axes")
-def order_of_no_axes() -> Subject:
-    """Three origins that are nowhere."""
-    return of_layer(lambda plan: changed(plan, order=((), (), ())))
-
-
-@attack("the origin of each unit once")
-def order_that_repeats() -> Subject:
-    """Outputs 0, 1 and 1 of three."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (1,))))
-
-
-@attack("the origin of each unit once")
-def order_beside_the_units() -> Subject:
-    """Blocks of two that begin at 1."""
-    return of_layer(lambda plan: changed(plan, unit=(2,), order=((0,), (1,))))
-
-
-@attack("the origin of each unit once")
-def order_beyond_the_end() -> Subject:
-    """A fourth output."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (3,))))
-
-
-@attack("the origin of each unit once")
-def negative_order() -> Subject:
-    """Output -1, which Python takes for the last one."""
-    return of_layer(lambda plan: changed(plan, order=((0,), (1,), (-1,))))
-
-
-@attack("is not of its shape")
-def map_of_too_few_axes() -> Subject:
-    """One stride for weights of two axes."""
-    return of_layer(lambda plan: rebuffered(plan, "y.weight", map=Affine(0, (2,))))
-
-
-@attack("is not of its shape")
-def map_of_too_many_axes() -> Subject:
-    """Two strides for an output of one axis."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Affine(16, (4, 4))))
-
-
-@attack("is not of its shape")
-def rings_of_too_few_axes() -> Subject:
-    """One ring for weights of two axes."""
-    return of_layer(lambda plan: rebuffered(plan, "y.weight", map=Affine(0, (8, 2), (3,))))
-
-
-@attack("is not of its shape")
-def table_that_is_too_short() -> Subject:
-    """Two places for three outputs."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table((16, 20))))
-
-
-@attack("is not of its shape")
-def table_of_nothing() -> Subject:
-    """No places at all."""
-    return of_layer(lambda plan: rebuffered(plan, "y", map=Table(())))
-
-
-@attack("buffer y is empty")
-def buffer_without_axes() -> Subject:
-    """A shape of no axes, as of a single number."""
-    return of_layer(lambda plan: rebuffered(plan, "y", shape=(), map=Affine(16, ())))
+on_layer(
+    # Origins of two axes for an output of one.
+    (
+        "order_of_too_many_axes",
+        "names places that have not its axes",
+        step(order=((0, 0), (1, 0), (2, 0))),
+    ),
+    # Three origins that are nowhere.
+    ("order_of_no_axes", "names places that have not its axes", step(order=((), (), ()))),
+    # Outputs 0, 1 and 1 of three.
+    ("order_that_repeats", "the origin of each unit once", step(order=((0,), (1,), (1,)))),
+    # Blocks of two that begin at 1.
+    ("order_beside_the_units", "the origin of each unit once", step(unit=(2,), order=((0,), (1,)))),
+    # A fourth output.
+    ("order_beyond_the_end", "the origin of each unit once", step(order=((0,), (1,), (3,)))),
+    # Output -1, which Python takes for the last one.
+    ("negative_order", "the origin of each unit once", step(order=((0,), (1,), (-1,)))),
+    # One stride for weights of two axes.
+    ("map_of_too_few_axes", "is not of its shape", buffer("y.weight", map=Affine(0, (2,)))),
+    # Two strides for an output of one axis.
+    ("map_of_too_many_axes", "is not of its shape", buffer("y", map=Affine(16, (4, 4)))),
+    # One ring for weights of two axes.
+    (
+        "rings_of_too_few_axes",
+        "is not of its shape",
+        buffer("y.weight", map=Affine(0, (8, 2), (3,))),
+    ),
+    # Two places for three outputs.
+    ("table_that_is_too_short", "is not of its shape", buffer("y", map=Table((16, 20)))),
+    # No places at all.
+    ("table_of_nothing", "is not of its shape", buffer("y", map=Table(()))),
+    # A shape of no axes, as of a single number.
+    ("buffer_without_axes", "buffer y is empty", buffer("y", shape=(), map=Affine(16, ()))),
+)
 
 
 @attack("does not have the shape")

@@ -25,7 +25,11 @@ from tests.plan.adversarial import (
     changed,
     halves,
     layer,
+    made,
+    on_layer,
     part,
+    plan_with,
+    step,
     step_of,
     with_buffers,
     with_steps,
@@ -44,34 +48,26 @@ def nested(depth: int, body: tuple[Step, ...], count: int = 1) -> tuple[Step, ..
     return body
 
 
-@attack("runs nothing")
-def loop_without_a_body() -> Subject:
-    """Nothing, 10**12 times."""
-    return beside(Loop("k", 10**12, ()))
-
-
-@attack("runs nothing")
-def loop_of_empty_loops() -> Subject:
-    """Nothing, 10**6 times 10**6 times."""
-    return beside(Loop("k", 10**6, (Loop("l", 10**6, ()),)))
-
-
-@attack("runs nothing")
-def loop_of_loops_that_do_not_turn() -> Subject:
-    """A loop of no turns, 10**12 times."""
-    return beside(Loop("k", 10**12, (Loop("l", 0, (Signal("s"),)),)))
-
-
-@attack("more than")
-def loop_that_only_signals() -> Subject:
-    """Nobody waits for 10**12 signals."""
-    return beside(Loop("k", 10**12, (Signal("s"),)))
-
-
-@attack("more than")
-def loop_that_only_waits() -> Subject:
-    """A wait that is always met, 10**12 times."""
-    return beside(Loop("k", 10**12, (Wait("s", 0),)))
+made(
+    # Nothing, 10**12 times.
+    ("loop_without_a_body", "runs nothing", lambda: beside(Loop("k", 10**12, ()))),
+    # Nothing, 10**6 times 10**6 times.
+    (
+        "loop_of_empty_loops",
+        "runs nothing",
+        lambda: beside(Loop("k", 10**6, (Loop("l", 10**6, ()),))),
+    ),
+    # A loop of no turns, 10**12 times.
+    (
+        "loop_of_loops_that_do_not_turn",
+        "runs nothing",
+        lambda: beside(Loop("k", 10**12, (Loop("l", 0, (Signal("s"),)),))),
+    ),
+    # Nobody waits for 10**12 signals.
+    ("loop_that_only_signals", "more than", lambda: beside(Loop("k", 10**12, (Signal("s"),)))),
+    # A wait that is always met, 10**12 times.
+    ("loop_that_only_waits", "more than", lambda: beside(Loop("k", 10**12, (Wait("s", 0),)))),
+)
 
 
 @attack("more than")
@@ -88,34 +84,18 @@ def loop_of_empty_slices() -> Subject:
     return beside(Loop("k", 10**12, (Move(nothing, nothing),)))
 
 
-@attack("more than")
-def loop_of_2_to_the_70_turns() -> Subject:
-    """A count that no machine's integer holds."""
-    return beside(Loop("k", 1 << 70, (Signal("s"),)))
-
-
-@attack("more than")
-def loops_that_multiply() -> Subject:
-    """Ten turns, thirty deep: 10**30 signals in little text."""
-    return beside(*nested(30, (Signal("s"),), count=10))
-
-
-@attack("nested more than")
-def loops_too_deep() -> Subject:
-    """3,000 loops of one turn in one another."""
-    return beside(*nested(3000, (Signal("s"),)))
-
-
-@attack("nested more than")
-def empty_loops_too_deep() -> Subject:
-    """3,000 loops in one another around nothing."""
-    return beside(*nested(3000, ()))
-
-
-@attack("nested more than")
-def loops_too_deep_for_c() -> Subject:
-    """300 loops: within Python's stack, but a C compiler need not take more than 127 levels."""
-    return beside(*nested(300, (Signal("s"),)))
+made(
+    # A count that no machine's integer holds.
+    ("loop_of_2_to_the_70_turns", "more than", lambda: beside(Loop("k", 1 << 70, (Signal("s"),)))),
+    # Ten turns, thirty deep: 10**30 signals in little text.
+    ("loops_that_multiply", "more than", lambda: beside(*nested(30, (Signal("s"),), count=10))),
+    # 3,000 loops of one turn in one another.
+    ("loops_too_deep", "nested more than", lambda: beside(*nested(3000, (Signal("s"),)))),
+    # 3,000 loops in one another around nothing.
+    ("empty_loops_too_deep", "nested more than", lambda: beside(*nested(3000, ()))),
+    # 300 loops: within Python's stack, but a C compiler need not take more than 127 levels.
+    ("loops_too_deep_for_c", "nested more than", lambda: beside(*nested(300, (Signal("s"),)))),
+)
 
 
 @attack("no more than 16 tracks")
@@ -164,38 +144,44 @@ def unknown(change: Callable[[Plan, Lin], Plan]) -> Subject:
     return change(plan, Lin(0, (("nobody", 1),))), graph
 
 
-@attack("there is no loop nobody around")
-def unknown_variable_in_a_slice() -> Subject:
-    """``lo`` depends on a loop that is not there."""
-    return unknown(lambda plan, n: changed(plan, out=Slice("y", (n,), (3,))))
-
-
-@attack("there is no loop nobody around")
-def unknown_variable_in_an_empty_slice() -> Subject:
-    """Nothing is computed, but from where?"""
-    return unknown(
-        lambda plan, n: with_steps(
-            plan, step_of(plan), Move(Slice("x", (n,), (0,)), Slice("x", (n,), (0,)))
-        )
-    )
-
-
-@attack("there is no loop nobody around")
-def unknown_variable_of_a_copy() -> Subject:
-    """``copy`` depends on a loop that is not there."""
-    return unknown(lambda plan, n: changed(plan, out=replace(whole(plan.buffer["y"]), copy=n)))
-
-
-@attack("there is no loop nobody around")
-def unknown_variable_of_a_frame() -> Subject:
-    """``frame`` depends on a loop that is not there."""
-    return unknown(lambda plan, n: changed(plan, frame=n))
-
-
-@attack("there is no loop nobody around")
-def unknown_variable_of_a_wait() -> Subject:
-    """``at_least`` depends on a loop that is not there."""
-    return unknown(lambda plan, n: with_steps(plan, step_of(plan), Wait("s", n)))
+made(
+    # ``lo`` depends on a loop that is not there.
+    (
+        "unknown_variable_in_a_slice",
+        "there is no loop nobody around",
+        lambda: unknown(lambda plan, n: changed(plan, out=Slice("y", (n,), (3,)))),
+    ),
+    # Nothing is computed, but from where?
+    (
+        "unknown_variable_in_an_empty_slice",
+        "there is no loop nobody around",
+        lambda: unknown(
+            lambda plan, n: with_steps(
+                plan, step_of(plan), Move(Slice("x", (n,), (0,)), Slice("x", (n,), (0,)))
+            )
+        ),
+    ),
+    # ``copy`` depends on a loop that is not there.
+    (
+        "unknown_variable_of_a_copy",
+        "there is no loop nobody around",
+        lambda: unknown(
+            lambda plan, n: changed(plan, out=replace(whole(plan.buffer["y"]), copy=n))
+        ),
+    ),
+    # ``frame`` depends on a loop that is not there.
+    (
+        "unknown_variable_of_a_frame",
+        "there is no loop nobody around",
+        lambda: unknown(lambda plan, n: changed(plan, frame=n)),
+    ),
+    # ``at_least`` depends on a loop that is not there.
+    (
+        "unknown_variable_of_a_wait",
+        "there is no loop nobody around",
+        lambda: unknown(lambda plan, n: with_steps(plan, step_of(plan), Wait("s", n))),
+    ),
+)
 
 
 @attack("there is no loop nobody around")
@@ -273,25 +259,14 @@ def a_step_that_is_its_own_body() -> Subject:
     return beside(loop)
 
 
-@attack("is incomplete")
-def compute_without_inputs() -> Subject:
-    """The layer from nothing."""
-    plan, graph = layer()
-    return changed(plan, ins=()), graph
-
-
-@attack("a plan has 1 to")
-def no_steps() -> Subject:
-    """The output is never made."""
-    plan, graph = layer()
-    return with_steps(plan), graph
-
-
-@attack("a plan has 1 to")
-def no_tracks() -> Subject:
-    """Nobody does anything."""
-    plan, graph = layer()
-    return replace(plan, tracks=()), graph
+on_layer(
+    # The layer from nothing.
+    ("compute_without_inputs", "is incomplete", step(ins=())),
+    # The output is never made.
+    ("no_steps", "a plan has 1 to", lambda plan: with_steps(plan)),
+    # Nobody does anything.
+    ("no_tracks", "a plan has 1 to", plan_with(tracks=())),
+)
 
 
 @attack("finds garbage")
