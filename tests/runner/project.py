@@ -1,7 +1,7 @@
 """A whole project in a temporary folder: the real runner and config, stages that compute nothing.
 
-The runner is started as a user starts it, ``python run.py …``, so that exit codes, streams and
-signals are the real ones.
+The runner is started as a user starts it, ``python run.py …``, but for its imports (parent.py):
+exit codes, streams and signals are the real ones.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import psutil
 import yaml
 
 from pipeline.home import ROOT, STAGES
+from tests.runner.parent import Forked
 from tests.waiting import until
 
 FAKE = Path(__file__).parent / "fake"
@@ -155,12 +156,17 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
-    def start(self, *args: str, program: str = "run.py", **kwargs: Any) -> subprocess.Popen[str]:
-        """Start ``python run.py *args``; tracking is off unless ``args`` ask for it."""
-        if not any(arg.startswith("tracking=") for arg in args):
-            args = (*args, "tracking=none")
-        return subprocess.Popen(
-            [sys.executable, program, *args],
+    def start(
+        self, *args: str, program: str = "run.py", real: bool = False, **kwargs: Any
+    ) -> subprocess.Popen[str]:
+        """Start ``python run.py *args``, a ``real`` one or forked by a process that has imported
+        what it will; tracking is off unless ``args`` ask for it."""
+        tracked = any(arg.startswith("tracking=") for arg in args)
+        words = [sys.executable, program, *args, *([] if tracked else ["tracking=none"])]
+        if not real:
+            kwargs["kind"] = "tracked" if tracked else "made up"
+        return (subprocess.Popen if real else Forked)(
+            words,
             cwd=self.root,
             env={**clean_environment(), "FAKE_LOG": str(self.root / "log"), **self.env},
             stdout=subprocess.PIPE,
@@ -169,8 +175,8 @@ class Project:
             **kwargs,
         )
 
-    def run(self, *args: str) -> Run:
-        process = self.start(*args)
+    def run(self, *args: str, real: bool = False) -> Run:
+        process = self.start(*args, real=real)
         out, err = process.communicate()
         return Run(process.returncode, out, err)
 
@@ -188,19 +194,9 @@ class Project:
 
     def worker(self, number: int, stage: str = "simulate") -> psutil.Process:
         """The process that runs job ``number`` of a sweep, once the job's ``stage`` has begun."""
-        found: list[psutil.Process] = []
-
-        def begun() -> bool:
-            for process in psutil.process_iter():
-                with contextlib.suppress(psutil.Error, OSError):
-                    place = Path(process.cwd())
-                    here = place.name == str(number) and place.is_relative_to(self.root)
-                    if here and f"stages.{stage}" in process.cmdline():
-                        found.append(psutil.Process(int(process.environ()["THIMBLE_RUNNER"])))
-            return bool(found)
-
-        until(begun)
-        return found[0]
+        begun = self.root / f"began-{stage}-{number}"
+        until(lambda: begun.exists() and begun.read_text())
+        return psutil.Process(int(begun.read_text()))
 
     def ran(self) -> list[str]:
         """The stages that really ran since the last call, in order."""

@@ -37,7 +37,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, list[str]]:
 
 def test_while_python_still_imports(project: Project) -> None:
     project.write("pipeline/runner/command.py", ASLEEP.format(word="imports"))
-    process = project.start(start_new_session=True)
+    process = project.start(start_new_session=True, real=True)
     project.wait_for("imports")
     assert interrupted(process) == ("", ["interrupted: nothing had begun"])
 
@@ -68,7 +68,8 @@ def test_side_by_side(project: Project, moment: str) -> None:
     else:
         project.hold("train")
     args = ("-m", "output=json", "seed=1,2,3,4", "hydra/launcher=local")
-    process = project.start(*args, start_new_session=True)
+    real = moment == "a worker starts"
+    process = project.start(*args, start_new_session=True, real=real)
     project.wait_for("train" if moment == "a stage runs" else "here")
     out, lines = interrupted(process)
     assert lines[0].startswith("4 jobs in ") and "of 4 jobs: " in lines[1]

@@ -64,6 +64,10 @@ def make() -> None:
     name = Path(sys.argv[0]).stem
     with Path(os.environ["FAKE_LOG"]).open("a") as log:
         log.write(f"{name}\n")
+    if "THIMBLE_SWEEP" in os.environ:
+        Path(log.name).with_name(f"began-{name}-{Path.cwd().name}").write_text(
+            os.environ["THIMBLE_RUNNER"]
+        )
     cfg = config.load()
     group, key = PARAMS[name]
     content = [str(cfg[group][key])]
