@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from pipeline.home import ROOT
 from tests.comparing import equal
 from tests.packages.arduino_core import needs_core, sketch
 from tests.packages.conftest import Uno
+from tests.runner import parent
 from tests.runner.project import clean_environment
 from tests.targets.conftest import needs_avr
 
@@ -45,11 +45,9 @@ COMMAND = (
 def test_one_command_and_the_sketch_gives_its_outputs(core: Path, uno: Uno, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NET)
     folder = f"hydra.run.dir={tmp_path / 'run'}"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run.py"), *COMMAND, folder],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**clean_environment(), "THIMBLE_HOME": str(tmp_path / "home")},
-    )  # fmt: skip
+    command = [sys.executable, ROOT / "run.py", *COMMAND, folder]
+    env = {**clean_environment(), "THIMBLE_HOME": str(tmp_path / "home")}
+    done = parent.run(command, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["mismatches_device"] == 0 and result["package"]["kind"] == "arduino"

@@ -23,6 +23,7 @@ from pipeline.plan import proof, serialize
 from pipeline.runner.job import resolved
 from pipeline.runner.schema import composed
 from tests.codegen.card.support import planned
+from tests.runner import parent
 from tests.strategies.chains import mnist
 from tests.strategies.swap.nets import board as swaps
 from tests.strategies.swap.nets import random_chain
@@ -41,9 +42,8 @@ def workspace(folder: Path, *words: str) -> dict[str, Any]:
 
 
 def stage(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "stages" / "package.py")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, ROOT / "stages" / "package.py"]
+    return parent.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def test_a_run_without_one_leaves_an_empty_folder(tmp_path: Path) -> None:

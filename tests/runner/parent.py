@@ -113,7 +113,12 @@ class Forked(subprocess.Popen[Any]):
         request |= {"umask": given["umask"]} if given["umask"] >= 0 else {}
         ends = [(given["p2cread"], 0), (given["c2pwrite"], 1), (given["errwrite"], 2)]
         descriptors = [number if end < 0 else end for end, number in ends]
-        self.pid = (self.within or parent(self.kind)).fork(request, descriptors)
+        try:
+            self.pid = (self.within or parent(self.kind)).fork(request, descriptors)
+        except RuntimeError:
+            if not self.within:
+                raise
+            return super()._execute_child(*args)  # a failed run has ended all its children
         self._child_created = True
         names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(given[name] for name in names))
@@ -198,6 +203,7 @@ def enter(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         if module == "-m":
+            Path("/proc/self/comm").write_text(arguments[0])  # all that tells it from others
             sys.argv = arguments
             runpy._run_module_as_main(arguments[0])  # type: ignore[attr-defined]
         else:
@@ -217,7 +223,7 @@ def leave(code: str | int | None) -> NoReturn:
     atexit._run_exitfuncs()
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-        os._exit(int(isinstance(code, str)) or code or 0)
+        os._exit(1 if isinstance(code, str) else code or 0)
     sys.exit(code)
 
 

@@ -106,9 +106,8 @@ def start(project: Project, folder: str, *args: str) -> Started:
 
 
 def finished(project: Project, folder: str, *args: str) -> Path:
-    started = start(project, folder, *args)
-    code = started.process.wait()
-    assert code == 0, started.log.read_text()
+    run = project.run(f"hydra.run.dir={folder}", *args)
+    assert run.code == 0, run.err
     return project.root / folder
 
 

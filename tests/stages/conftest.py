@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.home import ROOT
+from tests.runner import parent
 from tests.runner.project import clean_environment
 
 SMALL = ("data=synthetic", "train=smoke", "target.images=3", "tracking=none", "output=json")
@@ -31,14 +31,8 @@ class Project:
 
     def run(self, *args: str, code: int = 0) -> Any:
         """The JSON of ``python run.py`` with the small defaults and ``args``."""
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "run.py"), *SMALL, *args],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [sys.executable, ROOT / "run.py", *SMALL, *args]
+        done = parent.run(words, cwd=self.folder, env=self.env)
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 

@@ -14,6 +14,7 @@ import pytest
 from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.schema import CODE_GROUPS
+from tests.runner import parent
 from tests.stages.clones import clean, cloned
 from tests.stages.conftest import Project, ran
 
@@ -96,10 +97,8 @@ def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
 def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
     """In a copy of the project, so that this clone stays as it is."""
     clone = cloned(small, tmp_path)
-    run = subprocess.run(
-        [sys.executable, "run.py", "data=synthetic", "train=smoke", "output=json", "tracking=none"],
-        cwd=clone, env=clean(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ("data=synthetic", "train=smoke", "output=json", "tracking=none")
+    run = parent.run([sys.executable, "run.py", *words], kind="made up", cwd=clone, env=clean())
     assert run.returncode == 0, run.stderr
     folder = Path(json.loads(run.stdout)["run_dir"])
     shutil.copy(folder / "params.yaml", clone / "params.yaml")

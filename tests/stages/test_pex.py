@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ from typing import Any
 import pytest
 
 from pipeline.home import ROOT
+from tests.runner import parent
 
 
 def run(folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
     """``run.py`` with a cache of its own."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run.py"), *words, "tracking=none", "output=json"],
-        cwd=folder,
-        env={**os.environ, "THIMBLE_HOME": str(folder / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, ROOT / "run.py", *words, "tracking=none", "output=json"]
+    done = parent.run(command, cwd=folder, env={**os.environ, "THIMBLE_HOME": f"{folder}/home"})
     assert done.returncode == code, done.stderr[-2000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -5,7 +5,6 @@ two of them on the device. A new file is picked up by itself.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
@@ -15,6 +14,7 @@ from hydra.types import RunMode
 
 from pipeline.home import ROOT
 from pipeline.runner import schema
+from tests.runner import parent
 from tests.stages.conftest import Project
 from tests.stages.test_experiments import FILES
 
@@ -66,10 +66,8 @@ def run(project: Project, override: str, *args: str) -> Any:
     words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
     if choices["train"] != "none":
         words.append("train=random")
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run.py"), *words, "tracking=none", "output=json"],
-        cwd=project.folder, env=project.env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [sys.executable, ROOT / "run.py", *words, "tracking=none", "output=json"]
+    done = parent.run(command, cwd=project.folder, env=project.env)
     assert done.returncode in (0, 3) and done.stdout.count("\n") == 1, done.stderr
     return json.loads(done.stdout)
 

@@ -19,7 +19,8 @@ from urllib.parse import urlparse
 
 from filelock import FileLock
 
-from pipeline.home import ROOT
+from tests.runner import parent
+from tests.runner.parent import Forked
 from tests.runner.project import Project, clean_environment
 
 ASK = """
@@ -108,10 +109,10 @@ def _history(database: sqlite3.Connection) -> dict[str, dict[str, list[list[floa
 
 def by_mlflow(project: Project) -> list[dict[str, Any]]:
     """The same, as MLflow says it, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, str(tracking(project))],
-        cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    project.write("ask.py", ASK)
+    done = parent.run(
+        [sys.executable, "ask.py", tracking(project)], kind="tracked", cwd=project.root
+    )
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return sorted(found, key=lambda run: str(run["id"]))
@@ -124,8 +125,8 @@ def spooled(project: Project) -> list[Path]:
 def track(project: Project) -> subprocess.Popen[bytes]:
     """Log what is spooled."""
     with (project.root / "tracked").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pipeline.tracking"],
+        return Forked(
+            [sys.executable, "-m", "pipeline.tracking"], "tracked",
             cwd=project.root, env=clean_environment(), stdout=log, stderr=log,
         )  # fmt: skip
 
@@ -146,8 +147,8 @@ def trackers(root: Path) -> list[int]:
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            words = (place / "cmdline").read_bytes().split(b"\0")
-            if b"pipeline.tracking" in words and (place / "cwd").readlink() == root:
+            name = (place / "comm").read_text()
+            if name.startswith("pipeline.track") and (place / "cwd").readlink() == root:
                 found.append(int(place.name))
         except OSError:
             continue
