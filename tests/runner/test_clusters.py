@@ -20,22 +20,22 @@ from tests.runner.project import Project, clean_environment
 from tests.waiting import until
 
 RAY = str(Path(sys.executable).with_name("ray"))
-SWEEP = ("-m", "output=json", "target.images=1,2,3")
+SWEEP = ("-m", "output=json", "until=train", "train.batch=3,4,5")
 
 
 def check(project: Project, launcher: str, *args: str) -> None:
-    """Three jobs train once; after that all is cached."""
+    """Three jobs fetch once; after that all is cached."""
     run = project.run(*SWEEP, f"hydra/launcher={launcher}", *args)
     assert run.code == 0, run.err
     assert [job["status"] for job in run.json["jobs"]] == ["ok"] * 3
-    assert "3 of 3 jobs" in run.err and "target.images=2  done" in run.err
+    assert "3 of 3 jobs" in run.err and "train.batch=4  done" in run.err
     folders = [Path(job["run_dir"]) for job in run.json["jobs"]]
     assert [folder.parent for folder in folders] == [Path(run.json["run_dir"])] * 3
-    assert len({(folder / "weights.npz").read_bytes() for folder in folders}) == 1
+    assert len({(folder / "weights.npz").read_bytes() for folder in folders}) == 3
     ran = project.ran()
-    assert ran.count("train") == 1 and ran.count("measure") == 3
+    assert ran.count("fetch") == 1 and ran.count("train") == 3
     again = project.run(*SWEEP, f"hydra/launcher={launcher}", *args)
-    assert again.code == 0 and not project.ran() and "target.images=2  cached" in again.err
+    assert again.code == 0 and not project.ran() and "train.batch=4  cached" in again.err
 
 
 @pytest.mark.ci
@@ -46,10 +46,10 @@ def test_submitit(project: Project) -> None:
 @pytest.mark.slow
 def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
     """The worker's process is killed, as SLURM does when it takes too much memory."""
-    project.hold("simulate")
+    project.hold("train")
     process = project.start(*SWEEP, "hydra/launcher=submitit_local")
-    project.worker(1).kill()
-    project.release("simulate")
+    project.worker(1, "train").kill()
+    project.release("train")
     out, err = process.communicate()
     jobs = json.loads(out)["jobs"]
     assert process.returncode == 1 and [job["status"] for job in jobs] == ["ok", "failed", "ok"]
@@ -101,19 +101,19 @@ def test_no_slurm_is_one_line(project: Project) -> None:
 def test_ray(project: Project, cluster: str) -> None:
     """The process of one of three jobs is killed; the same command runs what is missing."""
     words = (*SWEEP, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={cluster}")
-    project.hold("simulate")
+    project.hold("train")
     process = project.start(*words)
-    project.worker(0).kill()
-    project.release("simulate")
+    project.worker(0, "train").kill()
+    project.release("train")
     out, err = process.communicate()
     jobs = json.loads(out)["jobs"]
     assert process.returncode == 1 and [job["status"] for job in jobs] == ["failed", "ok", "ok"]
     assert jobs[0]["error"].startswith(KILLED) and "Traceback" not in err
     again = project.run(*words)
-    assert again.code == 0 and "target.images=2  cached" in again.err, again.err
+    assert again.code == 0 and "train.batch=4  cached" in again.err, again.err
     assert [job["status"] for job in again.json["jobs"]] == ["ok"] * 3
     ran = project.ran()
-    assert ran.count("train") == 1 and ran.count("measure") == 3
+    assert ran.count("fetch") == 1 and ran.count("train") == 4, "the killed one's twice"
 
 
 @pytest.mark.ci

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_side_by_side(project: Project, moment: str) -> None:
 
 
 def test_what_was_not_started_is_no_failure(project: Project) -> None:
-    """In the table, too."""
+    """In the table and in what is kept."""
     project.hold("train")
     process = project.start("-m", "seed=1,2", start_new_session=True)
     project.wait_for("train")
@@ -91,6 +92,11 @@ def test_what_was_not_started_is_no_failure(project: Project) -> None:
     assert lines[-1].startswith("interrupted: ")
     rows = [line for line in out.splitlines() if line.startswith("seed=")]
     assert "failed" in rows[0] and NOT_STARTED in rows[1] and "failed" not in rows[1]
+    (kept,) = (project.root / "multirun").glob("*/*/result.json")
+    sweep = json.loads(kept.read_text())
+    assert [job["status"] for job in sweep["jobs"]] == ["failed", NOT_STARTED]
+    assert sweep["status"] == "failed" and sweep["error"] == "interrupted"
+    assert sweep["jobs"][0]["error"] == "interrupted" and Path(sweep["jobs"][0]["run_dir"]).is_dir()
 
 
 LATE = """\

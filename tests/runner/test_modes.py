@@ -22,7 +22,8 @@ def writable(*places: Path) -> list[str]:
 def test_runs_and_sweeps(project: Project) -> None:
     for path in (project.root, *project.root.rglob("*")):  # a checkout that all may write to
         path.chmod(path.stat().st_mode | stat.S_IWOTH)
-    for words in (("tracking=wait",), ("-m", "seed=1,2", "hydra/launcher=local", "tracking=wait")):
+    sweep = ("-m", "seed=1,2", "hydra/launcher=local", "until=generate", "tracking=wait")
+    for words in (("until=generate",), sweep):
         process = project.start(*words, umask=0)
         _, err = process.communicate()
         assert process.returncode == 0, err

@@ -53,7 +53,8 @@ def test_fields_of_ones_own_class_are_keys(project: Project) -> None:
     ("override", "said"),
     quick(
         1,
-        [
+        ci=0,
+        parameters=[
             (
                 "strategy.hiden=3",
                 "unknown key strategy.hiden: did you mean strategy.hidden? strategy",

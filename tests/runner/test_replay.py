@@ -56,25 +56,24 @@ def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
 
 @pytest.mark.ci
 def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
-    folder = recorded(project, "until=build")
-    project.env["FAKE_NOISE"] = "build"
+    folder = recorded(project, "until=train")
+    project.env["FAKE_NOISE"] = "train"
     run = project.run(f"replay={folder}")
     assert run.code == 1
-    assert lines(run.out, "generate")[-1] == "  generate   agrees"
-    (line,) = lines(run.out, "firmware.elf")
+    assert lines(run.out, "fetch")[-1] == "  fetch      agrees"
+    (line,) = lines(run.out, "weights.npz")
     assert re.fullmatch(
-        r"  build      differs: build/firmware\.elf, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
+        r"  train      differs: weights\.npz, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
     )
     assert run.err == (
-        "the replay differs from the recorded run in 2 of 12 files, "
-        "first in build: build/firmware.elf\n"
+        "the replay differs from the recorded run in 2 of 3 files, first in train: weights.npz\n"
     )
     run = project.run(f"replay={folder}", "output=json")
     assert run.code == 1 and run.json["status"] == "failed"
     replay = run.json["replay"]
-    assert replay["agrees"] is False and replay["stages"]["build"] is False
+    assert replay["agrees"] is False and replay["stages"]["train"] is False
     first, made = replay["differs"][0], origin(folder)["made"]
-    assert first["recorded"] == made["build"]["build/firmware.elf"]
+    assert first["recorded"] == made["train"]["weights.npz"]
     assert len(first["here"]) == 32 != first["recorded"]
 
 

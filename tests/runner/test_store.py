@@ -61,6 +61,7 @@ def spoilt(project: Project, place: str, damage: Damage, seed: int) -> None:
     quick(
         [("notes", "cut"), ("cache/files", "random bytes")],
         product(["notes", "cache/files", "cache/runs"], DAMAGES),
+        ci=1,
     ),
 )
 def test_all_of_a_damaged_cache_is_made_again_once(made: Project, place: str, kind: str) -> None:

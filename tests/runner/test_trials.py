@@ -168,17 +168,18 @@ def test_mistakes(tmp_path: Path, act: Callable[[Path], Any], said: str) -> None
 def test_a_search(project: Project) -> None:
     """What does not fit is a row; Ctrl-C ends it, and the same command goes on."""
     words = ("-m", "output=json", "hydra/sweeper=optuna", "strategy=naive,herringbone",
-             "target.images=1,2", "hydra.sweeper.minimize=[pmu_bytes]",
-             "hydra/launcher=local", "hydra.sweeper.limits.pmu_bytes=2000")  # fmt: skip
+             "hardware.flash_bytes=32000,32001", "hydra.sweeper.minimize=[pmu_bytes]",
+             "until=schedule", "hydra/launcher=local",
+             "hydra.sweeper.limits.pmu_bytes=2000")  # fmt: skip
     run = project.run(*words, "hydra.sweeper.n_trials=2", "strategy.layout=heap")
     assert run.code == 1 and "expected one of" in run.json["error"]
-    project.hold("simulate")
+    project.hold("schedule")
     process = project.start(*words)
-    project.wait_for("simulate")
+    project.wait_for("schedule")
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130
-    project.release("simulate")
+    project.release("schedule")
     before = project.ran()
     run = project.run(*words)
     assert run.code == 0, run.err
