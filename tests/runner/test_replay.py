@@ -66,14 +66,14 @@ def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
         r"  train      differs: weights\.npz, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
     )
     assert run.err == (
-        "the replay differs from the recorded run in 2 of 3 files, first in train: weights.npz\n"
+        "the replay differs from the recorded run in 2 of 3 files, first in train: training.csv\n"
     )
     run = project.run(f"replay={folder}", "output=json")
     assert run.code == 1 and run.json["status"] == "failed"
     replay = run.json["replay"]
     assert replay["agrees"] is False and replay["stages"]["train"] is False
     first, made = replay["differs"][0], origin(folder)["made"]
-    assert first["recorded"] == made["train"]["weights.npz"]
+    assert first["recorded"] == made["train"]["training.csv"]
     assert len(first["here"]) == 32 != first["recorded"]
 
 
