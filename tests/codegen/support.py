@@ -18,7 +18,7 @@ from tests.comparing import equal, said
 from tests.strategies.chains import board
 from tests.tracing import begins
 
-SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZERS = ("-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
 
 MAIN = r"""

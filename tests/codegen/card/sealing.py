@@ -15,7 +15,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.sealed_image import MANIFEST, seal
 from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
-from pipeline.targets import host, protocol
+from pipeline.targets import host, protocol, toolchain
 from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Command, Reply, Status
 from pipeline.targets.toolchain import Size
@@ -76,8 +76,8 @@ class Program:
             if content is not None:
                 (chip / name).write_bytes(content)
         program = chip / "host"
-        program.write_bytes((self.build / "host").read_bytes())
-        program.chmod(0o700)
+        if not program.exists():
+            toolchain.build_host(self.folder / "generated", program)
         images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
         stream = b"".join(protocol.encode(Command.INFER, each.tobytes()) for each in images)
         return protocol.replies(host.talk(program, stream))

@@ -18,7 +18,7 @@ from pipeline.plan.fit import fit
 from pipeline.plan.verify import verify
 from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
-from pipeline.targets import card, device, simavr
+from pipeline.targets import card, device, simavr, toolchain
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests.codegen.int8.support import frames
@@ -107,6 +107,7 @@ def test_products_in_assembly(tmp_path: Path, uno: Hardware) -> None:
     card's."""
     graph = rectified()
     size = built(tmp_path, graph, uno, Swap().plan(graph, uno))
+    toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
     assert "nn_dot(" in (tmp_path / "generated" / "model.c").read_text()
     given = frames(graph, 4).astype(np.int8)
     given[2], given[3] = 127, -128

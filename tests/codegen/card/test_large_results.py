@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.strategies.swap import Swap
-from pipeline.targets import host, simavr
+from pipeline.targets import host, simavr, toolchain
 from tests.codegen.card.support import planned, swapped
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
@@ -68,6 +68,7 @@ def test_on_a_cortex_m7_and_by_its_host_program(tmp_path: Path) -> None:
     equal(outputs(graph, runs), graph.outputs(given))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
+    toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
     native = host.infer(tmp_path / "build" / "host", images)
     equal(native.reshape(-1), graph.outputs(given).reshape(-1))
 

@@ -16,7 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.swap import Swap
-from pipeline.targets import builds, card, host
+from pipeline.targets import builds, card, host, toolchain
 from pipeline.targets.protocol import FrameError
 from tests.codegen.card.test_swapped import elements, in_parts, without_waits
 from tests.codegen.int8.support import frames
@@ -156,6 +156,7 @@ def test_says_what_is_wrong_with_a_card(tmp_path: Path) -> None:
     graph = rows()
     hardware, given = uncached(), frames(graph, 2)
     size = built(tmp_path, graph, hardware, row_by_row(graph))
+    toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
     image = tmp_path / "build" / NAME
     whole = image.read_bytes()
     images = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)

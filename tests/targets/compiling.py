@@ -1,0 +1,74 @@
+"""Builds of tests, sooner: what is compiled alike is compiled once a session, and the native program
+beside a firmware only where a test asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from pipeline.targets import toolchain, tools
+
+INCLUDE = re.compile(rb'^\s*#\s*include\s+(?:"([^"]+)"|([A-Z_]+))', re.M)
+PLAIN = tools.run
+
+
+class Once:
+    """``tools.run`` that keeps what compilers make, by command and by all that they read."""
+
+    def __init__(self, kept: Path) -> None:
+        self.kept = kept
+
+    def __call__(self, command: Sequence[str], folder: Path, doing: str) -> str:
+        sources = [word for word in command if word.endswith(".c")]
+        if not sources:
+            return PLAIN(command, folder, doing)
+        at = command.index("-o") + 1
+        made = folder / command[at]
+        key = hashlib.sha256(" ".join((*command[:at], *command[at + 1 :])).encode())
+        for path in sorted(read(sources, folder)):
+            key.update(path.read_bytes())
+        kept = self.kept / key.hexdigest()
+        if kept.exists():
+            shutil.copy(kept, made)
+            return ""
+        said = PLAIN(command, folder, doing)
+        shutil.copy(made, kept)
+        return said
+
+
+def read(sources: Sequence[str], folder: Path) -> set[Path]:
+    """``sources`` and all files beside them that they include; where a macro says which, all."""
+    found, left = set[Path](), [folder / source for source in sources]
+    while left:
+        path = left.pop()
+        if path not in found and path.exists():
+            found.add(path)
+            for name, macro in INCLUDE.findall(path.read_bytes()):
+                word = name.decode()
+                left += path.parent.glob("*.h") if macro else (path.parent / word, folder / word)
+    return found
+
+
+@pytest.fixture(scope="session")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with patch.object(tools, "run", Once(tmp_path_factory.mktemp("compiled"))):
+        yield
+
+
+@pytest.fixture(scope="session")
+def no_host() -> Iterator[None]:
+    """That the C is right natively is tested by itself; ``toolchain.build_host`` still builds it."""
+    with patch.object(toolchain, "host_meanwhile", lambda generated, output: nullcontext()):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def soon(compiled_once: None, no_host: None) -> None:
+    """For the folders whose conftest.py imports it, with the other two."""
