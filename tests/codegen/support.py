@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +84,18 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
+def compiled(folder: Path, flags: Sequence[str], sources: Sequence[str]) -> None:
+    """Compile ``sources`` to ``program``: model.c and main.c as one, in half the time."""
+    both = '#include "model.c"\n#include "main.c"\n'
+    rest = [name for name in sources if name not in ("model.c", "main.c")]
+    linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # in a third of the time
+    command = ["cc", *WARNINGS, *flags, *rest, *linker, "-o", "program", "-x", "c", "-I.", "-"]
+    done = subprocess.run(
+        command, cwd=folder, check=False, capture_output=True, text=True, input=both
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+
+
 class Native:
     """``graph`` as generated for ``plan``, compiled natively; a crash is an error."""
 
@@ -98,8 +112,7 @@ class Native:
         self.parameters = ihex.flash_image(sent) if sent.exists() else b""
         self.program = folder / "program"
         flags = SANITIZERS if sanitize else ("-O1",)
-        command = ["cc", *WARNINGS, *flags, "model.c", "main.c", "-o", "program"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+        compiled(folder, flags, ["model.c", "main.c"])
 
     def __call__(self, frames: IntArray, chunk: int | None = None) -> IntArray:
         """(n, *input shape) -> (n, *output shape)."""

@@ -1,5 +1,5 @@
-"""Builds of tests, sooner: what is compiled alike is compiled once a session, and the native program
-beside a firmware only where a test asks for it."""
+"""Builds of tests, sooner: compile what is alike once a session, and the native program beside a
+firmware only where a test asks for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = tools.run
 
 
 class Once:
-    """``tools.run`` that keeps what compilers make, by command and by all that they read."""
+    """Stand in for ``tools.run``: keep what compilers make, by command and all that they read."""
 
     def __init__(self, kept: Path) -> None:
         self.kept = kept
@@ -44,7 +44,7 @@ class Once:
 
 
 def read(sources: Sequence[str], folder: Path) -> set[Path]:
-    """``sources`` and all files beside them that they include; where a macro says which, all."""
+    """List ``sources`` and the files beside them that they include; for a macro, all of them."""
     found, left = set[Path](), [folder / source for source in sources]
     while left:
         path = left.pop()
@@ -64,11 +64,11 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def no_host() -> Iterator[None]:
-    """That the C is right natively is tested by itself; ``toolchain.build_host`` still builds it."""
+    """Build no ``host`` beside a firmware: ``toolchain.build_host`` still does."""
     with patch.object(toolchain, "host_meanwhile", lambda generated, output: nullcontext()):
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def soon(compiled_once: None, no_host: None) -> None:
-    """For the folders whose conftest.py imports it, with the other two."""
+    """Hold for the folders whose conftest.py imports it, with the other two."""

@@ -137,7 +137,7 @@ class Faulty:
         sources = [*generated.glob("*.c"), native / "device.c"]
         names = sorted(str(path) for path in sources if path.name != "file_device.c")
         wraps = [flag for flag in self.program.hardware.toolchain.flags if "--wrap=" in flag]
-        command = ["cc", "-std=gnu99", "-O2", "-DNATIVE_FAULTS", *wraps]
+        command = ["cc", "-std=gnu99", "-O1", "-DNATIVE_FAULTS", *wraps]
         command += [f"-I{native}", f"-I{generated}", *names, "-o", str(output)]
         subprocess.run(command, check=True)
         return replace(self, native=output)

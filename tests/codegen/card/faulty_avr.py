@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
-from pipeline.targets import simavr
+from pipeline.targets import simavr, tools
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.protocol import Command, FrameError, Reply, Status
 from tests.codegen.card.faulty import Where
@@ -184,22 +183,10 @@ def faulty_uno(
 def compiled(folder: Path) -> Path:
     """The shim with a card that lies."""
     sources: Sequence[Path] = (simavr.SHIM, *simavr.CARD, FAULTS)
-    command = [
-        "cc",
-        "-O2",
-        "-std=gnu99",
-        f"-I{FIRMWARE}/simulators",
-        f"-I{FIRMWARE}/storage",
-        *map(str, sources),
-    ]
-    command += [
-        "-Wl,--wrap=sd_card_pass,--wrap=spi_connect",
-        "-o",
-        "faulty_shim",
-        "-lsimavr",
-        "-lelf",
-    ]
-    subprocess.run(command, cwd=folder, check=True)
+    command = ["cc", "-O2", "-std=gnu99", f"-I{FIRMWARE}/simulators", f"-I{FIRMWARE}/storage"]
+    command += [*map(str, sources), "-Wl,--wrap=sd_card_pass,--wrap=spi_connect"]
+    command += ["-o", "faulty_shim", "-lsimavr", "-lelf"]
+    tools.run(command, folder, "compiling the shim with faults")
     return folder / "faulty_shim"
 
 

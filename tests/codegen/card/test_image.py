@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.vocabulary import Plan
 from tests.codegen.card.support import planned, swapped
-from tests.codegen.int8.support import SANITIZERS, WARNINGS
+from tests.codegen.support import SANITIZERS, WARNINGS
 from tests.strategies.swap.nets import random_chain
 
 BLOCK = 512

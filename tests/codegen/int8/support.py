@@ -16,15 +16,13 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware, Memory
 from pipeline.home import ROOT
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
-from tests.codegen.support import SANITIZERS
+from tests.codegen.support import SANITIZERS, compiled
 from tests.comparing import equal, said
 from tests.strategies.chains import board
 from tests.tracing import begins
 
 DEVICE = ROOT / "firmware" / "storage" / "file_device.c"
 """The card of a plan that swaps."""
-
-WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Werror")
 
 MAIN = r"""
 #include "model.h"
@@ -140,10 +138,8 @@ class Native:
             (folder / name).write_text(content)
         self.program = folder / "program"
         flags = SANITIZERS if sanitize else ("-O2",)
-        compiled = sorted(name for name in written if name.endswith(".c"))
-        command = ["cc", *WARNINGS, *flags, *options, *compiled, "-o", "program"]
-        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:3000]
+        sources = sorted(name for name in written if name.endswith(".c"))
+        compiled(folder, (*flags, *options), sources)
 
     def __call__(self, frames: IntArray) -> IntArray:
         """(n, *input shape) -> (n, *output shape)."""
