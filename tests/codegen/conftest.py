@@ -1,6 +1,13 @@
-"""The simulator's shim, as the targets' tests compile it; builds as ``compiling`` makes them."""
+"""Builds that take less time; the simulator's shim, as the targets' tests compile it."""
 
-from tests.targets.compiling import compiled_once, no_host, soon
+import pytest
+
+from tests.targets.compiling import compiled_once, kept, no_host
 from tests.targets.conftest import shim
 
-__all__ = ["compiled_once", "no_host", "shim", "soon"]
+__all__ = ["compiled_once", "kept", "no_host", "shim"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def soon(compiled_once: None, no_host: None) -> None:
+    """Build as ``compiling`` does."""

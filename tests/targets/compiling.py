@@ -57,18 +57,19 @@ def read(sources: Sequence[str], folder: Path) -> set[Path]:
 
 
 @pytest.fixture(scope="session")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with patch.object(tools, "run", Once(tmp_path_factory.mktemp("compiled"))):
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what was compiled once."""
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture(scope="module")
+def compiled_once(kept: Path) -> Iterator[None]:
+    with patch.object(tools, "run", Once(kept)):
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def no_host() -> Iterator[None]:
     """Build no ``host`` beside a firmware: ``toolchain.build_host`` still does."""
     with patch.object(toolchain, "host_meanwhile", lambda generated, output: nullcontext()):
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def soon(compiled_once: None, no_host: None) -> None:
-    """Hold for the folders whose conftest.py imports it, with the other two."""

@@ -13,6 +13,9 @@ from pipeline.targets import simavr, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.boards import load_hardware as load_hardware
+from tests.targets.compiling import compiled_once as compiled_once
+from tests.targets.compiling import kept as kept
+from tests.targets.compiling import no_host as no_host
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path(__file__).parent / "fixture"

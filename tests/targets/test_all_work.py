@@ -15,6 +15,7 @@ from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 BYTES = 16
 """Of the stand-in's input."""
 

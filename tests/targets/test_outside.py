@@ -31,6 +31,7 @@ from tests.targets.cortex_m import (
 from tests.targets.test_qemu_limits import look, touch
 from tests.tiers import quick
 
+pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
 WEIGHTS = {"weights_in": "external_flash"}
 ACTIVATIONS = {"activations_in": "sdram"}
 

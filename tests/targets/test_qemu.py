@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import device, protocol, qemu
+from pipeline.targets import device, protocol, qemu, toolchain
 from pipeline.targets.protocol import Command
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
@@ -19,7 +19,7 @@ from tests.graphs import random_graph
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
-pytestmark = needs_arm
+pytestmark = [needs_arm, pytest.mark.usefixtures("compiled_once", "no_host")]
 
 GRAPH = network()
 
@@ -71,6 +71,7 @@ def test_damaged_requests_are_refused_and_the_next_one_works(on_core) -> None:
 def test_the_report_of_stage_simulate(tmp_path: Path) -> None:
     hardware = board_named("nucleo_f446re")
     size = built(tmp_path, GRAPH, hardware)
+    toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
     images = frames(GRAPH, 4).astype(np.int8).view(np.uint8)
     target = {"name": "simulate", "images": 3}
     report, arrays = device.measure(target, tmp_path / "build", vars(size), hardware, images)

@@ -26,6 +26,7 @@ from tests.targets.cortex_m import (
 )
 from tests.tiers import quick
 
+pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
 TIMINGS = (
     (0x1840, 0, 1, "adds r0, r0, r1"),
     (0xFB21, 0x0302, 1, "smlad r3, r1, r2, r0"),

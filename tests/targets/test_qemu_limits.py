@@ -23,6 +23,7 @@ from tests.targets.cortex_m import (
 )
 from tests.tiers import quick
 
+pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
 IMAGES = np.zeros((1, 16), np.uint8)
 
 

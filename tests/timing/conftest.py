@@ -1,5 +1,12 @@
-"""Builds as ``compiling`` makes them."""
+"""Builds that take less time."""
 
-from tests.targets.compiling import compiled_once, no_host, soon
+import pytest
 
-__all__ = ["compiled_once", "no_host", "soon"]
+from tests.targets.compiling import compiled_once, kept, no_host
+
+__all__ = ["compiled_once", "kept", "no_host"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def soon(compiled_once: None, no_host: None) -> None:
+    """Build as ``compiling`` does."""
