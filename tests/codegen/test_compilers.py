@@ -56,7 +56,7 @@ def test_every_pair_is_there_once_at_least() -> None:
     assert len(CASES) < 40 and len(TODAY) == 2 and all(case.links for case in CASES)
 
 
-@pytest.mark.parametrize("case", quick(TODAY, CASES, ci=8), ids=str)
+@pytest.mark.parametrize("case", quick(TODAY, CASES, ci=4), ids=str)
 def test_same_outputs_whatever_compiles_it(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -208,7 +208,7 @@ def plain(core: str = "host") -> Hardware:
 
 
 @pytest.mark.parametrize("core", ["host", "cortex_m", "avr"])
-@pytest.mark.parametrize("seed", quick([1], range(1, 10), ci=2))
+@pytest.mark.parametrize("seed", quick([1], range(1, 10), ci=1))
 def test_random_networks(
     seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +217,7 @@ def test_random_networks(
 
 
 @pytest.mark.parametrize("core", ["host", "avr"])
-@pytest.mark.parametrize("seed", quick([2], range(0, 16, 2), ci=2))
+@pytest.mark.parametrize("seed", quick([2], range(0, 16, 2), ci=1))
 def test_random_networks_run_as_pieces_of_any_size_arrive(
     seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

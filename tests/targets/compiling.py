@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -64,7 +65,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def compiled_once(kept: Path) -> Iterator[None]:
-    with patch.object(tools, "run", Once(kept)):
+    """Compile what is alike once, and native programs without optimizing."""
+    flags = tuple(flag.replace("-O2", "-O0") for flag in toolchain.HOST.flags)
+    host = replace(toolchain.HOST, flags=flags)
+    with patch.object(tools, "run", Once(kept)), patch.object(toolchain, "HOST", host):
         yield
 
 

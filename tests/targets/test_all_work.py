@@ -12,7 +12,7 @@ from pipeline.measure import timing
 from pipeline.targets import device
 from tests.boards import NAMES
 from tests.targets.conftest import needs_avr
-from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
+from tests.targets.cortex_m import ONE_A_CORE, board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
@@ -33,10 +33,19 @@ def figures(folder: Path, name: str, fed: int, invoked: int) -> dict[str, Any]:
     return timing(report, hardware) | {"power": hardware.power, "hz": hardware.clock_hz}
 
 
+FIRST = ("arduino", *ONE_A_CORE)
+OTHERS = [name for name in NAMES if name not in (*FIRST, "host")]
+
+
 @needs_arm
 @needs_avr
 @pytest.mark.parametrize(
-    "name", quick(["arduino", "nucleo_g431rb"], [name for name in NAMES if name != "host"])
+    "name",
+    quick(
+        1,
+        ["arduino", *ONE_A_CORE, *(n for n in NAMES if n not in ("arduino", "host", *ONE_A_CORE))],
+        ci=4,
+    ),
 )
 def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:
     most = {"none": (0, 0), "feeding": (20, 0), "invoking": (0, 20 * BYTES)}

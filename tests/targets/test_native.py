@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from contextlib import nullcontext
+from contextlib import chdir, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +17,14 @@ from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.home import ROOT
 from pipeline.plan import proof, serialize
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host
 from pipeline.targets.harness import check_reply, harness_sources
 from pipeline.verdict import check
+from stages import build as build_stage
+from stages import generate as generate_stage
+from stages import measure, simulate
 from tests import boards
 from tests.codegen.int8.configurations import network
 from tests.comparing import equal
@@ -153,19 +153,15 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     return folder
 
 
-def stages(folder: Path) -> dict[str, object]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for name in ("generate", "build", "simulate", "measure"):
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "stages" / f"{name}.py")],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+def run(folder: Path) -> dict[str, object]:
+    with chdir(folder):
+        for stage in (generate_stage, build_stage, simulate, measure):
+            stage.main()
     return dict(artifacts.read_json(folder / "metrics.json"))
 
 
 def test_the_stages_with_a_test_set(tmp_path: Path) -> None:
-    found = stages(workspace(tmp_path / "w", network(), 30))
+    found = run(workspace(tmp_path / "w", network(), 30))
     assert (found["images_host"], found["mismatches_host"]) == (30, 0)
     assert (found["images_device"], found["mismatches_device"]) == (5, 0)
     assert 0 <= found["accuracy_int"] <= 1  # type: ignore[operator]
@@ -178,6 +174,6 @@ def test_the_stages_without_any_image(tmp_path: Path) -> None:
     """Then ``target.images`` pictures of nothing, and no accuracy."""
     net = Net((8, 8, 3), np.random.default_rng(0), "uint8")
     net.conv(2)
-    found = stages(workspace(tmp_path / "w", net.graph(), 0))
+    found = run(workspace(tmp_path / "w", net.graph(), 0))
     assert (found["images_host"], found["mismatches_host"]) == (5, 0)
     assert not [name for name in found if name.startswith("accuracy")]

@@ -69,6 +69,7 @@ def test_answers_are_the_same_and_memory_is_counted_apart(
 
 
 @needs_arm
+@pytest.mark.ci
 def test_they_are_within_reach_only_where_they_are_used(tmp_path: Path) -> None:
     machine = machines.machine(discovery())
     rom, ram = machine.outside_start, machine.outside_ram_start

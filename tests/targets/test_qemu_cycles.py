@@ -173,7 +173,7 @@ def test_each_core_adds_its_own() -> None:
 
 
 @needs_arm
-@pytest.mark.parametrize("name", quick(2, ONE_A_CORE))
+@pytest.mark.parametrize("name", quick(1, ONE_A_CORE))
 def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
     graph, board = network(), board_named(name)
     size = built(tmp_path, graph, board)

@@ -24,6 +24,7 @@ from tests.strategies.nets import Net
 from tests.strategies.swap.nets import Chain
 from tests.strategies.zoo import network as zoo
 from tests.targets.cortex_m import board_named, built, needs_arm, simulated
+from tests.tiers import quick
 from tests.timing.toys import rows, slow, swapped
 
 LAYERS = ["conv2d0", "dense1"]
@@ -99,15 +100,18 @@ def run(folder: Path, graph: Graph, hardware: Hardware) -> tuple[Plan, Runs, flo
 
 
 @needs_arm
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("network", "sram_bytes", "security"),
-    [
-        (chain, 30_144, "unchecked"),
-        (branches, 20_032, "unchecked"),
-        (chain, 30_144, "integrity"),
-        (branches, 20_032, "none"),
-    ],
+    quick(
+        0,
+        [
+            (chain, 30_144, "integrity"),
+            (branches, 20_032, "none"),
+            (chain, 30_144, "unchecked"),
+            (branches, 20_032, "unchecked"),
+        ],
+        ci=2,
+    ),
 )
 def test_tracks_are_timed_as_they_run(
     tmp_path: Path, network: Callable[[], Graph], sram_bytes: int, security: Security

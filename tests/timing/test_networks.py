@@ -20,7 +20,7 @@ from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
 from tests.tiers import quick
 from tests.timing.toys import slow
 
-SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3}
+SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3, "small": 0.01}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,10 @@ def test_the_published_schedule_takes_its_time(
     assert found["weight_mb"] == pytest.approx(graph.weight_bytes / 1e6)
 
 
+def small() -> Graph:
+    return replace(random_chain(0), name="small")
+
+
 def paper_board(graph: Graph, sram_bytes: int) -> Hardware:
     operations = sum(work(op, graph) for op in graph.operators)
     hardware = slow(bytes=64 * 10**9, paper_bytes_per_s=4.85e6)
@@ -52,8 +56,10 @@ def paper_board(graph: Graph, sram_bytes: int) -> Hardware:
 @pytest.mark.parametrize(
     ("network", "sram_bytes", "frames"),
     [
-        pytest.param(mobilenet, 524288, 1, marks=pytest.mark.ci),
-        pytest.param(vgg16, 524288, 1, marks=pytest.mark.ci),
+        (small, 1 << 14, 1),
+        (small, 1 << 14, 10),
+        pytest.param(mobilenet, 524288, 1, marks=pytest.mark.slow),
+        pytest.param(vgg16, 524288, 1, marks=pytest.mark.slow),
         pytest.param(alexnet, 524288, 1, marks=pytest.mark.slow),
         pytest.param(vgg16, 8388608, 10, marks=pytest.mark.slow),
         pytest.param(alexnet, 8388608, 10, marks=pytest.mark.slow),
@@ -69,7 +75,7 @@ def test_the_planner_of_best_and_the_simulator_agree(
     found = summary(plan, graph, hardware)
     assert found["makespan_us"] == pytest.approx(dict(plan.notes)["makespan_us"], rel=1e-9)
     assert found["compute_us"] == pytest.approx(SECONDS[graph.name] * 1e6)
-    if frames == 10:
+    if frames == 10 and network != small:
         assert found["throughput_loss_pct"] <= 1
 
 
@@ -77,7 +83,7 @@ def test_blocks_make_the_planner_and_the_simulator_differ_by_little() -> None:
     """The planner counts the fewest blocks, the simulator those that a transfer touches; what is
     reported is the simulator's."""
     times = []
-    for seed in range(12):
+    for seed in range(6):
         graph = random_chain(seed)
         card = slow(timing="card", read_bytes_per_s=1e6, write_bytes_per_s=5e5, read_block_us=9.0)
         hardware = replace(card, sram_bytes=1 << 14)
@@ -93,7 +99,7 @@ def test_blocks_make_the_planner_and_the_simulator_differ_by_little() -> None:
 def test_never_faster_than_what_is_proved(scheduler: str) -> None:
     """Random networks, on a card of either setting: the makespan is at least every bound."""
     planned = 0
-    for seed in range(30):
+    for seed in range(12):
         graph = random_chain(seed)
         card = {"timing": "card", "read_bytes_per_s": 1e6, "write_bytes_per_s": 5e5,
                 "read_command_us": 30.0, "write_block_us": 5.0} if seed % 2 else {}  # fmt: skip
@@ -114,7 +120,7 @@ def test_never_faster_than_what_is_proved(scheduler: str) -> None:
         if scheduler == "swapnn":
             assert busy.computing_us == pytest.approx(whole)
         assert busy.computing_us <= whole * (1 + 1e-9)  # rows that nobody reads are not computed
-    assert planned > 15
+    assert planned > 6
 
 
 def test_the_times_of_the_settings() -> None:

@@ -17,8 +17,6 @@ from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.tiers import quick
 
-FEW = 3
-
 
 def check(kind: str, seed: int, folder: Path) -> int:
     graph = KINDS[kind](np.random.default_rng(seed))
@@ -30,7 +28,9 @@ def check(kind: str, seed: int, folder: Path) -> int:
     return fast(native, "conv2d" if kind in ("dilated", "pointwise") else kind)
 
 
-@pytest.mark.parametrize("seeds", quick(1, [range(FEW), range(FEW, 12)]), ids=["few", "more"])
+@pytest.mark.parametrize(
+    "seeds", quick(1, [range(1), range(1, 5), range(5, 12)], ci=1), ids=["one", "few", "more"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     used = sum(check(kind, seed, tmp_path) for seed in seeds)
@@ -53,7 +53,7 @@ def check_network(seed: int, folder: Path) -> None:
 
 
 def test_random_networks(tmp_path: Path) -> None:
-    for seed in range(2000, 2005):
+    for seed in (2000, 2001):
         check_network(seed, tmp_path)
 
 

@@ -36,9 +36,9 @@ def check(graph: Graph, plan: Plan, folder: Path, seed: int = 0) -> Native:
 
 
 @pytest.mark.parametrize("anywhere", [False, True])
-@pytest.mark.parametrize("kind", quick([kind for kind in IMAGES if kind != "gate"], IMAGES))
+@pytest.mark.parametrize("kind", quick(("conv2d", "depthwise", "sum"), IMAGES))
 @pytest.mark.parametrize(
-    "seeds", quick(1, [range(3), range(3, 7), range(7, 12)], ci=1), ids=["few", "more", "most"]
+    "seeds", quick(1, [range(1), range(1, 4), range(4, 12)], ci=1), ids=["few", "more", "most"]
 )
 def test_layers(kind: str, anywhere: bool, seeds: range, tmp_path: Path) -> None:
     """Of several rows at once, each anywhere, there are no fast sums."""
@@ -52,7 +52,7 @@ def test_layers(kind: str, anywhere: bool, seeds: range, tmp_path: Path) -> None
     assert used >= (len(seeds) // 3 if anywhere else len(seeds) * 2 // 3)
 
 
-@pytest.mark.parametrize("seed", quick(2, range(3000, 3012), ci=3))
+@pytest.mark.parametrize("seed", quick(1, range(3000, 3012), ci=2))
 def test_networks_of_rows_anywhere(seed: int, tmp_path: Path) -> None:
     graph = random_graph(seed)
     check(graph, scattered(in_rows(graph, seed), graph, "rows", seed), tmp_path, seed)

@@ -84,13 +84,17 @@ def check_channel_by_channel(
     equal(outputs(graph, runs), expected)
 
 
-@pytest.mark.parametrize("board", quick(1, BOARDS))
-@pytest.mark.parametrize("network", [residual, entrance])
+@pytest.mark.parametrize(
+    ("network", "board"),
+    quick(
+        1, zip((residual, entrance, residual, entrance), (*BOARDS, BOARDS[0]), strict=True), ci=2
+    ),
+)
 def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_path: Path) -> None:
     check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
 
 
-@pytest.mark.parametrize("graph", [residual(25), entrance(11)])
+@pytest.mark.parametrize("graph", quick(1, [residual(25), entrance(11)]))
 def test_without_a_loop_and_with_many_values(graph: Graph, tmp_path: Path) -> None:
     """Of few channels the innermost loop is straight; of many strips values lie on the stack."""
     check_channel_by_channel(graph, "nucleo_f446re", tmp_path)
@@ -108,7 +112,7 @@ def test_many_channel_by_channel(network: Callable[[int], Graph], tmp_path: Path
         check_channel_by_channel(network(seed), "nucleo_f446re", tmp_path / f"{seed}")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", quick(1, LAYOUTS))
 def test_in_place(layout: Layout, tmp_path: Path) -> None:
     """Tables, peels and permutations on the core that they are for."""
     graph, hardware = chain(3), board_named("nucleo_f446re")
@@ -147,7 +151,7 @@ def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
         check(graph, "nucleo_f446re", tmp_path / f"{seed}")
 
 
-@pytest.mark.parametrize("level", quick(["-O0", "-Os"], ["-O0", "-Og", "-Os", "-O3"]))
+@pytest.mark.parametrize("level", quick(1, ["-O0", "-Os", "-Og", "-O3"], ci=1))
 def test_other_options_of_the_compiler(level: str, tmp_path: Path) -> None:
     """Whoever copies the C chooses them; without optimization there are too few registers for the
     assembly, and the portable twin is compiled."""

@@ -118,8 +118,10 @@ def test_an_image_in_whole_pixels_wherever(tmp_path: Path) -> None:
     assert "nn_pixels[position]" in code and "nn_scatter[" not in code
 
 
-@pytest.mark.parametrize("optimize", ["-O1", "-O2", "-O3"])
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
+@pytest.mark.parametrize(
+    ("weights_in", "optimize"),
+    quick(1, [("flash", "-O3"), ("sram", "-O1"), ("sram", "-O3"), ("flash", "-O2")], ci=1),
+)
 def test_labels_are_unique(weights_in: str, optimize: str, tmp_path: Path) -> None:
     """However often the compiler inlines a kernel: run 2 of copy 26 is not run 22 of copy 6."""
     graph = mnist().graph()

@@ -77,7 +77,7 @@ def test_ordinary_execution(tmp_path: Path) -> None:
     check(graph, Ordinary().plan(graph, UNO), tmp_path)
 
 
-@pytest.mark.parametrize("layout", ["slots", "contiguous"])
+@pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"]))
 def test_in_place(layout: str, tmp_path: Path) -> None:
     graph = chain(3)
     check(graph, Herringbone(layout=layout).plan(graph, UNO), tmp_path)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> Non
     check(graph, plan, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["rows", "torn"])
+@pytest.mark.parametrize("kind", quick(1, ["torn", "rows"]))
 def test_rows_and_elements_anywhere(kind: Kind, tmp_path: Path) -> None:
     graph = network()
     check(graph, scattered(apart(graph), graph, kind, 0), tmp_path)

@@ -149,7 +149,7 @@ CASES: dict[str, Build] = {
 }
 
 
-@pytest.mark.parametrize("name", quick(list(CASES)[::2], CASES))
+@pytest.mark.parametrize("name", quick(list(CASES)[::4], CASES))
 def test_c_equals_the_graph(name: str, tmp_path: Path) -> None:
     graph = CASES[name]().graph()
     assert agrees(Native(tmp_path, graph, apart(graph)), 8)
