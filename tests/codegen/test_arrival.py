@@ -19,6 +19,7 @@ from pipeline.strategies.partial import Partial
 from tests.codegen.support import Native, agrees
 from tests.graphs import Net
 from tests.strategies.chains import Chain, board
+from tests.tiers import quick
 
 
 def pooled(kind: str) -> Graph:
@@ -37,8 +38,9 @@ def pooled(kind: str) -> Graph:
     return chain.conv("c", 3, 1, dtype="int8").graph()
 
 
-@pytest.mark.parametrize("core", ["host", "avr"])
-@pytest.mark.parametrize("kind", ["maximum", "mean", "scaled"])
+@pytest.mark.parametrize(
+    ("kind", "core"), quick(1, [("scaled", "avr"), ("maximum", "host"), ("mean", "avr")])
+)
 def test_bytes_pooled_on_the_way(kind: str, core: str, tmp_path: Path) -> None:
     graph, hardware = pooled(kind), replace(board(True, "flash"), core=core)
     plan = Ordinary("slots").plan(graph, hardware)
@@ -46,8 +48,10 @@ def test_bytes_pooled_on_the_way(kind: str, core: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, hardware), 5, 11)
 
 
-@pytest.mark.parametrize("core", ["host", "cortex_m", "avr"])
-@pytest.mark.parametrize("strategy", [Ordinary(), Partial()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    ("strategy", "core"),
+    quick(1, [(Partial(), "avr"), (Ordinary(), "cortex_m"), (Partial(), "host")]),
+)
 def test_bytes_that_are_stored(strategy: Ordinary | Partial, core: str, tmp_path: Path) -> None:
     net = Net((8, 7, 3), np.random.default_rng(0))
     net.conv(4)

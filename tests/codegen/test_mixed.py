@@ -48,8 +48,10 @@ def mixed(name: str = "c") -> Graph:
     return chain.maximum("m").dense("d", 3, "int32").graph()
 
 
-@pytest.mark.parametrize("core", ["host", "avr", "cortex_m"])
-@pytest.mark.parametrize("kind", [Ordinary, Herringbone])
+@pytest.mark.parametrize(
+    ("kind", "core"),
+    quick(1, [(Herringbone, "avr"), (Ordinary, "cortex_m"), (Herringbone, "host")]),
+)
 def test_layers_of_both_kinds(
     kind: type[Ordinary | Herringbone], core: str, tmp_path: Path
 ) -> None:
@@ -104,11 +106,10 @@ def test_rows_that_arrive_on_the_chip(tmp_path: Path, shim: Path) -> None:
 
 
 @needs_avr
-@pytest.mark.parametrize("weights_in", ["flash", "sram"])
-@pytest.mark.parametrize("graph", [bytes_only(), mixed()], ids=["bytes", "mixed"])
-def test_bytes_on_the_chip(graph: Graph, weights_in: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("make", "weights_in"), quick(1, [(mixed, "flash"), (bytes_only, "sram")]))
+def test_bytes_on_the_chip(make: Callable[[], Graph], weights_in: str, tmp_path: Path) -> None:
     """The simulated chip answers as the graph does; its weights are where the plan has them."""
-    hardware = load_hardware(weights_in=weights_in)
+    graph, hardware = make(), load_hardware(weights_in=weights_in)
     plan = Ordinary("slots").plan(graph, hardware)
     write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
     size = builds.build(tmp_path, tmp_path / "build", hardware)
@@ -136,6 +137,7 @@ def trained() -> Graph:
             (trained, Joint()),
             (trained, Ordinary("slots")),
         ],
+        ci=3,
     ),
 )
 def test_bits_rows_that_arrive_and_slots_in_one_plan(

@@ -102,6 +102,7 @@ def test_whole_commands(tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPat
     assert not {name for name in found.attributes if name.startswith("on")}
 
 
+@pytest.mark.ci
 def test_what_is_computed_is_the_same(tmp_path: Path) -> None:
     """Two kernels or two tables of one name would be one."""
     small = graph(signed=False)

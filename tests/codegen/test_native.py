@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -18,29 +19,31 @@ from tests.codegen.support import Native, agrees, frames, uno
 from tests.strategies.chains import STRATEGIES, Chain, mnist
 from tests.tiers import quick
 
+PLACES = ("sram", "flash", "stream")
+BY_STRATEGY = [
+    *((Herringbone, "slots", place) for place in PLACES),
+    *zip(STRATEGIES, cycle(["slots", "contiguous"]), cycle(PLACES), strict=False),
+    *product(STRATEGIES, ["slots", "contiguous"], PLACES),
+]
 
-@pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"]))
-@pytest.mark.parametrize("strategy", quick([Herringbone], STRATEGIES), ids=lambda s: s.name)
-def test_mnist_by_every_strategy(strategy: type, layout: str, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize(
+    ("strategy", "layout", "weights_in"),
+    quick(1, dict.fromkeys(BY_STRATEGY), ci=2 + len(STRATEGIES)),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_mnist_by_every_strategy(
+    strategy: type, layout: str, weights_in: str, tmp_path: Path
+) -> None:
+    graph, hardware = mnist().graph(), uno(weights_in)
+    plan = strategy(layout).plan(graph, hardware)
+    assert agrees(Native(tmp_path, graph, plan, hardware))
+
+
+def test_any_chunking_of_the_input(tmp_path: Path) -> None:
     graph = mnist().graph()
-    for weights_in in ("sram", "flash", "stream"):
-        hardware = uno(weights_in)
-        plan = strategy(layout).plan(graph, hardware)
-        sanitize = weights_in != "flash" and layout == "slots"
-        native = Native(tmp_path / weights_in, graph, plan, hardware, sanitize=sanitize)
-        assert agrees(native)
-
-
-@pytest.mark.parametrize("chunk", [1, 13, 28, 500, 784])
-def test_any_chunking_of_the_input(chunk: int, mnist_native: Native) -> None:
-    assert agrees(mnist_native, 3, chunk)
-
-
-@pytest.fixture(scope="module")
-def mnist_native(tmp_path_factory: pytest.TempPathFactory) -> Native:
-    graph = mnist().graph()
-    plan = Herringbone("slots").plan(graph, uno())
-    return Native(tmp_path_factory.mktemp("mnist"), graph, plan, uno())
+    native = Native(tmp_path, graph, Herringbone("slots").plan(graph, uno()), uno())
+    assert all(agrees(native, 3, chunk) for chunk in (1, 13, 28, 500, 784))
 
 
 CHAINS = {
@@ -80,6 +83,7 @@ def test_other_chains(name: str, layout: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=layout == "slots"))
 
 
+@pytest.mark.ci
 def test_rows_are_counted_to_65535(tmp_path: Path) -> None:
     """One more is refused, see test_refusals."""
     chain = Chain((65_535, 2, 1), "uint8").average("p", 5, kernel=(15, 2), stride=(15, 2))
@@ -118,7 +122,7 @@ def test_image_that_is_kept(streams: bool, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, hardware), chunk=5)
 
 
-@pytest.mark.parametrize("value", [-8, 7, 0])
+@pytest.mark.parametrize("value", quick(1, [-8, 7, 0], ci=1))
 def test_extreme_weights(value: int, tmp_path: Path) -> None:
     """Saturated sums: every accumulator at an end of its range."""
     graph = mnist().graph()

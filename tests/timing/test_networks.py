@@ -79,6 +79,7 @@ def test_the_planner_of_best_and_the_simulator_agree(
         assert found["throughput_loss_pct"] <= 1
 
 
+@pytest.mark.ci
 def test_blocks_make_the_planner_and_the_simulator_differ_by_little() -> None:
     """The planner counts the fewest blocks, the simulator those that a transfer touches; what is
     reported is the simulator's."""

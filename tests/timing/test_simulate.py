@@ -173,11 +173,11 @@ def length(step: Step) -> float:
     return 3.0 if isinstance(step, Move) and step.src.buffer == "image" else 6.0
 
 
-def test_a_thousand_random_plans_end_and_take_the_longest_path() -> None:
+def test_hundreds_of_random_plans_end_and_take_the_longest_path() -> None:
     graph = rows(3, 2)
     plan, hardware = straight(swapped(graph, 2)), slow()
     rng = np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(300):
         drawn = shuffled(plan, rng)
         timeline = simulate(drawn, graph, hardware)
         assert timeline.makespan_us == longest_path(drawn)

@@ -25,9 +25,10 @@ TRIES = [
 ]
 
 
-@pytest.mark.parametrize("security", ("encrypted", "integrity"))
-def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security) -> None:
+@pytest.mark.parametrize(("security", "native"), [("encrypted", False), ("integrity", True)])
+def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security, native: bool) -> None:
     made = faulty(tmp_path / "made", security, besides={"aead_seal": NONCES})
+    made = made.natively() if native else made
     frames, found = images(made.program.graph, len(TRIES) + 1), list[tuple[bytes, ...]]()
     cut = Fault(Kind.CUT, made.commands(True, 1) + made.fed + 2, 100, 1)
     starts = ([NONE, AGAIN, FAILS, NONE], [cut], TRIES, [AGAIN, NONE], [])
