@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from tests.comparing import equal, said
 from tests.strategies.chains import board
+from tests.tiers import quick
 from tests.tracing import begins
 
 SANITIZERS = ("-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -89,8 +91,8 @@ def compiled(folder: Path, flags: Sequence[str], sources: Sequence[str]) -> None
     both = '#include "model.c"\n#include "main.c"\n'
     rest = [name for name in sources if name not in ("model.c", "main.c")]
     texts = [path.read_text() for path in folder.glob("*.[ch]")]
-    if any("#pragma GCC unroll" in text for text in texts):  # at -O0 gcc warns of that
-        flags = [flag.replace("-O0", "-O1") for flag in flags]
+    if "-O0" in flags and any("#pragma GCC unroll" in text for text in texts):
+        flags = (*flags, "-Wno-error")  # gcc says that it does not unroll
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # in a third of the time
     command = ["cc", *WARNINGS, *flags, *rest, *linker, "-o", "program", "-x", "c", "-I.", "-"]
     done = subprocess.run(
@@ -131,6 +133,12 @@ class Native:
     def sent(self, frames: IntArray) -> bytes:
         dtype = self.graph.tensors[self.graph.input].dtype
         return frames.astype(np.int8 if dtype.signed else np.uint8).tobytes()
+
+
+def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
+    """Pairs of a kind and seeds for ``parametrize``: the first seeds are ``make test``'s, the
+    second CI's, and others those of each night."""
+    return quick(len(kinds), [(kind, each) for each in seeds for kind in kinds], ci=len(kinds))
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> IntArray:

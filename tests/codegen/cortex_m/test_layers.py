@@ -13,6 +13,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.support import frames
+from tests.codegen.support import by_tier
 from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.tiers import quick
@@ -28,21 +29,10 @@ def check(kind: str, seed: int, folder: Path) -> int:
     return fast(native, "conv2d" if kind in ("dilated", "pointwise") else kind)
 
 
-@pytest.mark.parametrize(
-    "seeds", quick(1, [range(1), range(1, 5), range(5, 12)], ci=1), ids=["one", "few", "more"]
-)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "seeds"), by_tier(KINDS, range(1), range(1, 5), range(5, 45)))
 def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     used = sum(check(kind, seed, tmp_path) for seed in seeds)
     assert used >= len(seeds) * 2 // 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("first", range(100, 500, 100))
-def test_many_random_layers(kind: str, first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
-        check(kind, seed, tmp_path)
 
 
 def check_network(seed: int, folder: Path) -> None:
@@ -52,13 +42,7 @@ def check_network(seed: int, folder: Path) -> None:
     equal(native(given), graph.outputs(given), seed=seed)
 
 
-def test_random_networks(tmp_path: Path) -> None:
-    for seed in (2000, 2001):
-        check_network(seed, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(2008, 2308, 100))
-def test_many_random_networks(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
+@pytest.mark.parametrize("seeds", quick(1, [range(2000, 2002), range(2002, 2060)], ci=0))
+def test_random_networks(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         check_network(seed, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,13 @@ from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.support import Native, apart, frames, host
+from tests.codegen.support import by_tier
 from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies.nets import fig1_block
 from tests.tiers import quick
 
-QUICK, MANY, CHUNK = 60, 1000, 6
+QUICK = 60
 
 
 def check(seed: int, folder: Path) -> None:
@@ -36,19 +38,6 @@ def check(seed: int, folder: Path) -> None:
         equal(native(given), expected, seed=seed)
 
 
-@pytest.mark.parametrize("first", quick(1, range(0, QUICK, CHUNK), ci=1))
-def test_random_networks(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + CHUNK):
-        check(seed, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(QUICK, MANY, 94))
-def test_a_thousand_random_networks(first: int, tmp_path: Path) -> None:
-    for seed in range(first, min(first + 94, MANY)):
-        check(seed, tmp_path)
-
-
 def check_loops(seed: int, folder: Path) -> None:
     """The same network by tiles, channel loops and partial sums."""
     graph = random_graph(seed)
@@ -58,12 +47,6 @@ def check_loops(seed: int, folder: Path) -> None:
     expected = graph.outputs(given)
     equal(interpret(plan, graph, given[2]).output, expected[2], seed=seed)
     equal(Native(folder / f"{seed}", graph, plan)(given), expected, seed=seed)
-
-
-@pytest.mark.parametrize("first", quick(1, range(0, 30, CHUNK), ci=1))
-def test_random_loops(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + CHUNK):
-        check_loops(seed, tmp_path)
 
 
 def check_partial(seed: int, folder: Path) -> None:
@@ -76,19 +59,6 @@ def check_partial(seed: int, folder: Path) -> None:
         expected = np.stack([interpret(plan, graph, frame).output for frame in given])
         native = Native(folder / f"{seed} {bits}", graph, plan)
         equal(native(given), expected, seed=seed, bits=bits)
-
-
-@pytest.mark.parametrize("first", quick(1, range(0, 9, 3), ci=1))
-def test_partial_execution(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 3):
-        check_partial(seed, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(9, 159, 50))
-def test_partial_execution_of_many(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 50):
-        check_partial(seed, tmp_path)
 
 
 @pytest.mark.parametrize("seed", quick(1, [0, 2, 3, 4, 5], ci=1))
@@ -118,24 +88,15 @@ def check_rounded(seed: int, folder: Path) -> None:
     equal(Native(folder / f"{seed}", graph, plan)(given), expected, seed=seed)
 
 
-@pytest.mark.parametrize("first", quick(0, range(0, 18, CHUNK), ci=1))
-def test_random_rounded_sums(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + CHUNK):
-        check_rounded(seed, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(30, 230, 100))
-def test_many_random_rounded_sums(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
-        check_rounded(seed, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(30, 630, 100))
-def test_many_random_loops(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
-        check_loops(seed, tmp_path)
+@pytest.mark.parametrize(
+    ("check", "seeds"),
+    by_tier(
+        (check, check_loops, check_partial, check_rounded), range(3), range(3, 8), range(8, 150)
+    ),
+)
+def test_random_networks(check: Callable[[int, Path], None], seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
+        check(seed, tmp_path)
 
 
 def test_the_networks_are_of_every_kind() -> None:

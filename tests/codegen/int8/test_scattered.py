@@ -11,11 +11,9 @@ from pipeline.plan.verify import verify
 from tests.codegen.int8.loops import looped
 from tests.codegen.int8.scattered import KINDS, Kind, scattered
 from tests.codegen.int8.support import Native, apart, frames
+from tests.codegen.support import by_tier
 from tests.comparing import equal
 from tests.graphs import random_graph
-from tests.tiers import quick
-
-every = pytest.mark.parametrize("kind", KINDS)
 
 
 def check(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
@@ -30,14 +28,13 @@ def check(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
     return native.files["model.c"]
 
 
-@every
-@pytest.mark.parametrize("seed", quick(1, range(12), ci=2))
-def test_whole_operators(kind: Kind, seed: int, tmp_path: Path) -> None:
-    text = check(kind, seed, False, tmp_path)
-    assert "nn_row_places[" in text
+@pytest.mark.parametrize(("kind", "seeds"), by_tier(KINDS, range(1), range(1, 3), range(3, 12)))
+def test_whole_operators(kind: Kind, seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
+        assert "nn_row_places[" in check(kind, seed, False, tmp_path)
 
 
-@every
-@pytest.mark.parametrize("seed", quick(0, range(12), ci=2))
-def test_loops_and_sums(kind: Kind, seed: int, tmp_path: Path) -> None:
-    check(kind, seed, True, tmp_path)
+@pytest.mark.parametrize(("kind", "seeds"), by_tier(KINDS, range(0), range(2), range(2, 12)))
+def test_loops_and_sums(kind: Kind, seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
+        check(kind, seed, True, tmp_path)

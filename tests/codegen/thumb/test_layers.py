@@ -19,6 +19,7 @@ from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.layers import KINDS
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import Native, frames
+from tests.codegen.support import by_tier
 from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -62,18 +63,10 @@ def check(kind: str, seed: int, folder: Path) -> bool:
     return kernels(plan)[-1] == OWN[kind]
 
 
-@pytest.mark.parametrize("seeds", quick(1, [range(1), range(1, 5)]), ids=["one", "more"])
-@pytest.mark.parametrize("kind", quick(("conv2d", "depthwise", "dense"), OWN))
+@pytest.mark.parametrize(("kind", "seeds"), by_tier(OWN, range(1), range(1, 5), range(5, 55)))
 def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     used = sum(check(kind, seed, tmp_path) for seed in seeds)
     assert used >= len(seeds) // 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", OWN)
-def test_many_random_layers(kind: str, tmp_path: Path) -> None:
-    for seed in range(100, 200):
-        check(kind, seed, tmp_path)
 
 
 def network(seed: int) -> Graph:

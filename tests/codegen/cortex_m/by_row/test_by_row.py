@@ -25,6 +25,7 @@ from tests.codegen.cortex_m.by_row.layers import KINDS, image_network, network
 from tests.codegen.cortex_m.by_row.support import by_rows, kernels
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import Native, frames
+from tests.codegen.support import by_tier
 from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
@@ -45,10 +46,7 @@ def check(kind: str, seed: int, folder: Path) -> bool:
     return used == kernel or (used, kernel) == ("cortex_m.row_fused", "cortex_m.row_pointwise")
 
 
-@pytest.mark.parametrize(
-    "seeds", quick(1, [range(1), range(1, 4), range(4, 20)], ci=1), ids=["few", "more", "many"]
-)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "seeds"), by_tier(KINDS, range(1), range(1, 4), range(4, 50)))
 def test_random_layers(kind: str, seeds: range, tmp_path: Path) -> None:
     used = sum(check(kind, seed, tmp_path) for seed in seeds)
     assert used >= len(seeds) // 2
@@ -64,14 +62,6 @@ def test_seldom_layers(kind: str, seed: int, used: bool, tmp_path: Path) -> None
     average over all rows, padded; windows that lie in the padding, or those of the last row, which
     is made where the row before it was read."""
     assert check(kind, seed, tmp_path) == used
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("first", range(100, 400, 100))
-def test_many_random_layers(kind: str, first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
-        check(kind, seed, tmp_path)
 
 
 def on_board(graph: Graph, board: str, folder: Path) -> set[str]:
