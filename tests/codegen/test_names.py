@@ -23,8 +23,7 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from stages import build, generate, schedule
 from tests import boards
-from tests.codegen.int8 import support as affine
-from tests.codegen.support import Native, agrees, uno
+from tests.codegen.support import Native, agrees, host, uno
 from tests.strategies.chains import Chain
 from tests.tiers import quick
 
@@ -110,8 +109,7 @@ def test_what_is_computed_is_the_same(tmp_path: Path) -> None:
         Native(tmp_path / "nibbles", small, Herringbone("slots").plan(small, uno()), uno())
     )
     large = graph(signed=True)
-    plan = Ordinary().plan(large, affine.host())
-    assert affine.agrees(affine.Native(tmp_path / "affine", large, plan))
+    assert agrees(Native(tmp_path / "affine", large, Ordinary().plan(large, host())))
 
 
 def report(folder: Path, network: Graph, origin: dict[str, str]) -> str:

@@ -184,16 +184,15 @@ def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
     assert program.run(given)[0] == 2
 
 
-def test_a_card_that_cannot_be_written_is_said_to_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_card_that_cannot_be_written_is_said_to_fail(tmp_path: Path) -> None:
     graph = network(np.random.default_rng(0))
+    plan, device = row_by_row(graph), tmp_path / DEVICE.name
     whole, started = DEVICE.read_text(), "    device.stored = device.image +"
     refuse = "    if (direction == STORAGE_WRITE) {\n        return STORAGE_FAILED;\n    }\n"
-    (tmp_path / DEVICE.name).write_text(whole.replace(started, refuse + started))
-    monkeypatch.setattr("tests.codegen.int8.support.DEVICE", tmp_path / DEVICE.name)
+    device.write_text(whole.replace(started, refuse + started))
     assert whole.count(started) == 1
-    program = swapped(tmp_path / "program", graph, row_by_row(graph))
+    files = sources(graph, plan)
+    program = Native(tmp_path / "program", graph, plan, files=files, device=device)
     status, found = program.run(frames(graph, 2))
     assert status in (3, 4) and not len(found)  # nn_init succeeds, nn_feed does not
 
