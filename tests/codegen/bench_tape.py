@@ -12,10 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from pipeline import passes
 from pipeline.codegen import generate, tape
@@ -23,33 +20,19 @@ from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.bench import PASSES, without_waits
+from tests.codegen.cortex_m.bench import PASSES, Run, run, without_waits
 from tests.codegen.cortex_m.by_row.support import by_rows
-from tests.importers.tflite_reference import frames
 from tests.public_models import MODELS, required
-from tests.targets.cortex_m import board_named, built, outputs, simulated
+from tests.targets.cortex_m import board_named
 
 NETWORKS = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant")
 BOARD = without_waits(board_named("nucleo_l4r5zi"))
 
 
-@dataclass(frozen=True)
-class Run:
-    flash_bytes: int
-    instructions: int
-    cycles: int
-
-    @classmethod
-    def of(cls, graph: Graph, plan: Plan) -> Run:
-        given = frames(graph, 2)
-        with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
-            size = built(Path(folder), graph, BOARD, plan)
-            found = simulated(Path(folder), graph, BOARD, size, given)
-        if not np.array_equal(outputs(graph, found), graph.outputs(given)):
-            sys.exit(f"{graph.name}, {plan.strategy}: outputs differ from the graph's")
-        assert found.instructions is not None and found.modelled_cycles is not None
-        cycles = found.modelled_cycles["median"]
-        return cls(size.flash_bytes, int(np.median(found.instructions)), cycles)
+def ran(graph: Graph, plan: Plan) -> tuple[Run, int]:
+    """What it takes, and bytes of flash."""
+    with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
+        return run(graph, BOARD, plan, Path(folder))
 
 
 @contextmanager
@@ -65,13 +48,13 @@ def row(graph: Graph) -> str:
     source = generate(graph, plan, BOARD, {})["model.c"]
     functions = len(re.findall(r"^static .*NN_KERNEL void \w+\(", source, re.MULTILINE))
     kind, entries = re.findall(r"const uint(\d+)_t nn_tape\[(\d+)\]", source)[0]
-    steps, taped = len(plan.tracks[0].steps), Run.of(graph, plan)
-    whole = Run.of(graph, Ordinary().plan(graph, BOARD))
+    steps, (taped, taped_bytes) = len(plan.tracks[0].steps), ran(graph, plan)
+    whole, _ = ran(graph, Ordinary().plan(graph, BOARD))
     with straight():
-        called = Run.of(graph, plan)
+        called, called_bytes = ran(graph, plan)
     return (
         f"{len(graph.operators):>9} {functions:>9} {steps:>6} {int(entries) * int(kind) // 8:>7,} "
-        f"{called.flash_bytes - taped.flash_bytes:>8,} "
+        f"{called_bytes - taped_bytes:>8,} "
         f"{(taped.instructions - called.instructions) / steps:>9.1f} "
         f"{taped.cycles / whole.cycles:>7.3f}"
     )

@@ -25,6 +25,7 @@ from tests.kernels.bench import LAYERS, cores
 from tests.kernels.fit import FAST, code_bytes, fitted, measured
 from tests.kernels.layers import Layer, recorded, step_of
 from tests.public_models import LACKING, MODELS
+from tests.tiers import quick
 
 ROWS = recorded()
 LARGEST_ERROR = {
@@ -72,7 +73,7 @@ def test_all_layers_are_recorded() -> None:
     assert {kernel.name for kernel in cortex_m.kernels("cortex-m4")} <= kernels
 
 
-@pytest.mark.parametrize("kernel", sorted({layer.kernel for layer, _ in ROWS}))
+@pytest.mark.parametrize("kernel", quick(4, sorted({layer.kernel for layer, _ in ROWS})))
 def test_the_error_is_bounded(kernel: str) -> None:
     limit = LARGEST_ERROR[kind_of(kernel)]
     for layer, (cycles, _) in ROWS:
@@ -149,7 +150,7 @@ NETWORKS = {
 """Simulated Mcycles on a Cortex-M4 and on an M7, without flash waits: docs/kernels.md."""
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", quick(("kws_ref_model",), NETWORKS))
 def test_networks_take_what_their_layers_take(name: str) -> None:
     if not (MODELS / f"{name}.tflite").is_file():
         pytest.skip(LACKING)

@@ -83,7 +83,7 @@ def tiles_of(plan: Plan) -> list[Compute]:
     return [step for step in steps if step.out.size[1:2] < plan.buffer[step.out.buffer].shape[1:2]]
 
 
-@pytest.mark.parametrize("seed", quick(2, range(40), ci=2))
+@pytest.mark.parametrize("seed", quick(1, range(40), ci=1))
 def test_random_patches(seed: int, tmp_path: Path) -> None:
     graph = random_images(seed)
     strategy = Patch(rows=2, columns=3)

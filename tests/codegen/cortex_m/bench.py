@@ -6,8 +6,8 @@ fastest kernels that the board has room for (``strategy.objective=latency``), im
 within 150 kB of flash, too, and on kernels that need not be asked for (``memory``); this project's
 portable C; and TensorFlow Lite Micro's reference kernels, whose figures are from
 ``python -m tests.codegen.cortex_m.reference``. "Limit" is the share of a Cortex-M4's cycles that
-its products need at least, 0.5 each (``bench_limit`` has it by layer). Ends with 1 where a network
-takes more than CMSIS-NN does, or image classification in 150 kB more than 0.30 of that.
+its products need at least, 0.5 each (``bench_layers limit`` has it by layer). Ends with 1 where a
+network takes more than CMSIS-NN does, or image classification in 150 kB more than 0.30 of that.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pipeline import passes
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
+from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from tests.importers.tflite_reference import frames
@@ -78,10 +79,11 @@ REFERENCE = {
 """TensorFlow Lite Micro's on a Cortex-M4 (90b983c): ``reference`` measures them."""
 
 
-def run(graph: Graph, hardware: Hardware, strategy: Strategy, folder: Path) -> tuple[Run, int]:
+def run(graph: Graph, hardware: Hardware, plan: Plan | Strategy, folder: Path) -> tuple[Run, int]:
     """Of the median inference, and bytes of flash; every output is compared with the graph's."""
-    size = built(folder, graph, hardware, strategy.plan(graph, hardware))
-    given = frames(graph, FRAMES)
+    plan = plan if isinstance(plan, Plan) else plan.plan(graph, hardware)
+    size = built(folder, graph, hardware, plan)
+    given = frames(graph, count)
     found = simulated(folder, graph, hardware, size, given)
     if not np.array_equal(outputs(graph, found), graph.outputs(given)):
         sys.exit(f"{graph.name} on {hardware.title}: outputs differ from the graph's")

@@ -38,7 +38,7 @@ def layer(
     return graph, op
 
 
-def every_sum(op: Conv2d, graph: Graph, most: int = 400_000) -> IntArray:
+def every_sum(op: Conv2d, graph: Graph, most: int = 100_000) -> IntArray:
     """(n, channels), biases included; of many as many as ``most``, both ends among them."""
     sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
     count = min(most, int((sums[:, 1] - sums[:, 0]).max()) + 1)
