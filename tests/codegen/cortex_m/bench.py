@@ -79,7 +79,9 @@ REFERENCE = {
 """TensorFlow Lite Micro's on a Cortex-M4 (90b983c): ``reference`` measures them."""
 
 
-def run(graph: Graph, hardware: Hardware, plan: Plan | Strategy, folder: Path) -> tuple[Run, int]:
+def run(
+    graph: Graph, hardware: Hardware, plan: Plan | Strategy, folder: Path, count: int = FRAMES
+) -> tuple[Run, int]:
     """Of the median inference, and bytes of flash; every output is compared with the graph's."""
     plan = plan if isinstance(plan, Plan) else plan.plan(graph, hardware)
     size = built(folder, graph, hardware, plan)
