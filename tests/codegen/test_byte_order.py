@@ -16,7 +16,7 @@ from pipeline.targets.harness import harness_sources
 from tests.codegen.card.sealing import board
 from tests.codegen.card.support import planned, sources
 from tests.codegen.card.test_swapped import elements
-from tests.codegen.int4.configurations import generated
+from tests.codegen.golden import whole
 from tests.codegen.int8.support import apart, host
 from tests.codegen.int8.test_operators import CASES
 from tests.codegen.support import write
@@ -51,9 +51,9 @@ def card(security: str) -> Files:
     [
         (lambda: bytes_alone("dense to 32 bits"), {"main.c"}),
         (lambda: bytes_alone("mean pool"), set()),
-        (lambda: generated("slots_stream"), {"model.c"}),
-        (lambda: generated("slots_sram"), {"model.c"}),  # outputs of 16 bits
-        (lambda: generated("bytes"), set()),
+        (lambda: whole("int4/golden/slots_stream"), {"model.c"}),
+        (lambda: whole("int4/golden/slots_sram"), {"model.c"}),  # outputs of 16 bits
+        (lambda: whole("int4/golden/bytes"), set()),
         (cortex_m, {"model.c"}),
         (lambda: card("unchecked"), set()),
         (lambda: card("none"), {"model.c"}),

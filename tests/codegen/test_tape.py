@@ -207,8 +207,10 @@ def plain(core: str = "host") -> Hardware:
     return replace(board(False, "flash", 1 << 24), core=core, cpu="cortex-m4", flash_bytes=1 << 26)
 
 
-@pytest.mark.parametrize("core", ["host", "cortex_m", "avr"])
-@pytest.mark.parametrize("seed", quick([1], range(1, 10), ci=1))
+@pytest.mark.parametrize(
+    ("seed", "core"),
+    quick(1, [(seed, core) for seed in range(1, 10) for core in ("avr", "host", "cortex_m")], ci=4),
+)
 def test_random_networks(
     seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,8 +218,10 @@ def test_random_networks(
     check(random_graph(seed), tmp_path, plain(core), False, (None,))
 
 
-@pytest.mark.parametrize("core", ["host", "avr"])
-@pytest.mark.parametrize("seed", quick([2], range(0, 16, 2), ci=1))
+@pytest.mark.parametrize(
+    ("seed", "core"),
+    quick(1, [(seed, core) for seed in range(2, 16, 2) for core in ("avr", "host")], ci=2),
+)
 def test_random_networks_run_as_pieces_of_any_size_arrive(
     seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,8 +245,10 @@ def separable(height: int) -> Graph:
     return net.graph()
 
 
-@pytest.mark.parametrize("core", ["host", "avr"])
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("streamed", "core"),
+    quick(1, [(True, "avr"), (False, "host"), (True, "host"), (False, "avr")], ci=1),
+)
 def test_rows_of_nibbles(
     streamed: bool, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,10 +293,11 @@ def test_all_rows_of_an_operator_have_one_function_apart_and_one_over_their_inpu
     assert "nn_steps(&nn_tape[0]" in source
 
 
-@pytest.mark.ci
 @needs_avr
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("kind", ["bytes", "nibbles"])
+@pytest.mark.parametrize(
+    ("kind", "streamed"),
+    quick(0, [("bytes", True), ("nibbles", False), ("nibbles", True), ("bytes", False)], ci=2),
+)
 def test_an_avr_runs_it(
     kind: str, streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,9 +318,8 @@ def test_an_avr_runs_it(
     assert 0 < (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
-@pytest.mark.ci
 @needs_arm
-@pytest.mark.parametrize("name", ["nucleo_f446re", "nucleo_g0b1re"])
+@pytest.mark.parametrize("name", quick(0, ["nucleo_g0b1re", "nucleo_f446re"], ci=1))
 def test_cortex_m_runs_it(name: str, tmp_path: Path) -> None:
     """Long enough for a tape by itself."""
     graph, hardware = separable(40), board_named(name)

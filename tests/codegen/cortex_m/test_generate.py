@@ -16,7 +16,6 @@ from pipeline.kernels.cortex_m.conv2d import pixels_together
 from pipeline.plan.cost import cost
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.golden import GOLDEN, generated
 from tests.codegen.cortex_m.support import core, fast, twin
 from tests.codegen.int8.support import apart, host
 from tests.comparing import equal
@@ -28,11 +27,6 @@ def network() -> Graph:
     net.conv(8, (3, 3))
     net.depthwise((3, 3))
     return net.graph()
-
-
-@pytest.mark.parametrize("file", ["model.c", "model.h"])
-def test_golden(file: str) -> None:
-    assert generated()[file] == (GOLDEN / file).read_text()
 
 
 def test_the_core_decides() -> None:

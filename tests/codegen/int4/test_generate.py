@@ -12,20 +12,8 @@ from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Clear, Compute, Plan, Slice, Track, packed, whole
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int4.configurations import CONFIGURATIONS, GOLDEN, generated
 from tests.codegen.support import uno
 from tests.strategies.chains import Chain, mnist
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_golden_files(name: str) -> None:
-    for file, content in generated(name).items():
-        golden = GOLDEN / name / file
-        if not file.startswith("nn_"):
-            assert content == golden.read_text(), (
-                f"{golden.name} of {name} changed; if that is meant: "
-                "python -m tests.codegen.int4.configurations"
-            )
 
 
 def test_generated_twice_is_the_same_bytes() -> None:

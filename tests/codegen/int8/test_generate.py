@@ -31,22 +31,11 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int8.configurations import CONFIGURATIONS, folder, generated, network
+from tests.codegen.int8.configurations import network
 from tests.codegen.int8.plans import Hand, at, net
 from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.graphs import Net
 from tests.strategies.chains import board, mnist
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_golden_files(name: str) -> None:
-    for file, content in generated(name).items():
-        golden = folder(name) / file
-        if file.startswith("model"):
-            assert content == golden.read_text(), (
-                f"{golden.name} of {name} changed; if that is meant: "
-                "python -m tests.codegen.int8.configurations"
-            )
 
 
 def test_what_a_step_computes_chooses_the_kernels() -> None:
@@ -113,18 +102,6 @@ def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, plan)
     assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
     assert agrees(native)
-
-
-def test_c_is_plain() -> None:
-    """C99 but for attributes and assertions: no heap, no files, nothing of this machine; real
-    numbers only in the header's own functions, for whoever calls them."""
-    for name in CONFIGURATIONS:
-        for file, content in generated(name).items():
-            assert not re.search(r"malloc|stdio|\bdouble\b|/tmp|typeof|__builtin", content)
-            assert file == "model.h" or not re.search(r"\bfloat\b", content)
-            assert max(map(len, content.splitlines())) < 260
-            assert "\t" not in content and not re.search(r" +$", content, re.MULTILINE)
-            assert not re.search(r"\n\n\n", content)
 
 
 def test_weights_are_in_flash_unless_the_board_says_otherwise() -> None:
