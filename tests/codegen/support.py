@@ -202,7 +202,7 @@ def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
     return quick(len(kinds), [(kind, each) for each in seeds for kind in kinds], ci=len(kinds))
 
 
-def frames(graph: Graph, count: int, seed: int = 0) -> IntArray:
+def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
     """Random frames, the darkest and the brightest one first."""
     tensor = graph.tensors[graph.input]
     low, high = tensor.dtype.minimum, tensor.dtype.maximum

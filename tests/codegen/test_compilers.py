@@ -17,7 +17,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, cortex_m, device, tools
+from pipeline.targets import builds, cortex_m, device, toolchain, tools
 from pipeline.targets.avr_stack import Bound
 from pipeline.targets.harness import harness_sources
 from tests.codegen import matrix
@@ -74,6 +74,8 @@ def test_same_outputs_whatever_compiles_it(
     write(tmp_path / "generated", {**files, **harness_sources(found)})
     found = matrix.with_compiler(tmp_path, case, found)
     size = builds.build(tmp_path / "generated", tmp_path / "build", found)
+    if found.core != "host":
+        toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
     given = frames(graph, 3)
     dtype = np.int8 if graph.tensors[graph.input].dtype.signed else np.uint8
     sent = np.ascontiguousarray(given.astype(dtype)).view(np.uint8)

@@ -28,7 +28,7 @@ class Once:
 
     def __call__(self, command: Sequence[str], folder: Path, doing: str) -> str:
         sources = [word for word in command if word.endswith(".c")]
-        if not sources:
+        if not sources or "-o" not in command:
             return PLAIN(command, folder, doing)
         at = command.index("-o") + 1
         made = folder / command[at]

@@ -15,6 +15,8 @@ from pipeline.targets.avr_stack import Bound, bound, return_bytes
 from pipeline.targets.protocol import Command
 from tests.targets.conftest import generate, load_hardware, model, needs_avr
 
+pytestmark = pytest.mark.usefixtures("no_host")
+
 PUSH, POP, RET, NOP = 0x920F, 0x900F, 0x9508, 0x0000
 IJMP, ICALL, SEI = 0x9409, 0x9509, 0x9478
 FRAME = (0xB7CD, 0xB7DE)  # in r28, SPL; in r29, SPH

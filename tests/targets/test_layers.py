@@ -17,6 +17,8 @@ from pipeline.targets.layers import REST, Layers, of_functions
 from pipeline.targets.runs import Runs
 from tests.targets.conftest import generate, model, needs_avr
 
+pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
+
 STEPS = {"feed": "pooled", "invoke": ["a", "moves", "a", "moves", "b"]}
 
 

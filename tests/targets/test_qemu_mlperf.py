@@ -42,10 +42,7 @@ ON_SMALL_BOARDS = (
     ("vww_96_int8", "nucleo_f302r8", "portable"),
 )
 
-pytestmark = [
-    needs_arm,
-    needs_models,
-]
+pytestmark = [needs_arm, needs_models, pytest.mark.usefixtures("compiled_once", "no_host")]
 
 
 def network(model: str) -> Graph:

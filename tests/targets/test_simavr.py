@@ -17,7 +17,7 @@ from tests.comparing import equal
 from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr, on_avr
 from tests.targets.test_host import expected
 
-pytestmark = needs_avr
+pytestmark = [needs_avr, pytest.mark.usefixtures("no_host")]
 IMAGE = bytes(range(100, 116))
 
 

@@ -20,7 +20,7 @@ from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, ou
 from tests.targets.together import Case, differing
 from tests.tiers import quick
 
-pytestmark = needs_arm
+pytestmark = [needs_arm, pytest.mark.usefixtures("compiled_once", "no_host")]
 
 AT_ONCE = 20
 """That the flash of all of the boards holds."""

@@ -21,9 +21,12 @@ from tests.codegen.support import write
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("avr-gcc") is None, reason="avr-gcc is not installed: make setup"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("avr-gcc") is None, reason="avr-gcc is not installed: make setup"
+    ),
+    pytest.mark.usefixtures("compiled_once", "no_host"),
+]
 
 
 @pytest.mark.parametrize("weights_in", ["sram", "flash"])

@@ -12,8 +12,9 @@ from tests.codegen.card.faulty import FAULTS, Fault, Kind, Way, Where, faulty
 from tests.codegen.card.sealing import KEY
 from tests.codegen.card.tries import images
 from tests.targets.cortex_m import needs_arm
+from tests.tiers import quick
 
-pytestmark = [needs_arm, pytest.mark.ci]
+pytestmark = needs_arm
 NONCES = FAULTS.with_name("nonces.c")
 SIZES = (32, 12, 8)
 NONE, AGAIN, FAILS = Fault(Kind.NONE), Fault(Kind.LOST_WRITE, 3), Fault(Kind.FAIL, 4, 1 << 20)
@@ -25,7 +26,10 @@ TRIES = [
 ]
 
 
-@pytest.mark.parametrize(("security", "native"), [("encrypted", False), ("integrity", True)])
+@pytest.mark.parametrize(
+    ("security", "native"),
+    quick(0, [("encrypted", True), ("integrity", True), ("encrypted", False)], ci=2),
+)
 def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security, native: bool) -> None:
     made = faulty(tmp_path / "made", security, besides={"aead_seal": NONCES})
     made = made.natively() if native else made
