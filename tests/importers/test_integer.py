@@ -15,6 +15,7 @@ from pipeline.home import ROOT
 from pipeline.importers.integer import Integer
 from pipeline.strategies.herringbone import Herringbone
 from tests.codegen.support import Native, agrees, uno
+from tests.comparing import equal
 
 RNG = np.random.default_rng(7)
 
@@ -76,7 +77,7 @@ def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
         found = graph.outputs(image.reshape(1, 16, 12, 1)).reshape(-1)
         assert found.tolist() == by_hand(image).tolist()
     for name, values in graph.constants.items():
-        assert np.array_equal(values, arrays()[name]), "nothing is rounded"
+        equal(values, arrays()[name], name=name)  # nothing is rounded
     assert graph.tensors[graph.input].units == (1, 0)  # pixels, as integers come out
 
 

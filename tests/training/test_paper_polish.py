@@ -60,7 +60,7 @@ def test_a_snapped_row_is_the_same_network(row: np.ndarray) -> None:
     assert not np.array_equal(snapped, row)
     equal(grid(row).snap(snapped), snapped)
     given = images(200, 7).images
-    assert np.array_equal(*(KERNEL.logits(each, FROZEN, given) for each in (row, snapped)))
+    equal(*(KERNEL.logits(each, FROZEN, given) for each in (row, snapped)))
 
 
 def test_a_change_is_one_step_within_the_integers(row: np.ndarray) -> None:
@@ -96,7 +96,8 @@ def test_it_goes_on_where_it_was(row: np.ndarray, tmp_path: Path) -> None:
         made.polish(sweeps, SOME[:200], place)
         found.append((made.contenders[0].row, made.contenders[0].score, made.rows))
     first, resumed, whole = found
-    assert np.array_equal(resumed[0], whole[0]) and resumed[1:] == whole[1:]
+    equal(resumed[0], whole[0])
+    assert resumed[1:] == whole[1:]
     assert first[2] == whole[2][:1]
 
 
