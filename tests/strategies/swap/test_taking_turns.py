@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from pipeline.plan.fit import roomy
-from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.plan.verify import verify
 from pipeline.search.swap import best
 from pipeline.search.swap.layers import layers
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import QUEUES
 from pipeline.search.swap.search import least_bytes
-from tests.comparing import equal
-from tests.strategies.swap.nets import Chain, best_plan, random_chain
+from tests.strategies.swap.nets import Chain, best_plan, checked, random_chain
 from tests.tiers import quick
 
 SIDE_BY_SIDE = Rates(0.1, Transfers(0.2, 3.0), Transfers(0.3, 5.0))
@@ -37,9 +33,7 @@ def test_a_plan_takes_the_time_of_all_its_steps(seed: int) -> None:
     notes = dict(plan.notes)
     assert notes["bound_by"] == "cpu and io"
     assert float(notes["makespan_us"]) >= float(notes["bound_us"])
-    verify(roomy(plan), graph)
-    image = np.random.default_rng(seed).integers(-128, 128, graph.tensors["input"].shape)
-    equal(interpret(roomy(plan), graph, image).output, graph.outputs(image[None])[0])
+    checked(roomy(plan), graph, seed)
 
 
 def test_needs_no_second_place_for_weights() -> None:
