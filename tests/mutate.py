@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,7 @@ from tests.reach import Recording, recorded
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 BATCHES_SECONDS = (10.0, 60.0, 300.0, 3000.0)
 """Processor time of the tests that are run before it is asked whether one failed."""
-PATIENCE = 20.0
+PATIENCE = 10.0
 """A batch that takes so many times as long as the tests do has met a mutant without an end."""
 
 Row = dict[str, Any]
@@ -75,19 +74,14 @@ def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
 
 
 def ran(copy: Path, command: Sequence[str], patience: float) -> tuple[int, str]:
-    """Exit code and output; -1 when ``patience`` seconds passed."""
+    """Exit code and output; the code is negative where a process took ``patience`` seconds of
+    processor time. What waits for ever is ended by pytest-timeout."""
     home = {"THIMBLE_HOME": str(copy.with_name(f"{copy.name}-home"))}
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command], cwd=copy, env={**os.environ, **home}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    done = subprocess.run(
+        ["prlimit", f"--cpu={patience:.0f}", sys.executable, "-m", *command], cwd=copy, text=True,
+        env={**os.environ, **home}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
-    try:
-        out, _ = process.communicate(timeout=patience)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return -1, ""
-    return process.returncode, out
+    return done.returncode, done.stdout
 
 
 def batches(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[tuple[list[str], float]]:

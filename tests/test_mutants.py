@@ -83,7 +83,7 @@ def test_narrow_tests_run_first_and_are_asked_soon(monkeypatch: pytest.MonkeyPat
 
 def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text("while True: pass\n")
-    assert ran(tmp_path, ["endless"], patience=1) == (-1, "")
+    assert ran(tmp_path, ["endless"], patience=1)[0] < 0
     (tmp_path / "ends.py").write_text(f"import sys; print({sys.maxsize}); sys.exit(3)\n")
     assert ran(tmp_path, ["ends"], patience=600) == (3, f"{sys.maxsize}\n")
 

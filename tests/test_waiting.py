@@ -17,8 +17,10 @@ TIMED = (
     r"\bdeadline = ",
 )
 """A limit on real time; processor time, ``time.process_time()``, may have one."""
-MEASURED = {"tests/runner/test_kills.py", "tests/bench.py", "tests/test_waiting.py"}
-"""How long parts of a run take tells at which moments to kill it, and nothing else."""
+MEASURED = {
+    *("tests/runner/test_kills.py", "tests/bench.py", "tests/mutate.py", "tests/test_waiting.py"),
+}
+"""How long parts of a run take tells at which moments to kill it, or is a result, no more."""
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
 
 

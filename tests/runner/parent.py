@@ -81,7 +81,7 @@ def parent(kind: str) -> Parent:
     """One for all tests of this process."""
     mine, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = [sys.executable, "-P", __file__, str(other.fileno()), kind]
-    env = {**os.environ, "PYTHONHASHSEED": "0"}
+    env = {**os.environ, "PYTHONHASHSEED": "0", "REACH_TEST": ""}
     process = subprocess.Popen(words, cwd="/", env=env, pass_fds=[other.fileno()])
     other.close()
     atexit.register(lambda: (mine.close(), process.wait()))
@@ -190,6 +190,8 @@ def enter(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    if "coverage" in sys.modules and (recorder := sys.modules["coverage"].Coverage.current()):
+        recorder.switch_context(os.environ.get("REACH_TEST", ""))  # tests/recorder.py
     for number in SIGNALS:
         default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN if number in request["ignored"] else default)
