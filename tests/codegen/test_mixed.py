@@ -22,18 +22,18 @@ from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, protocol, simavr
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import protocol, simavr
 from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip
 from pipeline.targets.toolchain import Size
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.codegen.support import Native, agrees, frames, write
+from tests.codegen.support import Native, agrees, frames
 from tests.codegen.test_everywhere import rows_as_they_come
 from tests.graphs import Net
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built
 from tests.tiers import quick
 
 
@@ -94,8 +94,7 @@ def test_rows_that_arrive_on_the_chip(tmp_path: Path, shim: Path) -> None:
     """The line waits: a row's outputs are computed between two of its bytes."""
     hardware = load_hardware(weights_in="flash")
     graph, plan = rows_as_they_come(4)
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     with Chip(
         shim, tmp_path / "build" / "firmware.elf", hardware, size.sections, line="instant"
     ) as chip:
@@ -111,8 +110,7 @@ def test_bytes_on_the_chip(make: Callable[[], Graph], weights_in: str, tmp_path:
     """The simulated chip answers as the graph does; its weights are where the plan has them."""
     graph, hardware = make(), load_hardware(weights_in=weights_in)
     plan = Ordinary("slots").plan(graph, hardware)
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     assert size.status == "ok", size.where
     assert any("weights" in name for name in size.ram_objects) == (weights_in == "sram")
     assert answers(graph, tmp_path, size, hardware)
@@ -151,8 +149,7 @@ def test_bits_rows_that_arrive_and_slots_in_one_plan(
     if strategy.name == "herringbone":
         rings = [b for b in plan.buffers if isinstance(b.map, Affine) and any(b.map.wrap)]
         assert rings and any(isinstance(b.map, Table) for b in plan.buffers)
-    write(tmp_path, {**generate(made, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, made, hardware, plan)
     assert size.status == "ok", size.where
     assert answers(made, tmp_path, size, hardware)
 
@@ -165,7 +162,6 @@ def test_a_mega_has_four_times_the_memory(tmp_path: Path) -> None:
     net.dense(3)
     graph, hardware = net.graph(), load_hardware("arduino_mega")
     plan = Ordinary("slots").plan(graph, hardware)
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     assert size.status == "ok" and size.ram_objects["nn_arena"] > 4000
     assert answers(graph, tmp_path, size, hardware)

@@ -11,18 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import artifacts
-from pipeline.codegen import generate
 from pipeline.frames import stored
 from pipeline.frontends.square_wave import SquareWave
 from pipeline.models.google12 import Google12
 from pipeline.models.network import state_arrays
 from pipeline.quantize.int4 import Int4
 from pipeline.strategies.replace import Replace
-from pipeline.targets import builds, simavr
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import simavr
 from tests.codegen.test_sound import sounds
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built
 
 EAR = SquareWave(bins=20, frames=80, chunk=192)
 MODEL = Google12()
@@ -35,10 +33,7 @@ def test_residual_units_keep_up_with_the_sound(tmp_path: Path) -> None:
         torch.manual_seed(3)
         graph = Int4().graph("google12", MODEL, state_arrays(MODEL.build()), None)
     board = replace(load_hardware(), weights_in="flash", streams_input=True)
-    files = generate(graph, Replace().plan(graph, board), board, {}, frontend=EAR)
-    for name, content in {**files, **harness_sources(board)}.items():
-        artifacts.write_text(tmp_path / "generated" / name, content)
-    size = builds.build(tmp_path / "generated", tmp_path / "build", board)
+    size = built(tmp_path, graph, board, Replace().plan(graph, board), EAR)
     assert size.status == "ok" and size.flash_bytes <= board.flash_bytes
     heard = sounds(EAR, 4)
     runs = simavr.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))

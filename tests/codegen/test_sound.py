@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
@@ -20,14 +19,13 @@ from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, qemu, simavr
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import qemu, simavr
 from tests.codegen.int8.support import host
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
 from tests.graphs import Net
 from tests.public_models import needs_models
 from tests.targets.conftest import load_hardware, needs_avr
-from tests.targets.cortex_m import board_named, needs_arm
+from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.targets.test_qemu_mlperf import network as network_of_mlperf
 from tests.tiers import quick
 
@@ -114,10 +112,7 @@ def test_the_same_bits_on_the_chip(streams: bool, tmp_path: Path) -> None:
     board = replace(load_hardware(baud=38_400), streams_input=streams, weights_in="flash")
     graph = network(WAVES)
     plan = (Joint() if streams else Ordinary()).plan(graph, board)
-    files = generate(graph, plan, board, {}, frontend=WAVES)
-    for name, content in {**files, **harness_sources(board)}.items():
-        artifacts.write_text(tmp_path / "generated" / name, content)
-    size = builds.build(tmp_path / "generated", tmp_path / "build", board)
+    size = built(tmp_path, graph, board, plan, WAVES)
     assert size.ram_objects["nn_ear"] == WAVES.state_bytes
     heard = sounds(WAVES, 4)
     runs = simavr.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
@@ -137,10 +132,7 @@ def test_mlperf_tiny_from_samples_on_a_cortex_m4(tmp_path: Path) -> None:
     image = graph.tensors[graph.input]
     assert ear.scale == pytest.approx(image.scale[0], rel=1e-6)
     assert ear.zero_point == image.zero_point
-    files = generate(graph, Ordinary().plan(graph, board), board, {}, frontend=ear)
-    for name, content in {**files, **harness_sources(board)}.items():
-        artifacts.write_text(tmp_path / "generated" / name, content)
-    size = builds.build(tmp_path / "generated", tmp_path / "build", board)
+    size = built(tmp_path, graph, board, Ordinary().plan(graph, board), ear)
     assert size.ram_objects["nn_ear"] == ear.state_bytes
     heard = sounds(ear, 4)
     runs = qemu.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))

@@ -22,9 +22,8 @@ from pipeline.plan.verify import verify
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
-from pipeline.targets import builds, simavr
-from pipeline.targets.harness import harness_sources
-from tests.codegen.support import Native, agrees, frames, write
+from pipeline.targets import simavr
+from tests.codegen.support import Native, agrees, frames
 from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
@@ -306,10 +305,9 @@ def test_an_avr_runs_it(
     graph = separable(8) if kind == "bytes" else nibbles()
     hardware = load_hardware(weights_in="flash", streams_input=streamed, baud=1200)
     plan = laid(graph, streamed).plan("rows")
-    sources = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    size = built(tmp_path, graph, hardware, plan)
+    sources = {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()}
     assert "nn_tape[" in sources["model.c"] and "steps.json" not in sources
-    write(tmp_path / "generated", sources)
-    size = builds.build(tmp_path / "generated", tmp_path / "build", hardware)
     images = frames(graph, 3)
     runs = simavr.run(
         tmp_path / "build", vars(size), hardware, images.astype(np.int8).view(np.uint8)

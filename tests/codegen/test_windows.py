@@ -10,24 +10,21 @@ import numpy as np
 import pytest
 
 from pipeline import artifacts
-from pipeline.codegen import generate
 from pipeline.frames import stored
 from pipeline.frontends.frontend import Frontend
 from pipeline.frontends.mfcc import Mfcc
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
 from pipeline.models.google12 import Google12
 from pipeline.quantize.int4 import Int4
 from pipeline.sliding import Windows
 from pipeline.strategies.sliding import Sliding
-from pipeline.targets import builds, qemu, simavr
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import qemu, simavr
 from pipeline.targets.runs import Runs
 from tests.codegen.test_sound import sounds
 from tests.frontends.test_square_wave import SMALL as SHORT
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware, needs_avr
-from tests.targets.cortex_m import board_named, needs_arm
+from tests.targets.cortex_m import board_named, built, needs_arm
 
 SMALL = replace(SHORT, frames=24)
 
@@ -44,13 +41,6 @@ def random_weights(model: Google12) -> artifacts.Arrays:
 
     torch.manual_seed(1)
     return state_arrays(model.build())
-
-
-def built(graph: Graph, board: Hardware, ear: Frontend, folder: Path) -> tuple[Path, object]:
-    files = generate(graph, Sliding().plan(graph, board), board, {}, frontend=ear)
-    for name, content in {**files, **harness_sources(board)}.items():
-        artifacts.write_text(folder / "generated" / name, content)
-    return folder / "build", builds.build(folder / "generated", folder / "build", board)
 
 
 def each_window(one: Graph, ear: Frontend, heard: np.ndarray, windows: Windows) -> np.ndarray:
@@ -70,12 +60,12 @@ def test_on_the_chip_a_new_window_costs_less(tmp_path: Path) -> None:
     one, windows = in_four_bits(), Windows(3, 4)
     graph, ear = windows.graph(one), SMALL.longer(windows.more)
     board = replace(load_hardware(), weights_in="flash", streams_input=True)
-    build, size = built(graph, board, ear, tmp_path)
+    size = built(tmp_path, graph, board, Sliding().plan(graph, board), ear)
     heard = sounds(ear, 4)[:2]
     given = heard.astype("<i2").view(np.uint8)
-    runs: Runs = simavr.run(build, vars(size), board, given, 2 * SMALL.samples)
+    runs: Runs = simavr.run(tmp_path / "build", vars(size), board, given, 2 * SMALL.samples)
     assert (runs.outputs == each_window(one, ear, heard, windows)).all()
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes  # type: ignore[attr-defined]
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     new = (runs.compute_cycles - runs.first_cycles) / (windows.windows - 1)
     assert (new < runs.first_cycles * 0.6).all()
 
@@ -90,7 +80,7 @@ def test_on_a_cortex_m4(tmp_path: Path) -> None:
     net.dense(4)
     one, board = net.graph(), board_named("nucleo_f446re")
     graph, longer = windows.graph(one), ear.longer(windows.more)
-    build, size = built(graph, board, longer, tmp_path)
+    size = built(tmp_path, graph, board, Sliding().plan(graph, board), longer)
     heard = sounds(longer, 4)[:2]
-    runs = qemu.run(build, vars(size), board, heard.astype("<i2").view(np.uint8))
+    runs = qemu.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
     assert (runs.outputs.view(np.int8) == each_window(one, longer, heard, windows)).all()

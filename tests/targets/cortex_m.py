@@ -11,6 +11,7 @@ import pytest
 from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.codegen.card import sealed
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -34,17 +35,27 @@ needs_arm = pytest.mark.skipif(
 )
 
 
-def built(folder: Path, graph: Graph, hardware: Hardware, plan: Plan | None = None) -> Size:
+def built(
+    folder: Path,
+    graph: Graph,
+    hardware: Hardware,
+    plan: Plan | None = None,
+    frontend: Frontend | None = None,
+) -> Size:
     """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
     it in ``folder``."""
     plan = plan or Ordinary().plan(graph, hardware)
-    return builds.build(generated(folder, graph, hardware, plan), folder / "build", hardware)
+    sources = generated(folder, graph, hardware, plan, frontend)
+    return builds.build(sources, folder / "build", hardware)
 
 
-def generated(folder: Path, graph: Graph, hardware: Hardware, plan: Plan) -> Path:
+def generated(
+    folder: Path, graph: Graph, hardware: Hardware, plan: Plan, frontend: Frontend | None = None
+) -> Path:
     """Write what stage generate leaves in ``folder``; the path of it."""
     swaps = bool(plan.on_card)
-    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware, swaps)}
+    made = generate(graph, plan, hardware, {}, frontend=frontend)
+    files = {**made, **harness_sources(hardware, swaps)}
     for name, content in files.items():
         artifacts.write_text(folder / "generated" / name, content)
     if swaps:

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
-from pipeline.targets import builds
-from pipeline.targets.harness import harness_sources
-from tests.codegen.support import Native, agrees, write
+from tests.codegen.support import Native, agrees
 from tests.codegen.test_mixed import answers
 from tests.strategies.chains import STRATEGIES, Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built
 from tests.tiers import quick
 
 
@@ -43,7 +41,6 @@ def test_every_plan(kind: type[Strategy], weights_in: str, tmp_path: Path) -> No
 def test_on_the_chip(tmp_path: Path) -> None:
     graph, hardware = separable(1, 4), load_hardware(weights_in="flash")
     plan = Herringbone("slots").plan(graph, hardware)
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     assert size.status == "ok", size.where
     assert answers(graph, tmp_path, size, hardware)

@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.codegen import generate
 from pipeline.codegen.int4.views import ROW, PixelTables, as_pixels
 from pipeline.graph.graph import Graph
 from pipeline.plan.maps import Rows
 from pipeline.plan.vocabulary import Affine, Buffer, Plan
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds
-from pipeline.targets.harness import harness_sources
-from tests.codegen.support import Native, agrees, uno, write
+from tests.codegen.support import Native, agrees, uno
 from tests.codegen.test_mixed import answers
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built
 
 
 def rows_of(width: int, pitch: int, channel: int = 1, rows: int = 3) -> Buffer:
@@ -101,7 +99,6 @@ def test_on_the_chip(part: str, weights_in: str, tmp_path: Path) -> None:
     graph = network(1)
     hardware = load_hardware(part, weights_in=weights_in, streams_input=False)
     plan = apart(Ordinary().plan(graph, uno(weights_in, streams=False)))
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     assert size.status == "ok", size.where
     assert answers(graph, tmp_path, size, hardware)
