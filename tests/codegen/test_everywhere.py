@@ -29,6 +29,7 @@ from pipeline.plan.vocabulary import (
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.plans import Hand, at, net
 from tests.codegen.support import Native, agrees, uno
+from tests.comparing import equal
 from tests.strategies.chains import STRATEGIES, Chain, board, mnist
 from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
@@ -60,7 +61,7 @@ def test_nibbles_on_a_simulated_board(name: str, tmp_path: Path) -> None:
     size = built(tmp_path, graph, hardware, plan)
     given = np.random.default_rng(0).integers(0, 256, (3, *graph.tensors["image"].shape))
     runs = simulated(tmp_path, graph, hardware, size, given)
-    assert (outputs(graph, runs) == graph.outputs(given)).all()
+    equal(outputs(graph, runs), graph.outputs(given))
 
 
 def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, Plan]:

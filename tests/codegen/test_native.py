@@ -16,6 +16,7 @@ from pipeline.graph.tensor import DType, Tensor
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import Native, agrees, frames, uno
+from tests.comparing import equal
 from tests.strategies.chains import STRATEGIES, Chain, mnist
 from tests.tiers import quick
 
@@ -164,7 +165,7 @@ def test_ties_round_to_even(requant: PowerOfTwo, bias: int, dtype: str, tmp_path
     plan = Ordinary("slots").plan(graph, uno())
     every = np.arange(16).reshape(1, 4, 4, 1)
     native = Native(tmp_path, graph, plan, uno(), sanitize=False)
-    assert native(every).tolist() == graph.outputs(every).tolist()
+    equal(native(every), graph.outputs(every))
 
 
 def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
@@ -178,5 +179,5 @@ def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
     graph = replace(graph, tensors=tensors, operators=(op,))
     native = Native(tmp_path, graph, Ordinary("slots").plan(graph, uno()), uno())
     given = frames(graph, 5)
-    assert native(given).tolist() == graph.outputs(given).tolist()
+    equal(native(given), graph.outputs(given))
     assert len(np.unique(graph.outputs(given))) > 3

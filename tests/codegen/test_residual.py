@@ -19,6 +19,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.strategies.replace import Replace
 from pipeline.targets import simavr
 from tests.codegen.test_sound import sounds
+from tests.comparing import equal
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import built
 
@@ -38,7 +39,7 @@ def test_residual_units_keep_up_with_the_sound(tmp_path: Path) -> None:
     heard = sounds(EAR, 4)
     runs = simavr.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
     image = stored(EAR.features(heard), graph.tensors[graph.input]).astype(np.int64)
-    assert (runs.outputs == graph.outputs(image).reshape(len(heard), -1)).all()
+    equal(runs.outputs, graph.outputs(image).reshape(len(heard), -1))
     assert size.statics_bytes + (runs.stack_bytes or 0) <= board.sram_bytes
     sound_cycles = EAR.samples / 16_000 * board.clock_hz
     assert runs.compute_cycles.max() <= sound_cycles

@@ -22,6 +22,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import qemu, simavr
 from tests.codegen.int8.support import host
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
+from tests.comparing import equal
 from tests.graphs import Net
 from tests.public_models import needs_models
 from tests.targets.conftest import load_hardware, needs_avr
@@ -101,7 +102,7 @@ def test_the_same_bits_natively(
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     output = graph.tensors[graph.output]
     found = np.frombuffer(done.stdout, np.dtype(str(output.dtype))).reshape(-1, *output.shape)
-    assert (found == expected(graph, ear, heard).reshape(found.shape)).all()
+    equal(found, expected(graph, ear, heard).reshape(found.shape))
 
 
 @needs_avr
@@ -117,7 +118,7 @@ def test_the_same_bits_on_the_chip(streams: bool, tmp_path: Path) -> None:
     heard = sounds(WAVES, 4)
     runs = simavr.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
     wanted = expected(graph, WAVES, heard).reshape(4, -1)
-    assert (runs.outputs.view(np.int8) == wanted).all()
+    equal(runs.outputs.view(np.int8), wanted)
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
@@ -136,7 +137,7 @@ def test_mlperf_tiny_from_samples_on_a_cortex_m4(tmp_path: Path) -> None:
     assert size.ram_objects["nn_ear"] == ear.state_bytes
     heard = sounds(ear, 4)
     runs = qemu.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
-    assert (runs.outputs.view(np.int8) == expected(graph, ear, heard).reshape(4, -1)).all()
+    equal(runs.outputs.view(np.int8), expected(graph, ear, heard).reshape(4, -1))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 

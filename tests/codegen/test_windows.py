@@ -21,6 +21,7 @@ from pipeline.strategies.sliding import Sliding
 from pipeline.targets import qemu, simavr
 from pipeline.targets.runs import Runs
 from tests.codegen.test_sound import sounds
+from tests.comparing import equal
 from tests.frontends.test_square_wave import SMALL as SHORT
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware, needs_avr
@@ -64,7 +65,7 @@ def test_on_the_chip_a_new_window_costs_less(tmp_path: Path) -> None:
     heard = sounds(ear, 4)[:2]
     given = heard.astype("<i2").view(np.uint8)
     runs: Runs = simavr.run(tmp_path / "build", vars(size), board, given, 2 * SMALL.samples)
-    assert (runs.outputs == each_window(one, ear, heard, windows)).all()
+    equal(runs.outputs, each_window(one, ear, heard, windows))
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     new = (runs.compute_cycles - runs.first_cycles) / (windows.windows - 1)
     assert (new < runs.first_cycles * 0.6).all()
@@ -83,4 +84,4 @@ def test_on_a_cortex_m4(tmp_path: Path) -> None:
     size = built(tmp_path, graph, board, Sliding().plan(graph, board), longer)
     heard = sounds(longer, 4)[:2]
     runs = qemu.run(tmp_path / "build", vars(size), board, heard.astype("<i2").view(np.uint8))
-    assert (runs.outputs.view(np.int8) == each_window(one, longer, heard, windows)).all()
+    equal(runs.outputs.view(np.int8), each_window(one, longer, heard, windows))

@@ -18,6 +18,7 @@ from pipeline.targets import simavr, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.zeros import BYTE, IF_ZERO, TEST, UNLESS_ZERO, no_skips
 from tests.codegen.support import write
+from tests.comparing import equal
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware
 
@@ -47,7 +48,7 @@ def test_an_image_without_zeros_takes_what_is_announced(weights_in: str, tmp_pat
             runs = simavr.run(tmp_path / "build", sent, hardware, image)
         except ThimbleError as error:
             pytest.skip(str(error))
-        assert runs.outputs.tolist() == graph.outputs(image.astype(np.int64)).tolist()
+        equal(runs.outputs, graph.outputs(image.astype(np.int64)))
         taken[name] = int(runs.latency_cycles[0]), runs.unskipped_cycles
     (without, announced), (with_zeros, of_zeros) = taken["full"], taken["empty"]
     assert announced == without

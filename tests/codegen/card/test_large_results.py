@@ -48,7 +48,8 @@ def test_comes_piece_by_piece_frame_after_frame(tmp_path: Path) -> None:
     assert "nn_output(" not in program.files["model.c"]
     given = twice(graph)
     found = program(given)
-    assert np.array_equal(found, graph.outputs(given)) and np.array_equal(found[0], found[3])
+    equal(found, graph.outputs(given))
+    equal(found[0], found[3])
 
 
 def on_m7(sram_bytes: int) -> Hardware:
@@ -95,4 +96,5 @@ def test_the_same_again_after_others_whose_result_fits(tmp_path: Path, seed: int
     size = built(tmp_path, graph, hardware, Swap().plan(graph, hardware))
     given = twice(graph)
     found = outputs(graph, simulated(tmp_path, graph, hardware, size, given))
-    assert np.array_equal(found, graph.outputs(given)) and np.array_equal(found[1], found[4])
+    equal(found, graph.outputs(given))
+    equal(found[1], found[4])

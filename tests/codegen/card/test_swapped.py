@@ -110,7 +110,8 @@ def test_the_same_as_the_interpreter_row_by_row(tmp_path: Path) -> None:
     given = frames(graph, 4)
     status, found = swapped(tmp_path, graph, plan).run(given)
     expected = [interpret(plan, graph, frame).output for frame in given]
-    assert status == 0 and np.array_equal(found, expected)
+    assert status == 0
+    equal(found, expected)
 
 
 def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:

@@ -30,6 +30,7 @@ from pipeline.targets import simavr, toolchain
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.runs import Runs
 from tests.codegen.support import frames, write
+from tests.comparing import equal
 from tests.strategies.chains import Chain, mnist
 from tests.targets.conftest import load_hardware
 from tests.tiers import quick
@@ -58,7 +59,7 @@ def on_chip(
     sent = given.astype(np.uint8)
     runs = simavr.run(folder / "build", dataclasses.asdict(size), hardware, sent)
     wanted = graph.outputs(given).reshape(count, -1)
-    assert runs.outputs.tolist() == wanted.tolist()
+    equal(runs.outputs, wanted)
     return size, runs
 
 

@@ -12,6 +12,7 @@ from pipeline.codegen.cycles import decompose
 from pipeline.codegen.generate import HEADERS
 from pipeline.codegen.render import render, static_source
 from tests.codegen.support import SANITIZERS, WARNINGS, write
+from tests.comparing import equal
 
 PROGRAM = """
 #include "nn_cells.h"
@@ -55,4 +56,4 @@ def test_pieces_change_places(unit: int, base: int, tmp_path: Path) -> None:
     sent = (before[::2] | before[1::2] << 4).astype(np.uint8).tobytes()
     done = subprocess.run([tmp_path / "program"], input=sent, capture_output=True, check=True)
     after = np.frombuffer(done.stdout, np.uint8)
-    assert np.stack([after & 15, after >> 4], 1).reshape(-1).tolist() == wanted.tolist()
+    equal(np.stack([after & 15, after >> 4], 1).reshape(-1), wanted)

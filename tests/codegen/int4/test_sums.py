@@ -30,6 +30,7 @@ from pipeline.strategies.sliding import Sliding
 from tests.codegen.int4.test_avr import on_chip, uses_assembly
 from tests.codegen.int8.support import Native, frames, host
 from tests.codegen.support import uno
+from tests.comparing import equal
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr
 
@@ -104,9 +105,9 @@ def test_a_residual_unit_natively(
     verify(plan, graph)
     given = frames(graph)
     wanted = graph.outputs(given)
-    assert (interpret(plan, graph, given[2]).output == wanted[2]).all()
+    equal(interpret(plan, graph, given[2]).output, wanted[2])
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, board, {}))
-    assert (native(given) == wanted).all()
+    equal(native(given), wanted)
 
 
 @needs_avr
