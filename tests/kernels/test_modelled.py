@@ -22,9 +22,11 @@ from tests.codegen.cortex_m.bench import without_waits
 from tests.codegen.cortex_m.bench_rows import RATIOS
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
+from tests.tiers import quick
 
 KWS = nets.ds_cnn((64,) * 5)
 L4R5, U575 = board_named("nucleo_l4r5zi"), board_named("nucleo_u575zi")
+BOARDS = quick(1, [("L4R5", L4R5), ("M4", without_waits(L4R5))])
 
 
 @cache
@@ -40,14 +42,14 @@ def rows_to_whole(board: Hardware) -> float:
     return rows / whole
 
 
-@pytest.mark.parametrize(("label", "board"), [("M4", without_waits(L4R5)), ("L4R5", L4R5)])
+@pytest.mark.parametrize(("label", "board"), BOARDS)
 def test_rows_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None:
     """Within the error that kernels have, see test_cycles.py."""
     recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, rows, {label}"]
     assert rows_to_whole(board) == pytest.approx(recorded, rel=0.06)
 
 
-@pytest.mark.parametrize(("label", "board"), [("M4", without_waits(L4R5)), ("L4R5", L4R5)])
+@pytest.mark.parametrize(("label", "board"), BOARDS)
 def test_in_place_to_whole_tensors_as_simulated(label: str, board: Hardware) -> None:
     """Weights and code of pixels in place are waited for again and again."""
     whole, in_place = (
