@@ -85,7 +85,9 @@ def built(
     tmp_path_factory: pytest.TempPathFactory, arduino: Hardware, generated: Path
 ) -> tuple[Path, Size]:
     folder = tmp_path_factory.mktemp("built")
-    return folder, toolchain.build(generated, folder, arduino)
+    size = toolchain.build(generated, folder, arduino)
+    toolchain.build_host(generated, folder / "host")  # whose test may be one of ``no_host``
+    return folder, size
 
 
 @pytest.fixture(scope="session")
