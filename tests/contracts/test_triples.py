@@ -61,7 +61,7 @@ CHAINS = Replace(), SingleTranspose(), Herringbone()
 
 
 @pytest.mark.parametrize("strategy", quick([Herringbone(), Joint()], [*CHAINS, Joint()]))
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("streams", quick(1, [False, True]))
 def test_channels_first_before_a_dense_layer(strategy: Strategy, streams: bool) -> None:
     runs(transposed(), strategy, board(streams=streams))
 
@@ -222,6 +222,7 @@ def test_a_variable_of_a_parameters_name_is_no_use_of_it() -> None:
     runs(net.graph(), Patch(rows=2, columns=1), board("nucleo_g0b1re"))
 
 
+@pytest.mark.ci
 def test_many_rows_that_outlive_a_part_are_laid_within_seconds() -> None:
     """There are two places for each: all ways are too many."""
     net = Net((23, 1, 11))
@@ -254,7 +255,7 @@ def test_a_sample_of_the_campaign(number: int) -> None:
     assert end.kind in GOOD, (triple.strategy, triple.hardware.name, end)
 
 
-@pytest.mark.parametrize("number", [1218, 1644, 1272])
+@pytest.mark.parametrize("number", quick(1, [1272, 1218, 1644]))
 def test_what_the_campaign_of_seed_4_found_on_avrs(number: int) -> None:
     """A loop over the only row of an arriving image; a pragma that avr-gcc does not know; averages
     of 4 bits over their own sums."""
@@ -270,13 +271,14 @@ def test_sums_beyond_32_bits_are_refused_before_c_is_made(board_name: str) -> No
         scheduled(triple)
 
 
-@pytest.mark.parametrize("number", [358, 1168, 1406, 1962])
+@pytest.mark.parametrize("number", quick(1, [1168, 358, 1406, 1962]))
 def test_what_the_campaign_of_seed_5_found(number: int) -> None:
     """A tile of padding alone in a loop of tiles; the last pass of channels by itself; two C names
     of one function; an output that overwrites pixels which a kernel of whole rows still needs."""
     assert tried(Triple.drawn(number, 5)).kind == RUNS
 
 
+@pytest.mark.ci
 def test_the_campaign_of_seed_6_found_images_whose_first_row_nothing_needs() -> None:
     """They had the place of another image."""
     assert tried(Triple.drawn(1022, 6)).kind == RUNS

@@ -109,6 +109,7 @@ def test_it_regains_what_coarse_ranges_lose(trained: nn.Module, data: Arrays) ->
             assert tuned.tensors[name] == tensor
 
 
+@pytest.mark.ci
 def test_the_loss_falls(network: FloatGraph, data: Arrays) -> None:
     method = Int8Qat(observer="percentile", percentile=80, rate=0.005, epochs=4)
     graph, losses = method.tuned(

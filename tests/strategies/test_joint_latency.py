@@ -46,7 +46,7 @@ def mixed(plan: Plan, graph: Graph) -> bool:
     return parts == {True, False}
 
 
-@pytest.mark.parametrize("seed", quick(1, range(40), ci=1))
+@pytest.mark.parametrize("seed", quick(0, range(40), ci=1))
 def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     graph = random_graph(seed)
     times = (1.0, 1.3, 1.7)[seed % 3]
