@@ -82,7 +82,8 @@ def test_a_network_of_one_image_at_a_time() -> None:
     assert len(mixed) == 30
 
 
-def test_images_are_no_labels_and_threads_are_put_back() -> None:
+def test_images_are_no_labels_and_threads_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # here threads are asked for indeed
     before = torch.get_num_threads()
     assert len(labels(lambda x: x, IMAGES, 1, before + 1)) == 0
     assert len(labels(lambda x: x.flatten(1), IMAGES[:0], 1, before + 1)) == 0
