@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 
 
+@functools.cache
 def composed(*words: str) -> dict[str, Any]:
     return schema.plain(schema.composed(*words))
 
