@@ -9,13 +9,13 @@ import pytest
 from pipeline.sealing import COSTS
 from tests.security.bench import LARGE, SMALL, measured
 from tests.targets.cortex_m import board_named, needs_arm
+from tests.tiers import quick
 
 BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "stm32f746g_sd"}
 
 
 @needs_arm
-@pytest.mark.ci
-@pytest.mark.parametrize(("cpu", "security"), COSTS)
+@pytest.mark.parametrize(("cpu", "security"), quick([], COSTS, ci=len(COSTS) // 2))
 def test_costs_are_what_was_measured(tmp_path: Path, cpu: str, security: str) -> None:
     hardware, cost = board_named(BOARDS[cpu]), COSTS[cpu, security]  # type: ignore[index]
     for size in (SMALL, LARGE):

@@ -96,8 +96,9 @@ def test_another_board_or_strategy_does_not_train_again(small: Project) -> None:
 @pytest.mark.ci
 def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
     """In a copy of the project, so that this clone stays as it is."""
+    small.run()  # else the clone has to make it
     clone = cloned(small, tmp_path)
-    words = ("data=synthetic", "train=smoke", "output=json", "tracking=none")
+    words = ("data=synthetic", "train=smoke", "target.images=3", "output=json", "tracking=none")
     run = parent.run([sys.executable, "run.py", *words], kind="made up", cwd=clone, env=clean())
     assert run.returncode == 0, run.stderr
     folder = Path(json.loads(run.stdout)["run_dir"])

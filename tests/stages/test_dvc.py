@@ -13,7 +13,7 @@ from tests.stages.conftest import Project
 SMOKE = ("-S", "data=synthetic", "-S", "train=smoke", "-S", "target.images=3")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
     small.run()
     clone = cloned(small, tmp_path)

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 import yaml
 from hydra.types import RunMode
+from omegaconf import OmegaConf
 
 from pipeline.home import ROOT
 from pipeline.runner import schema
+from pipeline.runner.job import resolved
+from pipeline.runner.workspace import params_text
 from tests.runner import parent
 from tests.stages.conftest import Project
 from tests.stages.test_experiments import FILES
@@ -81,10 +84,12 @@ def check(result: Any, override: str) -> None:
                if job["status"] == "ok" and "measure" in job["stages"])  # fmt: skip
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("override", FILES)
-def test_the_text_says_what_the_config_is(override: str) -> None:
+def test_every_file_composes(override: str) -> None:
+    """And is what its text says."""
     config = composed(override)
+    keys = [str(key) for key in config if key != "hydra"]
+    assert "hardware:" in params_text(resolved(OmegaConf.masked_copy(config, keys)))
     jobs = " ".join(config.hydra.sweeper.get("jobs") or ())
     small = config.hydra.runtime.choices["model"] == "mnist_2kb" and "model=" not in jobs
     assert small or override not in SMALL
