@@ -25,9 +25,10 @@ def cloned(small: Project, folder: Path) -> Path:
     for name in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "tmp", "cache", "config.local")
         shutil.copytree(ROOT / name, clone / name, ignore=ignored)
-    cache = small.folder / "home" / "cache"
-    if cache.is_dir():  # a test that ran before has made what this one needs
-        shutil.copytree(cache, clone / ".thimble" / "cache")
+    for name in ("cache", "notes"):  # what tests that ran before have made
+        kept = small.folder / "home" / name
+        if kept.is_dir():
+            shutil.copytree(kept, clone / ".thimble" / name)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run([*git, *words], cwd=clone, check=True)
