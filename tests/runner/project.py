@@ -15,12 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 import yaml
 
 from pipeline.home import ROOT, STAGES
@@ -84,7 +86,19 @@ def compiled() -> Path:
     return folder
 
 
-UNWRITTEN = "codegen graph importers kernels passes placement plan schedules search timing".split()
+UNWRITTEN = ["codegen", "graph", "importers", "kernels", "passes", "placement", "plan"]
+UNWRITTEN += ["schedules", "search", "timing"]
+    "codegen",
+    "graph",
+    "importers",
+    "kernels",
+    "passes",
+    "placement",
+    "plan",
+    "schedules",
+    "search",
+    "timing",
+]
 """Folders of the code that no test writes to: linked, for there are hundreds of files."""
 
 
@@ -216,6 +230,29 @@ class Project:
         names = log.read_text().split() if log.exists() else []
         log.unlink(missing_ok=True)
         return names
+
+
+MOUNTS = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+
+
+@contextlib.contextmanager
+def mounted(place: Path, size: str) -> Iterator[Path]:
+    """A disk of that size at ``place``."""
+    place.mkdir(parents=True)
+    if os.system(f"mount -t tmpfs -o size={size} tmpfs {place} 2>/dev/null"):
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield place
+    finally:
+        os.system(f"umount -l {place}")
+
+
+def git(project: Project, *words: str) -> str:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    return subprocess.run(
+        ["git", *identity, *words], cwd=project.root, env=clean_environment(),
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
 
 
 def nothing_outlives(project: Project) -> None:

@@ -54,12 +54,6 @@ HYDRA: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """For commands that end before they do anything."""
-    return Project(tmp_path_factory.mktemp("untouched") / "project")
-
-
 def holds(hardware: Any) -> None:
     """Check the keys of a board."""
     allowed.task(OmegaConf.create({"hardware": hardware}), [])

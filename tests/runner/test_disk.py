@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.runner import disk
-from tests.runner.project import Project
+from tests.runner.project import MOUNTS, Project, mounted
 from tests.runner.test_mistakes import one_line
 from tests.tiers import quick
 
-MOUNTS = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 ELSEWHERE = (
     "free some space, or choose another folder: for runs hydra.run.dir=FOLDER "
     "(hydra.sweep.dir=FOLDER), for the cache THIMBLE_HOME"
@@ -28,17 +24,6 @@ def full(run: Path, project: Project) -> str:
     """What is said of a full disk: which it is is not known of a write that failed."""
     where = f"the run's folder {run} or the cache in {project.root / '.thimble'}"
     return f"{where} cannot be written (No space left on device): {ELSEWHERE}"
-
-
-@contextmanager
-def mounted(place: Path, size: str) -> Iterator[Path]:
-    place.mkdir()
-    if os.system(f"mount -t tmpfs -o size={size} tmpfs {place} 2>/dev/null"):
-        pytest.skip("mounting is not allowed here")
-    try:
-        yield place
-    finally:
-        os.system(f"umount -l {place}")
 
 
 @MOUNTS

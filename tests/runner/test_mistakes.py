@@ -9,14 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.project import Project, Run
+from tests.runner.project import MOUNTS, Project, Run, mounted
 from tests.tiers import quick
-
-
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """For commands that end before they do anything."""
-    return Project(tmp_path_factory.mktemp("untouched") / "project")
 
 
 def one_line(run: Run, code: int = 1) -> str:
@@ -163,14 +157,10 @@ def test_two_runs_do_not_share_a_folder(project: Project) -> None:
     )
 
 
+@MOUNTS
 @pytest.mark.ci
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.system(f"mount -t tmpfs -o size=48k tmpfs {disk} 2>/dev/null"):
-        pytest.skip("mounting is not allowed here")
-    try:
+    with mounted(tmp_path / "disk", "48k") as disk:
         project.env["THIMBLE_HOME"] = str(disk)
         (disk / "filler").write_bytes(b"x" * 30000)
         run = project.run("until=train")
@@ -180,20 +170,15 @@ def test_a_full_disk_is_one_line(project: Project, tmp_path: Path) -> None:
         (disk / "filler").unlink()
         os.system(f"mount -o remount,size=8m {disk}")
         assert project.run("until=train").code == 0
-    finally:
-        os.system(f"umount -l {disk}")
 
 
+@MOUNTS
 @pytest.mark.ci
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a disk read-only needs root")
 @pytest.mark.parametrize("place", ["home", pytest.param("home/cache", marks=pytest.mark.slow)])
 def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: str) -> None:
-    disk, home = tmp_path / place, tmp_path / "home"
-    disk.mkdir(parents=True)
+    home = tmp_path / "home"
     project.env["THIMBLE_HOME"] = str(home)
-    if os.system(f"mount -t tmpfs -o size=8m tmpfs {disk} 2>/dev/null"):
-        pytest.skip("mounting is not allowed here")
-    try:
+    with mounted(tmp_path / place, "8m") as disk:
         assert project.run("until=train").code == 0
         assert os.system(f"mount -o remount,ro {disk}") == 0
         assert project.run("until=train", "tracking=wait").code == 0, "all is in it"
@@ -209,8 +194,6 @@ def test_a_read_only_cache_is_one_line(project: Project, tmp_path: Path, place: 
         project.ran()
         assert project.run("until=train").code == 0
         assert project.ran() == [], "the cache is as good as before"
-    finally:
-        os.system(f"umount -l {disk}")
 
 
 @pytest.mark.ci

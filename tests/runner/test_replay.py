@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -12,7 +11,7 @@ import yaml
 
 from pipeline.home import STAGES
 from pipeline.tracking.checkout import recorded as origin
-from tests.runner.project import Project, clean_environment
+from tests.runner.project import Project, git
 from tests.tracking.database import nothing_logged, runs
 
 
@@ -151,14 +150,6 @@ def test_a_config_of_another_version_is_one_line(project: Project) -> None:
     run = project.run(f"replay={folder}")
     assert run.code == 1 and run.err.count("\n") == 1
     assert "this version cannot repeat that run: Key 'clock_khz' not in 'Hardware'" in run.err
-
-
-def git(project: Project, *words: str) -> str:
-    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    return subprocess.run(
-        ["git", *identity, *words], cwd=project.root, env=clean_environment(),
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
 
 
 @pytest.mark.ci

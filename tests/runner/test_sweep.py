@@ -17,12 +17,6 @@ from tests.tiers import quick
 from tests.waiting import until
 
 
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """For commands that end before they do anything."""
-    return Project(tmp_path_factory.mktemp("untouched") / "project")
-
-
 @pytest.mark.ci
 def test_jobs_share_the_trained_network(project: Project) -> None:
     run = project.run("-m", "output=json", "strategy=naive,herringbone", "hardware=arduino,big")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import yaml
 
 from pipeline.tracking.checkout import recorded
 from pipeline.tracking.page import PAGE, VIEW
-from tests.runner.project import STRATEGY, Project, clean_environment
+from tests.runner.project import STRATEGY, Project, git
 from tests.tracking.database import by_mlflow, nothing_logged, runs, spooled, track, trackers
 from tests.waiting import until
 
@@ -126,15 +125,6 @@ def wide(project: Project) -> None:
     option: dict[str, Any] = {"name": "wide", "_target_": "pipeline.strategies.wide.Wide"}
     option |= {f"field_{number:03}": number for number in FIELDS}
     project.write("conf/strategy/wide.yaml", yaml.safe_dump(option))
-
-
-def git(project: Project, *words: str) -> str:
-    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    command = ["git", *identity, *words]
-    return subprocess.run(
-        command, cwd=project.root, env=clean_environment(), capture_output=True, text=True,
-        check=True,
-    ).stdout.strip()  # fmt: skip
 
 
 BIG = "mnist_2kb · big · herringbone"
