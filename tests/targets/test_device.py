@@ -116,6 +116,7 @@ def test_the_stages_write_the_same_bytes_twice(
 
 
 @needs_avr
+@pytest.mark.ci
 def test_a_stage_that_fails_says_one_line_and_writes_nothing(
     tmp_path: Path, arduino: Hardware, shim: Path
 ) -> None:

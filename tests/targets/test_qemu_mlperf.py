@@ -68,6 +68,7 @@ def plan_within(most: int, graph: Graph, hardware: Hardware) -> Plan:
     return Ordinary().plan(graph, replace(hardware, sram_bytes=most))
 
 
+@pytest.mark.ci
 def test_keyword_spotting_on_a_cortex_m4(tmp_path: Path) -> None:
     check("kws_ref_model", "nucleo_l4r5zi", tmp_path, 3)
 

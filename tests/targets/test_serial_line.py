@@ -183,6 +183,7 @@ def fake_openocd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_arm
+@pytest.mark.ci
 def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very firmware that the board gets, on QEMU's STM32F405, whose UART and memory are the
     F446's."""
