@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 from itertools import cycle
 from pathlib import Path
 
@@ -32,12 +31,10 @@ from pipeline.targets.runs import Runs
 from tests.codegen.support import frames, write
 from tests.comparing import equal
 from tests.strategies.chains import Chain, mnist
-from tests.targets.conftest import load_hardware
+from tests.targets.conftest import load_hardware, needs_avr
 from tests.tiers import quick
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("avr-gcc") is None, reason="avr-gcc is not installed: make setup"
-)
+pytestmark = needs_avr
 STACK_BYTES = 64
 
 
@@ -244,18 +241,14 @@ def test_lanes_share_their_end_where_flash_is_short(weights_in: str, each: int) 
     assert parts.count("sbrc r0, 7") == 4 * each
 
 
-def long_and_short(flash_bytes: int) -> str:
-    graph = Chain((4, 3, 8)).conv("a", 40).dense("d", 2).graph()
-    hardware = load_hardware(weights_in="flash", flash_bytes=flash_bytes)
-    return generate(graph, Ordinary("slots").plan(graph, hardware), hardware, {})["model.c"]
-
-
 def test_runs_are_as_long_as_there_is_flash() -> None:
     """Of a window's row, 24 values: eight of them in the code, four, or two."""
-    taps = {
-        flash_bytes: len(set(re.findall(r"/\* tap (\d+) \*/", long_and_short(flash_bytes))))
-        for flash_bytes in (32256, 10000, 4000)
-    }
+    graph, taps = Chain((4, 3, 8)).conv("a", 40).dense("d", 2).graph(), {}
+    for flash_bytes in (32256, 10000, 4000):
+        hardware = load_hardware(weights_in="flash", flash_bytes=flash_bytes)
+        plan = Ordinary("slots").plan(graph, hardware)
+        source = generate(graph, plan, hardware, {})["model.c"]
+        taps[flash_bytes] = len(set(re.findall(r"/\* tap (\d+) \*/", source)))
     assert taps == {32256: 8, 10000: 4, 4000: 2}
 
 
