@@ -53,10 +53,8 @@ def on_chip(
     write(folder, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
     size = toolchain.build(folder, folder / "build", hardware)
     given = frames(graph, count)
-    sent = given.astype(np.uint8)
-    runs = simavr.run(folder / "build", dataclasses.asdict(size), hardware, sent)
-    wanted = graph.outputs(given).reshape(count, -1)
-    equal(runs.outputs, wanted)
+    runs = simavr.run(folder / "build", dataclasses.asdict(size), hardware, given.astype(np.uint8))
+    equal(runs.outputs, graph.outputs(given).reshape(count, -1))
     return size, runs
 
 
@@ -395,8 +393,8 @@ def test_a_zero_point(right_shift: int, tmp_path: Path) -> None:
     """Signed results, as residual units add them up: halves are rounded to even on both sides."""
     chain = Chain((5, 5, 2)).conv("signed", 5)
     chain.tensors["signed"] = dataclasses.replace(chain.tensors["signed"], zero_point=8)
-    requant = PowerOfTwo(1, right_shift)
-    chain.operators[-1] = dataclasses.replace(chain.operators[-1], requant=requant)
-    graph, hardware = chain.dense("logits", 3).graph(), load_hardware()
-    on_chip(tmp_path, graph, Ordinary().plan(graph, hardware), hardware)
+    shifted = dataclasses.replace(chain.operators.pop(), requant=PowerOfTwo(1, right_shift))
+    chain.operators.append(shifted)
+    graph = chain.dense("logits", 3).graph()
+    on_chip(tmp_path, graph, Ordinary().plan(graph, load_hardware()), load_hardware())
     assert uses_assembly(tmp_path, "signed")
