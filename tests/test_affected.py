@@ -143,6 +143,7 @@ def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
     assert reach.read(path) == found
 
 
+@pytest.mark.ci
 def test_only_what_is_listed_runs(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_x.py").write_text("def test_a(): pass\n\ndef test_b(): pass\n")

@@ -146,6 +146,7 @@ def test_processor_time_counts_and_waiting_does_not(
     assert "test_in_a_subprocess" in warned and "test_marked" not in warned
 
 
+@pytest.mark.ci
 def test_ci_fails_without_a_record_or_beyond_a_limit(
     tmp_path: Path, make_durations: Callable[[], Record]
 ) -> None:
@@ -159,6 +160,7 @@ def test_ci_fails_without_a_record_or_beyond_a_limit(
     assert done.returncode == 1 and "of processor time, 0 allowed" in done.stdout
 
 
+@pytest.mark.ci
 def test_what_failed_and_passed_on_the_same_code_is_named(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / ".gitignore").write_text(".pytest_cache\n__pycache__\nonce\n")

@@ -158,6 +158,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.ci
 def test_six_gigabytes_in_a_small_file_cost_nothing(tmp_path: Path) -> None:
     """Refused in some megabytes."""
     claimed = archive(

@@ -81,6 +81,7 @@ def test_narrow_tests_run_first_and_are_asked_soon(monkeypatch: pytest.MonkeyPat
     ]
 
 
+@pytest.mark.ci
 def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text("while True: pass\n")
     assert ran(tmp_path, ["endless"], patience=1)[0] < 0

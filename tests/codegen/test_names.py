@@ -126,6 +126,7 @@ def report(folder: Path, network: Graph, origin: dict[str, str]) -> str:
     return path.read_text()
 
 
+@pytest.mark.ci
 def test_the_report(tmp_path: Path) -> None:
     """It has the tags and attributes of one with ordinary names."""
     text = report(tmp_path, graph(signed=False), {"hardware": TITLE, "model": TITLE, "</td>": "x"})
@@ -147,6 +148,7 @@ def test_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in said.out + said.err and said.err.count("\n") == 1
 
 
+@pytest.mark.ci
 @given(st.text())
 def test_no_comment_ends_early(text: str) -> None:
     made = comment(text)

@@ -65,6 +65,7 @@ def test_writes_a_whole_program_and_nothing_stale(workspace: Path) -> None:
         assert str(workspace) not in file.read_text()
 
 
+@pytest.mark.ci
 def test_parameters_to_be_sent_are_beside_the_program(workspace: Path) -> None:
     params = yaml.safe_load((workspace / "params.yaml").read_text())
     params["hardware"]["weights_in"] = "stream"

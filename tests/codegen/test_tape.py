@@ -263,6 +263,7 @@ def nibbles() -> Graph:
     return chain.maximum("pool", kernel=(2, 1), stride=(2, 1)).conv("c", 3, dtype="int8").graph()
 
 
+@pytest.mark.ci
 def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None:
     """Kernels made for rows: a pointer to each, to a row of zero points outside of the image."""
     graph, hardware = separable(24), replace(plain("cortex_m"), streams_input=True)

@@ -38,6 +38,7 @@ def quantized(value: int, multiplier: int, shift: int) -> int:
     return away if divided >= 0 else -away
 
 
+@pytest.mark.ci
 @given(st.integers(-(1 << 24), 1 << 24), st.integers(1 << 30, (1 << 31) - 1), st.integers(-20, 6))
 @settings(max_examples=1000, deadline=None)
 def test_fixed_point_rounds_as_gemmlowp(value: int, multiplier: int, shift: int) -> None:
@@ -54,6 +55,7 @@ def test_a_scale_becomes_the_nearest_multiplier(scale: float, value: int) -> Non
     assert abs(int(requant.apply(np.array([value]))[0]) - value * scale) <= 1.0 + abs(value) * 1e-9
 
 
+@pytest.mark.ci
 @given(st.floats(2.0**-12, 0.999), st.integers(1, 1 << 24), st.floats(-1, 1))
 @settings(max_examples=1000, deadline=None)
 def test_rounding_once_gives_the_nearest(scale: float, largest: int, share: float) -> None:

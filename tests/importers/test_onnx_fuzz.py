@@ -52,6 +52,7 @@ def tried(count: int, seed: int) -> dict[str, int]:
     return found
 
 
+@pytest.mark.ci
 def test_damaged_files() -> None:
     found = tried(3000, 0)
     assert found["imported"] > 200 and len(found) > 300  # neither all whole nor all the same

@@ -28,6 +28,7 @@ def fuzz(first: int, count: int) -> tuple[int, int]:
     return read, refused
 
 
+@pytest.mark.ci
 def test_hundreds_of_damaged_files() -> None:
     read, refused = fuzz(0, 600)
     assert min(read, refused) > 30  # damage that nothing notices, and damage that is

@@ -117,6 +117,7 @@ FEW = settings(
 MANY = settings(FEW, max_examples=200)
 
 
+@pytest.mark.ci
 @given(networks())
 @FEW
 def test_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
@@ -267,6 +268,7 @@ def test_the_users_network_with_its_weights(folder: Path) -> None:
     assert graph.tensors[graph.input].shape == (6, 5, 2)
 
 
+@pytest.mark.ci
 def test_signals_as_they_are(folder: Path) -> None:
     """A network of (n, c, l), at batch 1 and more."""
     own = model(factory="own_net:signals", input_shape=(1, 10, 3))

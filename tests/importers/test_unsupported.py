@@ -59,6 +59,7 @@ def test_recurrent_layers(kind: Callable[..., nn.Module], options: dict[str, int
     assert said.endswith(f"{DOCS} lists all that is")
 
 
+@pytest.mark.ci
 def test_attention() -> None:
     said = refused(Series(nn.MultiheadAttention(8, 2, batch_first=True), 8))
     assert "layer (nn.MultiheadAttention, test_unsupported.py:" in said

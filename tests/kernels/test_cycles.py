@@ -84,6 +84,7 @@ def test_the_error_is_bounded(kernel: str) -> None:
                 assert abs(error) <= limit, f"{layer} on {cpu}: {error:.1%}"
 
 
+@pytest.mark.ci
 def test_each_cost_counts() -> None:
     """None is there that no recorded layer has."""
     had: dict[str, set[str]] = {}
@@ -126,6 +127,7 @@ def test_a_core_that_is_faster_takes_less() -> None:
     assert portable > 2 * taken["cortex-m4"]
 
 
+@pytest.mark.ci
 def test_the_costs_are_the_fitted_ones() -> None:
     declared = {f"{FAST}{word}": each for word, each in costs.COSTS.items()}
     declared |= {name: {w: (n,) for w, n in each.items()} for name, each in COSTS.items()}

@@ -33,6 +33,7 @@ def folder(in_flash: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "digits"
 
 
+@pytest.mark.ci
 @needs_core
 def test_serial_classifier_answers_with_the_networks_outputs(
     folder: Path, core: Path, uno: Uno, in_flash: Library, tmp_path: Path
@@ -56,6 +57,7 @@ def test_serial_classifier_answers_with_the_networks_outputs(
     assert deep < in_flash.memory.stack.bytes + 80
 
 
+@pytest.mark.ci
 @needs_core
 def test_smallest_sketch_blinks(folder: Path, core: Path, uno: Uno, tmp_path: Path) -> None:
     """As many times as the class says."""
@@ -97,6 +99,7 @@ def test_layout_is_that_of_a_library(in_flash: Library) -> None:
     assert package.zipped == Package(package.name, dict(reversed(package.files.items()))).zipped
 
 
+@pytest.mark.ci
 def test_says_what_is_left_and_what_is_missing(in_flash: Library, in_sram: Library) -> None:
     left = in_flash.memory.left_bytes
     assert 1_500 < left < 1_600

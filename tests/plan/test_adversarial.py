@@ -56,6 +56,7 @@ def test_attacks_are_many() -> None:
     assert len(ATTACKS) > 240
 
 
+@pytest.mark.ci
 def test_what_has_no_end_is_ended() -> None:
     def endless() -> None:
         while True:

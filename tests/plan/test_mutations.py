@@ -40,6 +40,7 @@ def test_every_field_of_every_word_is_mutated() -> None:
         assert set(changes) == {field.name for field in fields(cls)}, cls.__name__
 
 
+@pytest.mark.ci
 def test_every_strategy_is_a_subject() -> None:
     """Where two options make the same plan, one of them is."""
     planned = {name.split()[0] for name in subjects()}

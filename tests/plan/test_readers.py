@@ -27,6 +27,7 @@ def unproved(number: int) -> int:
     return shown
 
 
+@pytest.mark.ci
 def test_readers_take_sound_plans() -> None:
     for subject in list(subjects().values())[::5]:
         assert not list(answers(subject.plan, subject, READERS))

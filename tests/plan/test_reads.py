@@ -104,6 +104,7 @@ def buffers(draw: st.DrawFn) -> Buffer:
     return Buffer("x", "x", "sram", shape, bits, Affine(200, strides, wrap))
 
 
+@pytest.mark.ci
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(buffers(), st.integers(0, 99))
 def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:

@@ -62,6 +62,7 @@ def adding(size: int) -> tuple[Plan, Graph, np.ndarray]:
     return Ordinary().plan(graph, BOARD), graph, net.frame()
 
 
+@pytest.mark.ci
 def test_in_place_addition_of_a_million_elements_is_one_step() -> None:
     plan, graph, frame = adding(256)
     assert plan.buffer["add2"].map in (plan.buffer["input"].map, plan.buffer["lookup1"].map)

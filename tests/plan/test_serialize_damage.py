@@ -41,6 +41,7 @@ def damage(path: Path, seed: int, number: int) -> Counter[str]:
     return found
 
 
+@pytest.mark.ci
 def test_damaged_files(tmp_path: Path) -> None:
     assert damage(tmp_path / "plan.json", 1, 6).total() > 200
 

@@ -39,6 +39,7 @@ def cut(weights: Arrays, ratio: float) -> Arrays:
     return chain(ratio).cut(from_arrays(MODEL, weights), weights)[0]
 
 
+@pytest.mark.ci
 def test_channels_go_in_every_layer_that_touches_them() -> None:
     smaller = cut(trained(), 0.5)
     shapes = {name: smaller[f"{name}.weight"].shape for name in ("conv1", "conv2", "conv3")}

@@ -133,6 +133,7 @@ def test_a_limit_that_cannot_be_kept_is_an_infeasible_result(name: str) -> None:
     assert "a channel of each group" in others["where"]
 
 
+@pytest.mark.ci
 def test_a_limit_that_quantization_exceeds_is_told_apart() -> None:
     """Its exponents decide which kernels a layer gets, and with that what memory it takes."""
     steps = pruned(made("pex", pmu_bytes=3000, epochs=0)).tables["steps"]

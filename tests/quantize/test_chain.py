@@ -49,6 +49,7 @@ def run(folder: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
     }
 
 
+@pytest.mark.ci
 def test_files_are_those_of_the_contract_and_byte_stable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

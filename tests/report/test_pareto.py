@@ -95,6 +95,7 @@ def test_nothing_to_draw(jobs: list[dict[str, Any]]) -> None:
     assert png(jobs, [str(n) for n in range(len(jobs))]) is None
 
 
+@pytest.mark.ci
 def test_every_pair_of_axes_can_be_drawn() -> None:
     for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
         jobs = [job(**{x: 10, y: 7}), job(**{x: 12, y: 6}), UNFIT]

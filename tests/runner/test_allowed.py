@@ -92,6 +92,7 @@ def test_what_hydra_composes_is_checked(untouched: Project, name: str) -> None:
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.ci
 def test_in_a_sweep_too(untouched: Project) -> None:
     evil = {
         "hydra": {"mode": "MULTIRUN", "sweeper": {"jobs": ["+hydra.callbacks.x._target_=os.x"]}}
@@ -140,6 +141,7 @@ def test_what_a_file_has_the_stages_run(
     assert said in refused(untouched, {"hardware": hardware})
 
 
+@pytest.mark.ci
 def test_programs_come_from_no_cache_that_a_file_names(project: Project) -> None:
     said = refused(project, {"cache": {"remote": "ssh://evil/cache"}})
     assert said.startswith("cache.remote=ssh://evil/cache: not taken from a file")
@@ -147,6 +149,7 @@ def test_programs_come_from_no_cache_that_a_file_names(project: Project) -> None
     assert project.run(f"cache.remote={remote}", "until=fetch").code == 0 and remote.is_dir()
 
 
+@pytest.mark.ci
 def test_what_is_typed_or_trusted_is_done(project: Project) -> None:
     folder = project.root.parent / "there"
     assert project.run(f"hydra.run.dir={folder}", "until=fetch").code == 0
@@ -217,6 +220,7 @@ def test_every_board_and_more_that_people_write_is_known() -> None:
         holds({**HARDWARE, "flasher": flasher})
 
 
+@pytest.mark.ci
 def test_a_recorded_run_is_held_to_the_list(project: Project) -> None:
     folder = Path(project.run("output=json", "until=fetch").json["run_dir"])
     params = yaml.safe_load((folder / "params.yaml").read_text())

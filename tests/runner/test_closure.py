@@ -31,6 +31,7 @@ def read(source: str) -> set[str]:
     return set(closure._imported(source))
 
 
+@pytest.mark.ci
 def test_every_file_of_the_project() -> None:
     assert len(FILES) > 400
     for path in FILES:

@@ -64,6 +64,7 @@ def test_a_wrong_option_of_slurm_is_one_line(project: Project) -> None:
     assert run.code == 1 and "cpus" in run.json["error"] and "Traceback" not in run.err
 
 
+@pytest.mark.ci
 def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
     """A stand-in for SLURM's command keeps the script and refuses it."""
     tools = tmp_path / "tools"

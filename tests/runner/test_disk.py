@@ -85,6 +85,7 @@ def test_why_a_home_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert str(caught.value) == unmade(home, why)
 
 
+@pytest.mark.ci
 def test_a_home_that_cannot_be_made(project: Project) -> None:
     project.write(".thimble", "in the way")
     said = unmade(project.root / ".thimble", "File exists")

@@ -23,6 +23,7 @@ def test_the_version_is_that_of_the_project() -> None:
     assert said == f"Thimble {versions.own()}\n" != "Thimble \n"
 
 
+@pytest.mark.ci
 def test_the_doctor_says_what_is_missing_and_what_mends_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_name_does_not_depend_on_the_place() -> None:
     assert found["model"]["name"] == "my.net"
 
 
+@pytest.mark.ci
 def test_the_planner_is_part_of_pruning_only_for_limits() -> None:
     """A strategy or a board is in what the stage depends on exactly where it is asked."""
     words = ("model=resnet8", "hardware=nucleo_f446re", "strategy=partial", "prune=magnitude")

@@ -42,6 +42,7 @@ Job._record = record
 """
 
 
+@pytest.mark.ci
 def test_a_run_collects(project: Project) -> None:
     path = project.root / "pipeline" / "runner" / "job.py"
     path.write_text(path.read_text() + PROBE)

@@ -43,6 +43,7 @@ def test_while_python_still_imports(project: Project) -> None:
     assert interrupted(process) == ("", ["interrupted: nothing had begun"])
 
 
+@pytest.mark.ci
 def test_while_a_stage_still_imports(project: Project) -> None:
     """Importing PyTorch takes seconds."""
     project.write("stages/fetch.py", ASLEEP.format(word="imports"))
@@ -83,6 +84,7 @@ def test_side_by_side(project: Project, moment: str) -> None:
     nothing_outlives(project)
 
 
+@pytest.mark.ci
 def test_what_was_not_started_is_no_failure(project: Project) -> None:
     """In the table and in what is kept."""
     project.hold("train")
@@ -129,6 +131,7 @@ def test_nothing_starts_after_the_end(project: Project) -> None:
     nothing_outlives(project)
 
 
+@pytest.mark.ci
 def test_while_another_run_is_at_the_same_stage(project: Project) -> None:
     project.hold("train")
     first = project.start()

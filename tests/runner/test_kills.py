@@ -193,6 +193,7 @@ def test_what_a_kill_can_leave(project: Project, left: str) -> None:
     assert note.read_bytes() == text
 
 
+@pytest.mark.ci
 def test_an_orphan_is_ended_before_its_folder_is_used_again(project: Project) -> None:
     """Killed with run.py alone, a stage lives on for a second: here one that cannot notice."""
     dead = subprocess.Popen([sys.executable, "-c", ""])

@@ -110,7 +110,7 @@ RUNNING = r"0  strategy=herringbone\s+schedule\s+\d"
 COUNTED = "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed"
 
 
-@pytest.mark.parametrize("stdout", quick(1, ["terminal", "pipe"], ci=0))
+@pytest.mark.parametrize("stdout", quick(0, ["terminal", "pipe"], ci=1))
 def test_the_live_view_of_a_real_sweep(project: Project, stdout: str) -> None:
     """In a terminal of 110 columns: the view, then the table; JSON is still the only line."""
     leader, follower = pty.openpty()

@@ -73,6 +73,7 @@ def test_mistakes_as_json(project: Project) -> None:
     assert run.json["status"] == "failed" and "arduino" in run.json["error"]
 
 
+@pytest.mark.ci
 def test_developers_get_the_trace(project: Project) -> None:
     project.env = {"HYDRA_FULL_ERROR": "1"}
     assert "Traceback" in project.run("sed=3").err
@@ -105,6 +106,7 @@ def test_a_failing_stage_says_why_once(project: Project, act: str, said: str) ->
     assert project.ran() == ["train"], "it continues where it failed"
 
 
+@pytest.mark.ci
 def test_a_config_class_outside_the_project_is_refused(project: Project) -> None:
     said = one_line(project.run("strategy._target_=os.system"))
     assert "_target_ 'os.system' is outside pipeline.*: refused" in said
@@ -143,6 +145,7 @@ def cached_files(project: Project, content: bytes) -> list[Path]:
     return found
 
 
+@pytest.mark.ci
 def test_two_runs_do_not_share_a_folder(project: Project) -> None:
     project.hold("fetch")
     with project.start("hydra.run.dir=here", "until=fetch") as first:

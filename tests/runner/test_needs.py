@@ -82,6 +82,7 @@ def test_what_is_not_needed_is_not_missed(
     needs.check(composed(*words))
 
 
+@pytest.mark.ci
 def test_before_the_first_stage(project: Project, tmp_path: Path) -> None:
     """A whole command, in a PATH with no compiler."""
     project.env["PATH"] = str(tmp_path / "empty")

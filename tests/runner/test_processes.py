@@ -20,6 +20,7 @@ def announced(project: Project, *stages: str) -> None:
         path.write_text(EARLY.format(stage=stage) + path.read_text())
 
 
+@pytest.mark.ci
 def test_it_imports_while_the_stage_before_works(project: Project) -> None:
     announced(project, "fetch", "schedule", "generate", "build")
     project.hold("schedule")
@@ -67,6 +68,7 @@ run(main)
 """
 
 
+@pytest.mark.ci
 def test_code_that_cannot_be_imported_is_told_in_its_turn(project: Project) -> None:
     project.write("stages/generate.py", "import nothing_of_that_name\n")
     run = project.run("output=json", "until=build")
@@ -74,6 +76,7 @@ def test_code_that_cannot_be_imported_is_told_in_its_turn(project: Project) -> N
     assert run.json["stages"].keys() == {"fetch", "train", "prune", "quantize", "schedule"}
 
 
+@pytest.mark.ci
 def test_jobs_of_a_sweep_start_nothing_early(project: Project) -> None:
     announced(project, "schedule", "generate")
     assert project.run("-m", "output=json", "seed=1", "until=generate").code == 0

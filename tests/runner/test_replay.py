@@ -95,6 +95,7 @@ def test_what_has_changed_since_is_said(project: Project) -> None:
     assert "code, pipeline/strategies/small.py" in lines(run.out, "since it was recorded")[0]
 
 
+@pytest.mark.ci
 def test_a_run_that_does_not_fit_is_repeated_too(project: Project) -> None:
     run = project.run("output=json", "strategy=naive")
     assert run.code == 3
@@ -143,6 +144,7 @@ def test_what_cannot_be_repeated_is_one_line(project: Project) -> None:
     assert project.ran() == [] and not (project.root / "outputs" / "replay").exists()
 
 
+@pytest.mark.ci
 def test_a_config_of_another_version_is_one_line(project: Project) -> None:
     folder = recorded(project, "until=fetch")
     path = folder / "params.yaml"
@@ -206,6 +208,7 @@ def forged(folder: Path, **keys: object) -> None:
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
 
 
+@pytest.mark.ci
 def test_a_folders_record_is_a_file_of_somebody_elses(project: Project) -> None:
     """It cannot name code, nor files, nor the folder where code is looked for."""
     folder = recorded(project, "until=fetch")

@@ -44,6 +44,7 @@ def test_what_is_not_published_is_printed_and_no_row() -> None:
     assert line == "  theirs: 7 kB published, of a network that is not"
 
 
+@pytest.mark.ci
 def test_lines_of_jobs(project: Project) -> None:
     text = (
         "# @package _global_\nuntil: fetch\nhydra:\n  mode: MULTIRUN\n  sweeper:\n"

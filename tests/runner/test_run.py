@@ -179,6 +179,7 @@ def test_a_helper_of_the_users_own_strategy_is_a_dependency(project: Project) ->
     assert project.ran() == ["schedule"]
 
 
+@pytest.mark.ci
 def test_an_edit_while_a_stage_runs_is_not_mistaken_for_what_ran(project: Project) -> None:
     project.hold("train")
     process = project.start("until=train")
@@ -219,6 +220,7 @@ def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
     assert b"\x1b[" in shown and b"train" in shown and b"Running stage" not in shown
 
 
+@pytest.mark.ci
 def test_interrupt_ends_the_stage_and_says_so(project: Project) -> None:
     project.hold("train")
     process = project.start("output=json", "until=train", start_new_session=True)

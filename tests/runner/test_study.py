@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline.report.figures import _panels, _places
 from pipeline.runner.sweeper import variants
 from tests.runner.project import Project
@@ -32,6 +34,7 @@ def test_a_job_and_its_study_are_one_panel() -> None:
     assert [name for name, _ in _places(panels[0], spec)] == ["as the job", "scheduler best"]
 
 
+@pytest.mark.ci
 def test_a_sweep_has_a_job_with_stages_of_its_own_for_each(project: Project) -> None:
     paper = "paper=[{name: x, metric: pmu_bytes, paper: 1, hardware.sram_bytes: 1999}]"
     study = "study=[{hardware.sram_bytes: 1999}]"

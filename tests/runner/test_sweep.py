@@ -44,6 +44,7 @@ def test_sweep_file_prints_a_table(project: Project) -> None:
     assert run.out.count("infeasible") >= 1
 
 
+@pytest.mark.ci
 def test_a_failed_job_is_a_row_and_the_others_go_on(project: Project) -> None:
     source = (project.root / "pipeline/strategies/big.py").read_text()
     broken = source.replace('return "Big"', "return 1 / 0").replace("Big", "Broken")

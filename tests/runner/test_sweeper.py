@@ -40,6 +40,7 @@ JOBS = (
 )
 
 
+@pytest.mark.ci
 def test_a_job_is_what_hydra_composes_of_its_words() -> None:
     schema.register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):

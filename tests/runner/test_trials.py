@@ -83,6 +83,7 @@ def best(search: Told) -> list[list[str]]:
     return [search.jobs[number] for number in about["best"]]
 
 
+@pytest.mark.ci
 def test_the_best_that_fits(tmp_path: Path) -> None:
     search = told(tmp_path / "a", n_trials=16)
     assert sorted(search.jobs) == sorted(
@@ -93,6 +94,7 @@ def test_the_best_that_fits(tmp_path: Path) -> None:
     assert found == {"name": "optuna", "best_params": {"a": 0, "b": "x"}, "best_value": 0}
 
 
+@pytest.mark.ci
 def test_limits(tmp_path: Path) -> None:
     search = told(tmp_path / "a", n_trials=16, at_least={"latency_us": 5})
     assert best(search) == [["seed=3", "a=5", "b=y"]]
@@ -101,6 +103,7 @@ def test_limits(tmp_path: Path) -> None:
     assert best(search) == [["seed=3", "a=6", "b=x"]]
 
 
+@pytest.mark.ci
 def test_several_objectives(tmp_path: Path) -> None:
     search = told(tmp_path / "a", n_trials=16, minimize=["pmu_bytes"], maximize=["latency_us"])
     assert best(search) == [["seed=3", "a=6", "b=x"]]

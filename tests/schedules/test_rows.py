@@ -150,6 +150,7 @@ def overlap(plan: Plan, step: Compute) -> bool:
     return any(written & cells for cells in read)
 
 
+@pytest.mark.ci
 def test_scratch_takes_room_only_while_a_row_is_made() -> None:
     """All of an operator's rows have it at one address; between them others' rows lie there."""
     net = Net((16, 8, 8), np.random.default_rng(0))

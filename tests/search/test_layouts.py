@@ -43,6 +43,7 @@ def test_what_is_concatenated_lies_in_blocks(columns: int) -> None:
     assert "nn_torn[" not in text
 
 
+@pytest.mark.ci
 def test_no_weights_lie_in_two_orders() -> None:
     graph = branches(5)
     text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
@@ -50,6 +51,7 @@ def test_no_weights_lie_in_two_orders() -> None:
     assert sorted(tables) == sorted({op.name for op in graph.operators if op.weighted})
 
 
+@pytest.mark.ci
 def test_what_only_portable_code_reads_lies_in_pixels() -> None:
     net = Net((16, 16, 16), np.random.default_rng(1))
     net.conv(16, (3, 3))

@@ -20,6 +20,7 @@ from pipeline.runner.workspace import params_text
 from tests.runner import parent
 from tests.stages.conftest import Project
 from tests.stages.test_experiments import FILES
+from tests.tiers import quick
 
 MADE_UP = {
     "mnist": ("data=synthetic",),
@@ -84,7 +85,7 @@ def check(result: Any, override: str) -> None:
                if job["status"] == "ok" and "measure" in job["stages"])  # fmt: skip
 
 
-@pytest.mark.parametrize("override", FILES)
+@pytest.mark.parametrize("override", quick(8, FILES))
 def test_every_file_composes(override: str) -> None:
     """And is what its text says."""
     config = composed(override)

@@ -70,6 +70,7 @@ def run(folder: Path, shim: Path, hardware: Hardware, source: str) -> tuple[byte
     return reply.payload, done
 
 
+@pytest.mark.ci
 def test_a_byte_takes_what_spcr_says(tmp_path: Path, uno: Hardware, shim: Path) -> None:
     """Eight clocks: of a half, and of a 128th of the core's; the loop looks every 4 or 5 cycles."""
     taken = []

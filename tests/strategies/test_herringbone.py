@@ -125,6 +125,7 @@ def test_the_best_of_all_orders(case: str) -> None:
     assert better
 
 
+@pytest.mark.ci
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(chains())
 def test_columns_never_cost_anything(chain: Chain) -> None:

@@ -106,6 +106,7 @@ def test_a_convolution_over_all_rows_of_its_input_is_made_at_once(seed: int) -> 
     assert generate(graph, plan, board, {})
 
 
+@pytest.mark.ci
 def test_rows_that_lie_over_others_have_the_weights_of_those_that_do_not() -> None:
     graph = nets.ds_cnn((16,) * 3)
     plan, _ = proved(graph, True)
@@ -115,6 +116,7 @@ def test_rows_that_lie_over_others_have_the_weights_of_those_that_do_not() -> No
     assert len(set(tables)) == len(tables)
 
 
+@pytest.mark.ci
 def test_rows_outside_of_images_are_one_table() -> None:
     """Of all sizes that have a zero point in common, as long as the longest."""
     graph, board = nets.ds_cnn((16,) * 3), board_named("nucleo_l4r5zi")
@@ -143,6 +145,7 @@ def test_never_more_than_ordinary(seed: int) -> None:
     assert found.pmu_bytes <= cost(ordinary, graph, BOARD).pmu_bytes
 
 
+@pytest.mark.ci
 def test_a_block_pixel_by_pixel_where_that_is_less_than_rows() -> None:
     graph = nets.fig1_block()
     plan, found = proved(graph, streamed=False)

@@ -94,6 +94,7 @@ def test_as_little_as_possible_where_that_is_as_fast() -> None:
     assert fastest(graph, 1.3)[0] == Joint().plan(graph, BOARD)
 
 
+@pytest.mark.ci
 def test_nothing_fits_then_it_is_the_least() -> None:
     graph, small = KWS, replace(BOARD, sram_bytes=2048 + 700)
     assert Joint(objective="latency").plan(graph, small) == Joint().plan(graph, small)

@@ -102,6 +102,7 @@ def test_equals_brute_force(first: int) -> None:
         equals_brute_force(seed)
 
 
+@pytest.mark.ci
 def test_an_input_that_is_kept_costs_no_more_than_it_must() -> None:
     more = 0
     for seed in range(15):

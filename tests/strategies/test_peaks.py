@@ -77,6 +77,7 @@ def test_contiguous_peak_is_the_closed_form(examples: settings) -> None:
     check()
 
 
+@pytest.mark.ci
 def test_closed_forms_on_a_grid() -> None:
     """Every small shape, without making the plans."""
     count = 0

@@ -93,6 +93,7 @@ def test_what_is_no_input_is_one_line(predictor: Predictor, graph: Graph) -> Non
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.ci
 def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> None:
     with pytest.raises(ThimbleError, match="has no generated C: run it with until=generate"):
         Predictor.of(tmp_path)
@@ -114,6 +115,7 @@ def test_a_network_that_swaps_is_one_line() -> None:
         Predictor.build(net, planned(net, 1 << 12), board(1 << 14))
 
 
+@pytest.mark.ci
 def test_a_boards_nibbles(tmp_path: Path) -> None:
     """The AVR's own code, compiled natively: 4 bits, 16-bit outputs."""
     chain = mnist().graph()

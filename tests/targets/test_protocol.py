@@ -36,6 +36,7 @@ def test_what_is_framed_is_decoded(command: int, status: Status, payload: bytes)
     assert (reply.command, reply.status, reply.payload) == (command, status, payload)
 
 
+@pytest.mark.ci
 @given(st.binary(min_size=1, max_size=60), st.data())
 def test_a_request_in_pieces(payload: bytes, data: st.DataObject) -> None:
     """The first have so many bytes of the payload, flags and escapes among them, and no more."""

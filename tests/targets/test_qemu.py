@@ -68,6 +68,7 @@ def test_damaged_requests_are_refused_and_the_next_one_works(on_core) -> None:
     assert said == ["BAD_CRC", "TRUNCATED", "OK"]
 
 
+@pytest.mark.ci
 def test_the_report_of_stage_simulate(tmp_path: Path) -> None:
     hardware = board_named("nucleo_f446re")
     size = built(tmp_path, GRAPH, hardware)

@@ -218,6 +218,7 @@ def test_a_run_counts_the_same_twice(tmp_path: Path) -> None:
 LOOP = '#ifdef __ARM_ARCH_PROFILE\n__asm__ volatile({} ::: "r0", "r1", "cc");\n#endif\n'
 
 
+@pytest.mark.ci
 @needs_arm
 def test_a_loop_costs_what_the_manual_says(tmp_path: Path) -> None:
     """A thousand rounds of a load, two instructions and a taken branch: 2 + 1 + 1 + 1 + P."""

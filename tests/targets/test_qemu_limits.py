@@ -151,6 +151,7 @@ def test_a_cortex_m0_plus_takes_aligned_words_only(tmp_path: Path) -> None:
         run(tmp_path / "m0", board_named("nucleo_g0b1re"), code)
 
 
+@pytest.mark.ci
 @needs_arm
 def test_other_bad_ends_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hardware = board_named("nucleo_f446re")

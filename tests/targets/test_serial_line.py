@@ -223,6 +223,7 @@ def built_network(folder: Path, hardware: Hardware) -> Size:
     return built(folder, network(), hardware)
 
 
+@pytest.mark.ci
 @needs_arm
 @pytest.mark.skipif(shutil.which("arm-none-eabi-objcopy") is None, reason="no objcopy")
 def test_a_dry_run_checks_and_writes_nothing(

@@ -201,6 +201,7 @@ def test_what_a_firmware_must_not_do_is_one_line(
         run(folder, size, slow)
 
 
+@pytest.mark.ci
 def test_a_firmware_that_is_waited_for_is_not_late(tmp_path: Path, shim: Path) -> None:
     """Every fourth byte takes it longer than three take on the line."""
     keeps = "nn_arena.bytes[8 + nn_position++] = *bytes++;"

@@ -26,6 +26,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     until(lambda: not trackers(made.root))  # nothing of a test outlives it
 
 
+@pytest.mark.ci
 def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
     result = project.run("output=json", "tracking=wait", "target.images=5").json
     (run,) = runs(project)

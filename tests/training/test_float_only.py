@@ -40,6 +40,7 @@ def test_it_learns_and_says_how_well() -> None:
     assert [row.phase for row in trained.rows] == ["float"] * 6
 
 
+@pytest.mark.ci
 def test_the_seed_decides_and_nothing_else() -> None:
     first = SHORT.train(MODEL, DATA, Run(1)).weights
     assert equal(first, SHORT.train(MODEL, DATA, Run(1)).weights)

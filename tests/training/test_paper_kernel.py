@@ -96,7 +96,7 @@ def loss(logits: torch.Tensor, given: Batches) -> torch.Tensor:
     return given.hard * labelled + (1 - given.hard) * taught
 
 
-@pytest.mark.parametrize("model", SHAPES, ids=str)
+@pytest.mark.parametrize("model", quick(2, SHAPES), ids=str)
 def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb | SmallCnn) -> None:
     given = batches(model)
     made = network(model, given.images, 1.3)

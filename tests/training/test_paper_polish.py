@@ -76,6 +76,7 @@ def test_a_change_is_one_step_within_the_integers(row: np.ndarray) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.ci
 def test_the_loss_of_both_halves_falls(row: np.ndarray) -> None:
     halves = batches(11), batches(12)
     before = [loss(row, each) for each in halves]
@@ -87,6 +88,7 @@ def test_the_loss_of_both_halves_falls(row: np.ndarray) -> None:
     assert set(moved.round(3)) == {0, 1} and moved.sum() == changes
 
 
+@pytest.mark.ci
 def test_it_goes_on_where_it_was(row: np.ndarray, tmp_path: Path) -> None:
     keep = Checkpoint(tmp_path, "polished")
     found = []

@@ -104,6 +104,7 @@ def _drawn_again(self: Cores, rows: list, moments: list, given: object, epoch: E
     ]
 
 
+@pytest.mark.ci
 def test_both_engines_judge_alike() -> None:
     model = SHAPES[4]
     given = batches(model)

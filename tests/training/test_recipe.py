@@ -50,6 +50,7 @@ def test_quick_uses_all_images_and_trains_in_three_phases() -> None:
     assert recipe("quick").quantized_epochs > 0 and recipe("quick").frozen_epochs > 0
 
 
+@pytest.mark.ci
 def test_the_seed_decides_and_nothing_else() -> None:
     first = SHORT.train(MODEL, DATA, Run(1)).weights
     assert equal(first, SHORT.train(MODEL, DATA, Run(1)).weights)

@@ -102,6 +102,7 @@ def rectified() -> Graph:
     return replace(graph, tensors=tensors)
 
 
+@pytest.mark.ci
 def test_products_in_assembly(tmp_path: Path, uno: Hardware) -> None:
     """The same answers as the graph's for extreme inputs, too, and what of the cycles is the
     card's."""

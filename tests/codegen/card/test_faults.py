@@ -40,6 +40,7 @@ def made(sealed: Faulty) -> Faulty:
     return sealed.natively()
 
 
+@pytest.mark.ci
 def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Path) -> None:
     found = campaign.injected(made, SAMPLE, 2, tmp_path)
     assert {name.rsplit(": ", 1)[0] for name in found} == set(kinds(made))

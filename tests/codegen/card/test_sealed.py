@@ -50,6 +50,7 @@ def test_computes_what_the_graph_does_in_the_ram_that_it_says(
         assert made.right(reply, frame)
 
 
+@pytest.mark.ci
 def test_nothing_of_the_weights_is_on_the_card(encrypted: Program) -> None:
     plain, sealed = (encrypted.build / "card.img").read_bytes(), encrypted.sealed()
     runs = [

@@ -81,6 +81,7 @@ def in_parts() -> tuple[Graph, Plan]:
     return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=200)
 
 
+@pytest.mark.ci
 def test_sums_over_input_channels_are_kept_between_tiles(tmp_path: Path) -> None:
     graph, plan = in_parts()
     kinds = {type(step).__name__ for step in tracks.inside(plan.tracks[0].steps)}

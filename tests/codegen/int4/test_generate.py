@@ -43,6 +43,7 @@ def test_header_states_memory_and_provenance() -> None:
     assert "int16_t nn_output_t" in header
 
 
+@pytest.mark.ci
 def test_all_constant_tables_are_in_flash() -> None:
     """On AVR a const array without PROGMEM would take RAM."""
     graph = mnist().graph()

@@ -79,6 +79,7 @@ def test_two_channels_at_once(tmp_path: Path, bits: int, width: int) -> None:
     assert ("2 input channels at a time, 4 output" in code) == (width % 4 == 0)
 
 
+@pytest.mark.ci
 def test_nothing_is_rounded(tmp_path: Path) -> None:
     graph = separables()
     assert dict(planned(graph, Partial(accumulator_bits=8), "").notes)["accumulate_layers"] == 1

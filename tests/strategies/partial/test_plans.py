@@ -102,6 +102,7 @@ def test_last_pass_may_be_smaller() -> None:
     assert loop.count == 3 and run(plan, graph)
 
 
+@pytest.mark.ci
 def test_alignment() -> None:
     graph = nets.fig1_block()
     aligned = replace(BOARD, alignment_bytes=8)

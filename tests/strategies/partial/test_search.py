@@ -69,6 +69,7 @@ def wide() -> Graph:
     return net.graph()
 
 
+@pytest.mark.ci
 def test_too_many_states_still_give_a_plan() -> None:
     graph = wide()
     network = Network.of(graph, graph.input, needed(graph), 8)

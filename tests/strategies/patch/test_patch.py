@@ -36,6 +36,7 @@ def exact(plan: Plan, graph: Graph) -> bool:
     return True
 
 
+@pytest.mark.ci
 def test_mobilenet_as_published() -> None:
     """320,960 B, 30.6 % more work in the stage and 9.3 % in all; the verifier counts the same."""
     graph = nets.mobilenet_v2(224, weights=False)
@@ -54,6 +55,7 @@ def test_mobilenet_runs_exactly() -> None:
     assert exact(Patch().plan(graph, BOARD), graph)
 
 
+@pytest.mark.ci
 def test_every_other_end_is_worse() -> None:
     graph = nets.mobilenet_v2(224, weights=False)
     ends = stages(graph, graph.input, needed(graph), (4, 4))

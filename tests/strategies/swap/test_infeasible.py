@@ -48,6 +48,7 @@ def test_it_is_a_result(scheduler: str, frames: int) -> None:
     assert found["makespan_us"] > 0 and "try" in found["advice"]
 
 
+@pytest.mark.ci
 def test_a_card_that_is_too_small_is_a_result() -> None:
     graph, hardware = network(), replace(slow(bytes=1024), sram_bytes=4096)
     found = verdict.check(Swap().plan(graph, hardware), graph, hardware)

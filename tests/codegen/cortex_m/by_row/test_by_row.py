@@ -155,6 +155,7 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
         equal(native(given), graph.outputs(given))
 
 
+@pytest.mark.ci
 def test_a_core_without_dsp_has_channels_last(tmp_path: Path) -> None:
     graph, small = network(0), replace(core("cortex-m0plus"), kernels="portable")
     plan = by_rows(graph, small)
