@@ -67,7 +67,7 @@ class Tags(HTMLParser):
         self.attributes += [name for name, _ in attrs]
 
 
-@pytest.mark.parametrize("core", quick(1, BOARDS))
+@pytest.mark.parametrize("core", quick(1, BOARDS, ci=1))
 def test_whole_commands(tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages schedule, generate and build, as a run calls them."""
     strategy = "herringbone.Herringbone" if core == "avr" else "ordinary.Ordinary"

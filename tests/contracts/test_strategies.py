@@ -35,7 +35,7 @@ from tests.contracts.networks import BOARDS, graphs
 from tests.tiers import quick
 
 OPTIONS = sorted((ROOT / "conf" / "strategy").glob("*.yaml"))
-TIERS = ((0, 6, 1), (1, 14, 3), (2, 300, 100))
+TIERS = ((0, 6, 1), (1, 9, 2), (2, 300, 100))
 """The seed of networks, how many plans of them, and how many of these are compiled."""
 every = pytest.mark.parametrize("path", OPTIONS, ids=lambda path: path.stem)
 

@@ -102,7 +102,7 @@ CORTEX_M = [*FIRST, *(case for case in EVERY if case not in FIRST)]
 @needs_arm
 @pytest.mark.parametrize(
     ("name", "board", "strategy", "streams"),
-    quick(0, CORTEX_M, ci=len(FIRST)),
+    quick(0, CORTEX_M, ci=2),
 )
 def test_on_a_cortex_m(
     name: str, board: str, strategy: Strategy, streams: bool, tmp_path: Path
@@ -129,7 +129,7 @@ AVR = [
 
 
 @needs_avr
-@pytest.mark.parametrize(("name", "board", "strategy"), quick(AVR[:1], AVR, ci=3))
+@pytest.mark.parametrize(("name", "board", "strategy"), quick(AVR[:1], AVR, ci=1))
 def test_on_an_avr(name: str, board: dict[str, object], strategy: Strategy, tmp_path: Path) -> None:
     assert abs(error(name, load_hardware(**board), strategy, tmp_path)) < 0.1  # type: ignore[arg-type]
 

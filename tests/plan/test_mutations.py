@@ -63,7 +63,7 @@ def share(part: int, number: int) -> float:
     return number * len(list(subjects())[part::PARTS]) / len(subjects())
 
 
-@pytest.mark.parametrize("part", quick(2, range(PARTS)))
+@pytest.mark.parametrize("part", quick(1, range(PARTS), ci=6))
 def test_every_harmful_mutant_is_refused(part: int) -> None:
     """CI has some 1,000 mutants, of all subjects."""
     tally = judged(part, 25, judge_refused=False)

@@ -139,8 +139,7 @@ def test_a_map_is_drawn_once_it_has_a_place(browser: Any, paths: dict[str, Path]
         assert ink(page, "#map") > 8
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("kind", ["slots", "swap"])
+@pytest.mark.parametrize("kind", quick(0, ["swap", "slots"], ci=1))
 def test_it_prints(kind: str, browser: Any, paths: dict[str, Path], tmp_path: Path) -> None:
     with opened(browser, page_of(paths, kind), PAPER, dark=True) as page:
         page.emulate_media(media="print")

@@ -60,7 +60,7 @@ def map_of(text: str) -> dict[str, Any]:
     return dict(json.loads(found[1]))
 
 
-@pytest.mark.parametrize("kind", quick(["slots", "swap", "row_ring"], KINDS))
+@pytest.mark.parametrize("kind", quick(["slots", "swap", "row_ring"], KINDS, ci=2))
 def test_a_page_of_each_kind_of_plan(kind: str, tmp_path: Path) -> None:
     plan, graph, hardware = made(kind)
     text = write(tmp_path / "plan.html", plan, graph, hardware)

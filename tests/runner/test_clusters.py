@@ -98,7 +98,7 @@ def test_no_slurm_is_one_line(project: Project) -> None:
     assert run.code == 1 and "srun" in run.json["error"] and "Traceback" not in run.err
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_ray(project: Project, cluster: str) -> None:
     """The process of one of two jobs is killed; the same command runs what is missing."""
     words = (*SWEEP, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={cluster}")

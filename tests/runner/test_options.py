@@ -36,7 +36,7 @@ def project(project: Project) -> Project:
     return project
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_fields_of_ones_own_class_are_keys(project: Project) -> None:
     overrides = ("strategy=mine", "strategy.rate=2", "strategy.pmu_bytes=300")
     run = project.run("output=json", "until=schedule", *overrides)

@@ -16,6 +16,7 @@ import pytest
 from pipeline.home import STAGES
 from tests.runner.project import Project
 from tests.runner.test_kills import outputs
+from tests.tiers import quick
 
 Machines = Callable[[str], Project]
 
@@ -55,7 +56,7 @@ def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> Non
     )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remote: Path) -> None:
     run(machine("one"), remote, "until=train")
     again = ("until=train", "train.batch=9")
@@ -77,7 +78,7 @@ def test_what_was_made_before_there_was_a_remote_is_shared(machine: Machines, re
     assert run(machine("two"), remote, "until=fetch")[1] == []
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
     """Of two machines that round differently; each goes on with its own, others get the first."""
     first = run(machine("one"), remote, "until=fetch")[0] / "data/dataset.npz"
@@ -89,8 +90,9 @@ def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
     assert own.read_bytes() != first.read_bytes() == third.read_bytes()
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("damage", ["output", "lost output", "list of a folder", "note"])
+@pytest.mark.parametrize(
+    "damage", quick(0, ["output", "note", "lost output", "list of a folder"], ci=2)
+)
 def test_a_damaged_remote_is_noticed_and_repaired(
     machine: Machines, remote: Path, damage: str
 ) -> None:
@@ -162,7 +164,7 @@ def test_a_remote_of_the_projects_own(machine: Machines, remote: Path) -> None:
     assert "cache.remote=leb is no DVC remote of this project: give one of lab, a URL" in done.err
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Path) -> None:
     project = machine("one")
     good, _ = run(project, remote, "until=train")

@@ -42,7 +42,7 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
     folder = recorded(project, "until=train")
     for fresh in ("true", "false"):
@@ -53,7 +53,7 @@ def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
         assert project.ran() == (["fetch", "train"] if fresh == "true" else [])
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
     folder = recorded(project, "until=train")
     project.env["FAKE_NOISE"] = "train"
@@ -76,7 +76,7 @@ def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
     assert len(first["here"]) == 32 != first["recorded"]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_has_changed_since_is_said(project: Project) -> None:
     folder = recorded(project, "until=schedule")
     small = project.root / "pipeline/strategies/small.py"
@@ -154,7 +154,7 @@ def test_a_config_of_another_version_is_one_line(project: Project) -> None:
     assert "this version cannot repeat that run: Key 'clock_khz' not in 'Hardware'" in run.err
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> None:
     """Its folder is gone, the code has been edited: MLflow's patch brings that back."""
     git(project, "init", "-q")

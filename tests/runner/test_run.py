@@ -44,7 +44,7 @@ def test_json_is_the_only_output(project: Project) -> None:
     assert {"pipeline/strategies/small.py", "stages/schedule.py"} <= files.keys()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_folder_used_again_shows_this_runs_results_only(project: Project) -> None:
     again = ("output=json", "hydra.run.dir=again")
     assert project.run(*again, "strategy=naive").code == 3
@@ -74,7 +74,7 @@ def test_what_a_run_did_not_make_stays(project: Project) -> None:
     assert (project.root / "stages" / "fetch.py").exists()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_stages_warning_is_shown_once_and_kept(project: Project) -> None:
     project.env["FAKE_ACT"] = "measure:chance"
     line = "accuracy 10.00% is no better than chance"
@@ -163,7 +163,7 @@ def test_edited_code_reruns_its_stages(project: Project) -> None:
             assert ran == [first]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_helper_of_the_users_own_strategy_is_a_dependency(project: Project) -> None:
     helper = "pipeline/strategies/helper.py"
     project.write(helper, "EXTRA = 1\n")

@@ -133,7 +133,7 @@ def test_jobs_side_by_side(project: Project) -> None:
     assert lines[-1] == "3 of 3 jobs: 0 running, 3 done, 0 cached, 0 infeasible, 0 failed"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_jobs_of_two_lines_side_by_side(project: Project) -> None:
     """A line's last jobs leave no worker without work."""
     project.hold("train")
@@ -184,7 +184,7 @@ def test_workers_of_a_sweep_that_is_ended_end_with_their_stages(project: Project
     nothing_outlives(project)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_sweeps_folder_used_again_forgets_what_was_there(project: Project) -> None:
     here = ("-m", "output=json", "hydra.sweep.dir=here", "until=fetch")
     assert project.run(*here, "seed=1,2").code == 0

@@ -40,7 +40,7 @@ JOBS = (
 )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_job_is_what_hydra_composes_of_its_words() -> None:
     schema.register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):

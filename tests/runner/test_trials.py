@@ -167,7 +167,7 @@ def test_mistakes(tmp_path: Path, act: Callable[[Path], Any], said: str) -> None
         act(tmp_path / "a")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_search(project: Project) -> None:
     """What does not fit is a row; Ctrl-C ends it, and the same command goes on."""
     words = ("-m", "output=json", "hydra/sweeper=optuna", "strategy=naive,herringbone",

@@ -18,7 +18,7 @@ FILES = [
 ]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_papers_peaks(small: Project) -> None:
     result = small.run("experiment=memory_optimal", "until=schedule")
     assert [row["paper"] for row in result["rows"]] == [760, 467.5, 437.5, 434.5]
@@ -35,7 +35,7 @@ def test_the_headline(small: Project) -> None:
     assert ours["computing time"] == result["compute_us"]  # as the paper's: not what is left to do
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_headline_with_parameters_sent_over_the_line(small: Project) -> None:
     """The same bytes and answers; a smaller program, because it does not hold the parameters."""
     held = small.run("experiment=gural_mnist", "target.images=2")
@@ -48,7 +48,7 @@ def test_the_headline_with_parameters_sent_over_the_line(small: Project) -> None
     assert [row["name"] for row in sent["rows"]] == [row["name"] for row in held["rows"]]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_weights_that_neither_memory_of_an_uno_holds(small: Project) -> None:
     """On a stand-in, with random weights."""
     given = ("experiment=mnist_uno_sd", "train=random", "quantize=int8", "target.images=1")

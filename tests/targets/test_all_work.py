@@ -44,7 +44,7 @@ OTHERS = [name for name in NAMES if name not in (*FIRST, "host")]
     quick(
         1,
         ["arduino", *ONE_A_CORE, *(n for n in NAMES if n not in ("arduino", "host", *ONE_A_CORE))],
-        ci=4,
+        ci=2,
     ),
 )
 def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:

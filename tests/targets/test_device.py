@@ -99,7 +99,7 @@ def stage(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @needs_avr
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_stages_write_the_same_bytes_twice(
     tmp_path: Path, arduino: Hardware, shim: Path
 ) -> None:

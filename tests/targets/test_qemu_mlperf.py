@@ -80,7 +80,7 @@ def test_fifty_inputs_on_every_core(model: str, board: str, tmp_path: Path) -> N
     check(model, board, tmp_path, 50)
 
 
-@pytest.mark.parametrize(("model", "board", "kernels"), quick(0, ON_SMALL_BOARDS, ci=1))
+@pytest.mark.parametrize(("model", "board", "kernels"), quick(0, ON_SMALL_BOARDS, ci=0))
 def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_path: Path) -> None:
     """All within the board's flash and RAM; what is announced is what is found afterwards."""
     graph, hardware = network(model), board_named(board, kernels=kernels)

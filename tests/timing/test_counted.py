@@ -110,7 +110,7 @@ def run(folder: Path, graph: Graph, hardware: Hardware) -> tuple[Plan, Runs, flo
             (chain, 30_144, "unchecked"),
             (branches, 20_032, "unchecked"),
         ],
-        ci=2,
+        ci=1,
     ),
 )
 def test_tracks_are_timed_as_they_run(

@@ -70,7 +70,7 @@ def complete(found: list[dict[str, Any]]) -> int:
     return len(found)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: F811
     """A stage's new output, too: nobody has to remember a list."""
     project.write("stages/train.py", TRAINING)

@@ -18,7 +18,7 @@ from tests.tracking.test_tracking import project  # noqa: F401  a fixture
 SWEEP = ("-m", "tracking=wait", "output=json", "hydra/launcher=local")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_parent_holds_the_table_and_the_picture(project: Project) -> None:  # noqa: F811
     project.write("pipeline/strategies/mid.py", STRATEGY.format(title="Mid", pmu=500))
     option = {"name": "mid", "_target_": "pipeline.strategies.mid.Mid"}

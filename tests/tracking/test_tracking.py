@@ -134,7 +134,7 @@ SWEPT = "strategy=naive,herringbone · target.images=1,2 · 4 jobs"
 JOBS = [f"mnist_2kb · arduino · {s} · target.images={n}" for s in STRATEGIES for n in (1, 2)]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_runs_are_called_by_what_was_chosen(tracked: Tracked) -> None:
     """And say what they were told to do, where they are from, and what they lack."""
     assert {BIG, SWEPT, *JOBS} <= set(tracked.found)
@@ -243,7 +243,7 @@ def test_logging_an_entry_twice_makes_one_run(tracked: Tracked) -> None:
     assert sorted(run["id"] for run in again) == sorted(r["id"] for r in tracked.found.values())
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_three_processes_on_an_absent_database(project: Project) -> None:
     processes = [
         project.start("tracking=wait", "until=fetch", f"target.images={n}") for n in range(3)

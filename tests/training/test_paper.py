@@ -125,7 +125,7 @@ def test_the_last_phase_sees_weaker_distortions(tmp_path: Path) -> None:
     assert equal(each[1].weights, each[2].weights)  # there are none between 0.5 and 1
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_probes_choose_who_goes_on_from_before_quantization(tmp_path: Path) -> None:
     run = Run(1, checkpoints=tmp_path)
     lengths = {"probe_float_epochs": 4, "probe_quantized_epochs": 3}

@@ -106,7 +106,7 @@ write_npz(Path("{out}"), trained.weights)
 LONG = ThreePhases(4, 4, 4, batch=16, elastic_pixels=0.5)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL while it trains, in whatever phase that is, then the same again."""
     checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"

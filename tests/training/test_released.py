@@ -76,7 +76,7 @@ def trained(model: Mnist2kb) -> QuantizedNetwork:
     return network
 
 
-@pytest.mark.parametrize("name", quick(0, NAMES, ci=2))
+@pytest.mark.parametrize("name", quick(0, NAMES, ci=1))
 def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
     """Recomputed from the weights in the repository with the exact integer reference."""
     told = provenance(name)

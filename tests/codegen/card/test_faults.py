@@ -48,7 +48,7 @@ def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Pa
     assert repaired == can > SAMPLE // 3 and not wrong
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", ["encrypted"], indirect=True)
 def test_on_a_cortex_m7(sealed: Faulty, tmp_path: Path) -> None:
     for part, count in ((campaign.injected, ON_M7), (tries.tried, ON_M7), (tries.fed, ON_M7)):

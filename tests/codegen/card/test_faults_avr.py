@@ -14,6 +14,7 @@ from tests.codegen.card.cases import judged
 from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, faulty_uno
 from tests.codegen.card.sealing import given
 from tests.targets.conftest import needs_avr
+from tests.tiers import quick
 
 pytestmark = [needs_avr, pytest.mark.ci]
 SAMPLE, CUTS, TRIED = 18, 2, 8
@@ -36,7 +37,7 @@ def test_faults_while_an_input_is_fed(made: FaultyUno, tmp_path: Path) -> None:
     assert repaired == can > TRIED // 3 and not wrong
 
 
-@pytest.mark.parametrize("security", ["none", "unchecked"])
+@pytest.mark.parametrize("security", quick(0, ["none", "unchecked"], ci=1))
 def test_the_driver_tries_each_command_four_times(tmp_path: Path, security: Security) -> None:
     """In whichever function; what comes when it gives up is another status, or the answer."""
     made = faulty_uno(tmp_path, security, tells=True)

@@ -122,7 +122,7 @@ def test_whenever_a_transfer_ends(tmp_path: Path, command_us: float, block_us: f
     assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_sums_that_are_kept_between_tiles(tmp_path: Path) -> None:
     graph, plan = in_parts()
     hardware, given = uncached(), frames(graph, 2)

@@ -206,7 +206,7 @@ def test_weights_are_on_the_card_alone() -> None:
     assert not [line for line in text.splitlines() if "static const int8_t" in line]
 
 
-@pytest.mark.parametrize("network_of", quick(0, (alexnet, mobilenet, vgg16), ci=1))
+@pytest.mark.parametrize("network_of", quick(0, (alexnet, mobilenet, vgg16), ci=0))
 def test_hundreds_of_thousands_of_tiles_are_a_short_program(network_of: object) -> None:
     graph: Graph = network_of()  # type: ignore[operator]
     plan = planned(graph, 320_000)

@@ -56,7 +56,7 @@ def test_a_stream_in_another_order(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize(
-    ("height", "width", "kernel"), quick(0, [(65_536, 2, (16, 2)), (2, 65_536, (2, 16))])
+    ("height", "width", "kernel"), quick(0, [(65_536, 2, (16, 2)), (2, 65_536, (2, 16))], ci=1)
 )
 def test_a_stream_beyond_its_counters(height: int, width: int, kernel: tuple[int, int]) -> None:
     """At the limit it is right, see test_native."""

@@ -57,7 +57,7 @@ def loaded(graph: Graph) -> Predictor:
     return Predictor.build(graph, Ordinary().plan(graph, host()), host(), threads=2)
 
 
-@pytest.mark.parametrize("name", quick(1, MLPERF_TINY))
+@pytest.mark.parametrize("name", quick(1, MLPERF_TINY, ci=1))
 def test_mlperf_tiny(name: str) -> None:
     _, graph = mlperf_tiny(name)
     given = frames(graph, 6)
