@@ -87,15 +87,15 @@ def all_tests(root: Path) -> list[str]:
 
 
 def noticing(root: Path, file: str, lines: Iterable[int], record: Reach) -> list[str]:
-    """The recorded tests that reach these lines of ``file``; without one, that reach the file."""
+    """The recorded tests that reach these lines of ``file``; then others that reach the file."""
     functions = record.tests.get(file, {})
     path = root / file
     if not file.endswith(".py") or not path.is_file():
         return functions.get(MODULE, [])
     source = path.read_text()
     names = dict.fromkeys(reach.function_at(source, line) for line in lines)
-    ranked = [functions.get(name) or functions.get(MODULE, []) for name in names]
-    return list(_by_turns(ranked))
+    ranked = [functions.get(name, []) for name in names if name != MODULE]
+    return list(dict.fromkeys([*_by_turns(ranked), *functions.get(MODULE, [])]))
 
 
 def _by_turns(lists: list[list[str]]) -> Iterator[str]:

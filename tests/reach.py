@@ -23,8 +23,10 @@ from pipeline.home import ROOT
 from tests.recorder import FOLDER
 
 RECORD = Path(__file__).with_name("reach.json")
-CHOSEN = 8
+CHOSEN = 12
 """Tests in the record for each function, or a few more where its lines need them."""
+OF_A_FILE = 80
+"""Tests in the record for each file."""
 MODULE = ""
 """Name of the lines outside of functions; of a whole file that isn't Python."""
 
@@ -93,8 +95,8 @@ class Recording:
         near = {t for number, tests in lines.items() if first <= number <= last for t in tests}
         return self.order(near - {""})
 
-    def chosen(self, lines: Mapping[int, set[str]]) -> list[str]:
-        """Some that reach each of ``lines`` twice, and then the best until there are ``CHOSEN``."""
+    def chosen(self, lines: Mapping[int, set[str]], count: int) -> list[str]:
+        """Some that reach each of ``lines`` twice, and then the best until there are ``count``."""
         every = self.order(set().union(*lines.values()) - {""})
         missing = Counter({n: min(2, len(tests - {""})) for n, tests in lines.items()})
         found: list[str] = []
@@ -105,7 +107,7 @@ class Recording:
                 missing.subtract(news)
         kinds = Counter(_kind(test) for test in found)
         for test in every:
-            if len(found) >= CHOSEN:
+            if len(found) >= count:
                 break
             if test not in found and kinds[_kind(test)] < 2:
                 found.append(test)
@@ -151,10 +153,11 @@ def reduced(recording: Recording) -> Reach:
         spans |= {name: (a, b) for name, a, b in functions((ROOT / file).read_text())}
         for name, (first, last) in spans.items():
             inside = {n: found for n, found in lines.items() if first < n <= last or not name}
-            if chosen := recording.chosen(inside) if inside else []:
-                tests.setdefault(file, {})[name] = chosen[: CHOSEN if not name else None]
+            count = CHOSEN if name else OF_A_FILE
+            if chosen := recording.chosen(inside, count) if inside else []:
+                tests.setdefault(file, {})[name] = chosen
     for file, found in recording.files.items():
-        tests.setdefault(file, {})[MODULE] = recording.chosen({1: found})
+        tests.setdefault(file, {})[MODULE] = recording.chosen({1: found}, OF_A_FILE)
     used = {test for names in tests.values() for each in names.values() for test in each}
     seconds = {test: round(recording.seconds.get(test, 0.0), 2) for test in sorted(used)}
     return Reach(seconds, dict(sorted(tests.items())))

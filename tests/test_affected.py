@@ -81,7 +81,7 @@ def test_what_has_changed_since(root: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "lines", "expected"),
     [
-        ("pipeline/used.py", [5], [A, C]),
+        ("pipeline/used.py", [5], [A, C, B]),
         ("pipeline/used.py", [6, 13], [A, B, C]),
         ("pipeline/used.py", [1], [B]),
         ("pipeline/new.py", [1], []),
@@ -110,7 +110,7 @@ def test_who_says_its_name(root: Path, file: str, expected: str) -> None:
 def test_what_goes_into_a_minute(root: Path) -> None:
     changes = {"pipeline/used.py": [5], "docs/page.md": [1], "tests/test_b.py": [1]}
     choice = chosen(root, changes, RECORD, {"tests/test_c.py": 7.0})
-    assert choice.files == ["tests/test_b.py"] and choice.tests == [A, C]
+    assert choice.files == ["tests/test_b.py"] and choice.tests == [A, C, B]
     assert choice.left_out == ["tests/test_c.py"] and choice.left_out_seconds == 7.0
     choice = chosen(root, {"pipeline/used.py": [5], "tests/test_a.py": []}, RECORD, {})
     assert (choice.files, choice.tests, choice.left_out) == (["tests/test_a.py"], [], [])
