@@ -1,8 +1,7 @@
-"""Say how outputs differ, where first, and the one command that runs this case again."""
+"""Say how outputs differ and where first; ``tests/explained.py`` says what runs the case again."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.vocabulary import Plan
-from tests.explained import again
 
 
 def equal(got: Any, expected: Any, **about: object) -> None:
@@ -25,7 +23,8 @@ def equal(got: Any, expected: Any, **about: object) -> None:
     plain = {name: value for name, value in about.items() if not callable(value)}
     frame = int(np.argwhere(got != expected)[0][0]) if got.shape == expected.shape else 0
     more = [value(frame) for value in about.values() if callable(value)]
-    raise AssertionError("\n".join([difference(got, expected), *more, *_case(plain)]))
+    case = [", ".join(f"{name} {value}" for name, value in plain.items())] if plain else []
+    raise AssertionError("\n".join([difference(got, expected), *more, *case]))
 
 
 def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
@@ -36,12 +35,6 @@ def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str
     place = tuple(int(index) for index in wrong[0])
     first = f"first at {list(place)}: expected {expected[place]}, got {got[place]}"
     return f"{len(wrong)} of {got.size} elements differ, {first}"
-
-
-def _case(about: dict[str, object]) -> list[str]:
-    said = [", ".join(f"{name} {value}" for name, value in about.items())] if about else []
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    return [*said, f"again: {again(test)}"]
 
 
 def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object]:

@@ -69,6 +69,7 @@ class Collector:
         self.failed: set[str] = set()
         self.unstable: list[str] = []
         self.files: dict[str, durations.Cost] = {}
+        self.off: list[str] = []
         self.problems: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -101,7 +102,7 @@ class Collector:
         """The runs on the same code as this one's, this one included; kept in pytest's cache."""
         cache = getattr(self.config, "cache", None) if self._whole() else None
         before: dict[str, Any] = (cache and cache.get(durations.LOG, None)) or {}
-        code = self._code()
+        code = self._code() if cache else ""
         same = before if code and before.get("code") == code else {}
         failed = set(same.get("failed", []))
         again = failed & self.seconds.keys()
@@ -147,7 +148,8 @@ class Collector:
                 return ""
             read.update(done.stdout)
         for name in done.stdout.decode().splitlines():
-            read.update((self.config.rootpath / name).read_bytes())
+            path = self.config.rootpath / name
+            read.update(path.read_bytes() if path.is_file() else b"")
         return read.hexdigest()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

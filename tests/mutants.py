@@ -100,10 +100,8 @@ def in_python(file: str, source: str) -> Iterator[Mutant]:
     def changed(node: ast.AST) -> Iterator[Mutant]:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             operator = SWAPPED[type(node.ops[0])]()
-            left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
             new = ast.Compare(node.left, [operator], node.comparators)  # type: ignore[list-item]
-            if left and right:
-                yield mutant(node, f"({ast.unparse(new)})")
+            yield mutant(node, f"({ast.unparse(new)})")
         elif isinstance(node, ast.BinOp) and type(node.op) in SWAPPED:
             if not any(isinstance(each, ast.JoinedStr) for each in (node.left, node.right)):
                 new_op = SWAPPED[type(node.op)]()

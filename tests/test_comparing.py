@@ -33,14 +33,13 @@ def test_a_wrong_sign_in_the_c(tmp_path: Path) -> None:
     native = Native(tmp_path / "wrong", graph, plan, files={**files, "model.c": wrong})
     with pytest.raises(AssertionError) as failed:
         agrees(native)
-    first, begins, about, again = str(failed.value).splitlines()
+    first, begins, about = str(failed.value).splitlines()
     assert re.fullmatch(r"\d+ of 30 elements differ, first at .*: expected -?\d+, got -?\d+", first)
     assert begins.startswith("begins in layer dense1, C function nn_dense1, tensor dense1: ")
     assert about == (
         f"layer dense1, tensor {graph.output}, strategy ordinary, board host, "
         f"C {tmp_path}/wrong/model.c"
     )
-    assert again.endswith("tests/test_comparing.py::test_a_wrong_sign_in_the_c")
 
 
 def test_the_first_wrong_layer_is_named_and_not_the_last(tmp_path: Path) -> None:

@@ -151,6 +151,8 @@ def test_ci_fails_without_a_record_or_beyond_a_limit(
     tmp_path: Path, make_durations: Callable[[], Record]
 ) -> None:
     assert durations.main() == 1  # no run has left a log
+    done = run(tmp_path, TESTS, "--check-durations", "-k", "nothing")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED and not done.stderr
     done = run(tmp_path, TESTS, "--check-durations")
     assert done.returncode == 1 and "3 passed" in done.stdout
     assert "tests/test_burns.py is not in tests/durations.json: make durations" in done.stdout
