@@ -5,7 +5,8 @@
     python -m tests.mutate FILE --check 30                     how many of them make check finds
 
 Each mutant of what is committed meets the tests that reach its line, the narrowest first, until one
-fails. A line of JSON for each is appended to FILE, from which a stopped campaign goes on; at the
+fails. A line of JSON for each is appended to FILE, from which a stopped campaign goes on: mutants
+whose killer is no longer among the tests are tried again, survivors with ``--survivors``. At the
 end it prints the table, and which mutants survived. ``EQUIVALENT`` holds those that change nothing
 that could be noticed, with the reason.
 """
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,7 +152,16 @@ def table(rows: Sequence[Row], reasons: dict[str, str]) -> Iterator[str]:
 
 
 def read(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The rows of a campaign; of a mutant that was tried again, the last."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return list({(row["mutant"], "check" in row): row for row in rows}.values())
+
+
+def stands(row: Row, tests: Container[str], survivors: bool) -> bool:
+    """Whether a campaign need not try a mutant again."""
+    by: str = row.get("by", "")
+    return by in tests or not by.startswith("tests/") if row["killed"] else not survivors
 
 
 def main() -> int:
@@ -161,10 +171,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--check", type=int, default=0)
+    parser.add_argument("--survivors", action="store_true")
     given = parser.parse_args()
     mutants = {mutant.name: mutant for mutant in drawn(given.count, given.seed)}
     rows = [row for row in read(given.file) if "killed" in row]
-    known = {row["mutant"] for row in rows}
     if given.check:
         found = [row["mutant"] for row in rows if row["killed"]][
             :: max(1, len(rows) // given.check)
@@ -172,8 +182,9 @@ def main() -> int:
         work = [mutants[name] for name in found[: given.check]]
         jobs = 1  # make check has both cores
     else:
-        work = [mutant for name, mutant in mutants.items() if name not in known]
         jobs, recording = given.jobs, recorded()
+        known = {r["mutant"] for r in rows if stands(r, recording.seconds, given.survivors)}
+        work = [mutant for name, mutant in mutants.items() if name not in known]
     with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool, given.file.open("a") as log:
 
         def one(mutant: Mutant) -> Row:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.home import ROOT
 from tests import mutate
 from tests.mutants import AREAS, TEMPLATES, drawn, in_c, in_python
-from tests.mutate import batches, ran, table
+from tests.mutate import batches, ran, read, stands, table
 
 PYTHON = '''\
 """Not 1 < 2 here."""
@@ -87,6 +89,22 @@ def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     assert ran(tmp_path, ["endless"], patience=1)[0] < 0
     (tmp_path / "ends.py").write_text(f"import sys; print({sys.maxsize}); sys.exit(3)\n")
     assert ran(tmp_path, ["ends"], patience=600) == (3, f"{sys.maxsize}\n")
+
+
+def test_what_a_campaign_tries_again(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"mutant": "a", "killed": True, "by": "tests/x.py::gone"},
+        {"mutant": "b", "killed": False},
+        {"mutant": "a", "killed": True, "by": "tests/x.py::there"},
+        {"mutant": "a", "check": True},
+        {"mutant": "c", "killed": True, "by": "no end"},
+    ]
+    (tmp_path / "log").write_text("\n".join(map(json.dumps, rows)))
+    found = read(tmp_path / "log")
+    assert found == [rows[2], rows[1], rows[3], rows[4]]
+    tests = {"tests/x.py::there"}
+    assert [stands(row, tests, False) for row in rows if "killed" in row] == [0, 1, 1, 1]
+    assert not stands(rows[1], tests, True)
 
 
 def test_the_table_counts_and_names_survivors() -> None:
