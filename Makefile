@@ -60,9 +60,7 @@ bench: setup
 	$(BIN)/python -m tests.strategies.bench_planning
 	$(BIN)/python -m tests.strategies.swap.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench
-	$(BIN)/python -m tests.codegen.thumb.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench_layers limit
-	$(BIN)/python -m tests.codegen.cortex_m.bench_winograd
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows
 	$(BIN)/python -m tests.codegen.bench_tape
 	$(BIN)/python -m tests.strategies.partial.bench

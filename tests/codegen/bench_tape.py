@@ -21,7 +21,7 @@ from pipeline.importers.tflite import TFLite
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.bench import PASSES, Run, run, without_waits
-from tests.codegen.cortex_m.by_row.support import by_rows
+from tests.codegen.cortex_m.support import by_rows
 from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named
 

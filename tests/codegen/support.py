@@ -14,13 +14,22 @@ import numpy as np
 from pipeline import ihex
 from pipeline.codegen import generate
 from pipeline.codegen.card import image
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
+from pipeline.plan.fit import roomy
+from pipeline.plan.interpret import interpret
+from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, qemu, simavr
+from pipeline.targets.runs import Runs
+from pipeline.targets.toolchain import Size
 from tests.comparing import equal, said
 from tests.strategies.chains import board
+from tests.targets.cortex_m import generated, outputs
 from tests.tiers import quick
 from tests.tracing import begins
 
@@ -216,3 +225,55 @@ def agrees(native: Native, count: int = 6, chunk: int | None = None) -> bool:
     about = native.about | ({"chunk": chunk} if chunk else {})
     equal(native(given, chunk), native.graph.outputs(given), **about)
     return True
+
+
+def checked(
+    folder: Path,
+    graph: Graph,
+    plan: Plan,
+    hardware: Hardware | None = None,
+    given: IntArray | None = None,
+    *,
+    expected: IntArray | None = None,
+    interpreted: bool = False,
+    **options: Any,
+) -> Native:
+    """Prove ``plan``, and have its C, natively, give the graph's outputs of some frames, or what is
+    ``expected``; ``interpreted``: and the interpreter, of the last frame."""
+    verify(roomy(plan), graph)
+    given = frames(graph, 4) if given is None else given
+    expected = graph.outputs(given) if expected is None else expected
+    if interpreted:
+        equal(interpret(plan, graph, given[-1]).output, expected[-1], strategy=plan.strategy)
+    native = Native(folder, graph, plan, hardware, **options)
+    equal(native(given), expected, **native.about)
+    return native
+
+
+def on_board(
+    folder: Path,
+    graph: Graph,
+    hardware: Hardware,
+    plan: Plan | None = None,
+    given: IntArray | None = None,
+    *,
+    expected: IntArray | None = None,
+    frontend: Frontend | None = None,
+    extra: Mapping[str, str] | None = None,
+    fits: bool = True,
+) -> tuple[Size, Runs]:
+    """Build a network for a board and simulate it: it fits, its outputs are the graph's, or what is
+    ``expected``, and its stack is within its bound; ``extra``: more files."""
+    plan = plan or Ordinary().plan(graph, hardware)
+    sources = write(generated(folder, graph, hardware, plan, frontend), extra or {})
+    size = builds.build(sources, folder / "build", hardware)
+    assert size.status == "ok" or not fits, size.where
+    given = frames(graph, 3) if given is None else given
+    expected = graph.outputs(given) if expected is None else expected
+    sent = given.astype(np.dtype("<i2") if frontend else graph.tensors[graph.input].dtype.stored)
+    run = simavr.run if hardware.core == "avr" else qemu.run
+    runs = run(folder / "build", vars(size), hardware, np.ascontiguousarray(sent).view(np.uint8))
+    found = outputs(graph, runs).reshape(expected.shape)
+    equal(found, expected, **said(graph, plan, folder / "generated", hardware.name))
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+    return size, runs

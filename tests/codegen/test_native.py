@@ -1,44 +1,48 @@
-"""Generated C, compiled natively with sanitizers, equals the integer graph bit for bit."""
+"""Generated C, compiled natively with sanitizers, equals the integer graph bit for bit: networks of
+few bits, and of bytes besides, for every core, whose input is there or streams in."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline.codegen import generate
+from pipeline.codegen.bound import bound
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, Tensor
+from pipeline.hardware import Hardware
+from pipeline.plan.vocabulary import Lin, Loop, Move, Slice, Table, Wait
+from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.support import Native, agrees, frames, uno
-from tests.comparing import equal
-from tests.strategies.chains import STRATEGIES, Chain, mnist
-from tests.tiers import quick
-
-PLACES = ("sram", "flash", "stream")
-BY_STRATEGY = [
-    *((Herringbone, "slots", place) for place in PLACES),
-    *zip(STRATEGIES, cycle(["slots", "contiguous"]), cycle(PLACES), strict=False),
-    *product(STRATEGIES, ["slots", "contiguous"], PLACES),
-]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "layout", "weights_in"),
-    quick(1, dict.fromkeys(BY_STRATEGY), ci=2 + len(STRATEGIES)),
-    ids=lambda value: getattr(value, "name", value),
+from pipeline.strategies.partial import Partial
+from pipeline.strategies.replace import Replace
+from pipeline.strategies.sliding import Sliding
+from tests.codegen.networks import (
+    PORTABLE,
+    SHAPES,
+    EvenRowsFirst,
+    Make,
+    bytes_only,
+    cropped,
+    made,
+    mixed,
+    pooled,
+    residual,
+    separable,
+    windows,
 )
-def test_mnist_by_every_strategy(
-    strategy: type, layout: str, weights_in: str, tmp_path: Path
-) -> None:
-    graph, hardware = mnist().graph(), uno(weights_in)
-    plan = strategy(layout).plan(graph, hardware)
-    assert agrees(Native(tmp_path, graph, plan, hardware))
+from tests.codegen.support import Native, agrees, frames, host, on_board, uno
+from tests.comparing import equal
+from tests.strategies.chains import STRATEGIES, Chain, board, mnist
+from tests.targets.cortex_m import board_named, needs_arm
+from tests.tiers import quick
 
 
 def test_any_chunking_of_the_input(tmp_path: Path) -> None:
@@ -47,54 +51,48 @@ def test_any_chunking_of_the_input(tmp_path: Path) -> None:
     assert all(agrees(native, 3, chunk) for chunk in (1, 13, 28, 500, 784))
 
 
-CHAINS = {
-    "padding": lambda: Chain((7, 6, 2)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 4),
+CHAINS: dict[str, Make] = {
     "lopsided padding": lambda: Chain((7, 6, 3)).conv("a", 4, padding=(0, 2, 1, 0)).dense("d", 3),
     "by columns": lambda: Chain((4, 9, 3)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 3),
     "bytes by columns": lambda: Chain((3, 9, 2), "int8").conv(
         "a", 2, dtype="int8", padding=(1, 1, 2, 0)
     ),
-    "strides": lambda: Chain((9, 8, 3)).conv("a", 5, stride=(2, 3)).dense("d", 4),
-    "dilation": lambda: Chain((9, 9, 2)).conv("a", 4, dilation=(2, 1)).dense("d", 4),
     "pointwise": lambda: Chain((5, 5, 4)).conv("a", 9, 1).conv("b", 3, 1).dense("d", 2),
     "flat kernel": lambda: Chain((6, 9, 2)).conv("a", 6, (1, 5)).maximum("p").dense("d", 3),
     "many channels": lambda: Chain((6, 6, 3)).conv("a", 17).conv("b", 23).dense("d", 5),
     "one channel": lambda: Chain((6, 6, 1)).conv("a", 1).conv("b", 1).dense("d", 1),
     "pooled twice": lambda: Chain((16, 12, 3), "uint8").average("p").average("q", 2).dense("d", 3),
     "colour pooled": lambda: Chain((8, 12, 3), "uint8").average("p").conv("a", 7).dense("d", 3),
-    "pooled by 3": lambda: Chain((9, 6, 1), "uint8").average("p", 7, kernel=(3, 2), stride=(3, 2)),
-    "bytes": lambda: Chain((6, 6, 3), "uint8").conv("a", 4, dtype="uint8").dense("d", 5),
+    "pooled by 3": lambda: (
+        Chain((9, 6, 1), "uint8").average("p", 7, kernel=(3, 2), stride=(3, 2)).dense("last", 3)
+    ),
     "signed bytes": lambda: Chain((6, 6, 2), "int8").conv("a", 4, dtype="int8").dense("d", 5),
     "signed nibbles": lambda: Chain((6, 6, 2), "int4").conv("a", 4, dtype="int4").dense("d", 5),
     "nibbles to bytes": lambda: Chain((6, 6, 2)).conv("a", 3, dtype="uint8").maximum("p"),
     "wide outputs": lambda: Chain((4, 4, 3)).dense("d", 6, "int32"),
     "dense to dense": lambda: Chain((4, 4, 3)).dense("a", 9, "uint4").dense("d", 6),
     "maximum first": lambda: Chain((8, 8, 2), "int8").maximum("p").dense("d", 3),
+    "separable": separable,
+    **{name: SHAPES[name] for name in ("strides", "dilation")},
+    **PORTABLE,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"], ci=0))
-@pytest.mark.parametrize("name", quick(list(CHAINS)[::4], CHAINS))
-def test_other_chains(name: str, layout: str, tmp_path: Path) -> None:
-    chain = CHAINS[name]()
-    if chain.tensors[chain.last].dtype.bits < 8:
-        chain = chain.dense("last", 3)
-    graph = chain.graph()
+@pytest.mark.parametrize("name", quick([*list(CHAINS)[::4], "separable"], CHAINS))
+def test_chains(name: str, layout: str, tmp_path: Path) -> None:
+    graph = made(CHAINS[name])
     plan = Herringbone(layout).plan(graph, uno())
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=layout == "slots"))
 
 
-@pytest.mark.ci
-def test_rows_are_counted_to_65535(tmp_path: Path) -> None:
-    """One more is refused, see test_refusals."""
-    chain = Chain((65_535, 2, 1), "uint8").average("p", 5, kernel=(15, 2), stride=(15, 2))
-    graph = chain.dense("d", 2).graph()
-    plan = Herringbone("contiguous").plan(graph, uno())
-    assert agrees(Native(tmp_path, graph, plan, uno()), 2)
+def core(name: str, streams: bool = False) -> Hardware:
+    return replace(board(streams, "flash"), core=name, cpu="cortex-m4")
 
 
-def wider(graph: Graph) -> Graph:
-    """The same network with int8 weights and int32 biases out of int8's range."""
+def wider(dtype: str) -> Graph:
+    """With int8 weights and int32 biases out of int8's range."""
+    graph = Chain((6, 6, 3), dtype).conv("a", 5, dtype=dtype).dense("d", 4, "int32").graph()
     rng = np.random.default_rng(3)
     tensors, constants = dict(graph.tensors), dict(graph.constants)
     for name, values in constants.items():
@@ -104,36 +102,90 @@ def wider(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, constants=constants)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "weights_in"),
-    quick(1, [("int8", "stream"), ("uint4", "sram"), ("int8", "flash"), ("uint4", "stream")]),
-)
-def test_byte_weights_and_long_biases(dtype: str, weights_in: str, tmp_path: Path) -> None:
-    graph = wider(Chain((6, 6, 3), dtype).conv("a", 5, dtype=dtype).dense("d", 4, "int32").graph())
-    hardware = uno(weights_in)
-    plan = Herringbone("slots").plan(graph, hardware)
-    assert agrees(Native(tmp_path, graph, plan, hardware))
-
-
-@pytest.mark.parametrize("streams", [True, False])
-def test_image_that_is_kept(streams: bool, tmp_path: Path) -> None:
-    graph = Chain((6, 6, 2)).conv("a", 4).dense("d", 3).graph()
-    hardware = uno(streams=streams)
-    plan = Ordinary("slots").plan(graph, hardware)
-    assert agrees(Native(tmp_path, graph, plan, hardware), chunk=5)
-
-
-@pytest.mark.parametrize("value", quick(1, [-8, 7, 0], ci=1))
-def test_extreme_weights(value: int, tmp_path: Path) -> None:
+def alike(value: int) -> Graph:
     """Saturated sums: every accumulator at an end of its range."""
-    graph = mnist().graph()
+    graph, bias = mnist().graph(), 127 if value > 0 else -128
     constants = {
-        name: np.full_like(v, value if name.endswith("weight") else (127 if value > 0 else -128))
+        name: np.full_like(v, value if name.endswith("weight") else bias)
         for name, v in graph.constants.items()
     }
-    graph = replace(graph, constants=constants)
-    plan = Herringbone("slots").plan(graph, uno())
-    assert agrees(Native(tmp_path, graph, plan, uno()), 3)
+    return replace(graph, constants=constants)
+
+
+def kept() -> Chain:
+    return Chain((6, 6, 2)).conv("a", 4).dense("d", 3)
+
+
+SLOTS, WHOLE = Herringbone("slots"), Ordinary("slots")
+OTHERS: dict[str, tuple[Make, Strategy, Hardware, str]] = {
+    "bytes for an AVR, by parts": (
+        lambda: bytes_only(8, 7, 3), Partial(), core("avr", True), "NN_INPUT_FILLABLE 0"
+    ),
+    "both": (mixed, SLOTS, core("avr", True), "nn_int8.h"),
+    "byte weights": (lambda: wider("int8"), SLOTS, uno("stream"), ""),
+    "weights in flash": (mnist, Herringbone("contiguous"), uno("flash"), ""),
+    "an image that is kept": (kept, WHOLE, uno(), ""),
+    "an image that is given": (kept, WHOLE, uno(streams=False), ""),
+    "weights of -8": (lambda: alike(-8), SLOTS, uno(), ""),
+    "bytes pooled on the way, scaled": (
+        lambda: pooled("scaled"), WHOLE, core("avr", True), "nn_fed_rows"
+    ),
+    "windows over rows": (windows, EvenRowsFirst(), uno("flash", False), "nn_find(in, 3, 3, 2,"),
+    "a residual unit": (residual, WHOLE, host(), ""),
+    "one over all pixels": (residual, Sliding(), host(), ""),
+    "a cropped one": (cropped, SLOTS, host(), ""),
+    # those of CI
+    "both, whole": (mixed, WHOLE, core("cortex_m"), "nn_cells.h"),
+    # an operator called so would have a function called as another's weights are
+    "weights_a": (lambda: mixed("weights_a"), WHOLE, core("host"), ""),
+    "bias a": (lambda: mixed("bias a"), WHOLE, core("host"), ""),
+    "bytes for a Cortex-M": (
+        lambda: bytes_only(8, 7, 3), Ordinary(), core("cortex_m", True), "NN_INPUT_FILLABLE 0"
+    ),
+    "bytes pooled on the way, maximum": (
+        lambda: pooled("maximum"), WHOLE, core("host", True), "nn_fed_rows"
+    ),
+    "bytes pooled on the way, mean": (
+        lambda: pooled("mean"), WHOLE, core("avr", True), "nn_fed_rows"
+    ),
+    "byte weights, bits": (lambda: wider("uint4"), SLOTS, uno("sram"), ""),
+    "weights of 7": (lambda: alike(7), SLOTS, uno(), ""),
+    # one more is refused, see test_refusals
+    "65,535 rows": (
+        lambda: (
+            Chain((65_535, 2, 1), "uint8")
+            .average("p", 5, kernel=(15, 2), stride=(15, 2)).dense("d", 2)
+        ),
+        Herringbone("contiguous"), uno(), "",
+    ),
+    **{
+        f"a cropped one by {each.name}": (cropped, each, host(), "")
+        for each in (WHOLE, Joint(), Replace())
+    },
+}  # fmt: skip
+"""With a word of the C."""
+
+
+@pytest.mark.parametrize("name", quick(12, OTHERS))
+def test_networks(name: str, tmp_path: Path) -> None:
+    make, strategy, hardware, says = OTHERS[name]
+    graph = made(make)
+    native = Native(tmp_path, graph, strategy.plan(graph, hardware), hardware)
+    assert says in native.files["model.c"] + native.files["model.h"]
+    assert agrees(native, 3, 7 if hardware.streams_input and name != "65,535 rows" else None)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "streams"),
+    quick(2, zip(STRATEGIES, ("host", "cortex_m") * 2, (True, False, False, True), strict=True)),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_nibbles_without_assembly(strategy: type, name: str, streams: bool, tmp_path: Path) -> None:
+    graph, hardware = mnist().graph(), core(name, streams)
+    plan = strategy("slots").plan(graph, hardware)
+    source = generate(graph, plan, hardware, {})["model.c"]
+    assert "__AVR__" not in source and "nn_canary" not in source
+    assert agrees(Native(tmp_path, graph, plan, hardware), 4)
 
 
 def identity(requant: PowerOfTwo, bias: int, dtype: str) -> Graph:
@@ -170,14 +222,46 @@ def test_ties_round_to_even(requant: PowerOfTwo, bias: int, dtype: str, tmp_path
 
 def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
     graph = identity(PowerOfTwo(1, 1), -9, "int8")
+    zeros = {"x": 5, "y": -3}
     tensors = {
-        **graph.tensors,
-        "x": replace(graph.tensors["x"], zero_point=5),
-        "y": replace(graph.tensors["y"], zero_point=-3),
+        name: replace(each, zero_point=zeros.get(name, 0)) for name, each in graph.tensors.items()
     }
-    op = replace(graph.operators[0], clip=(-3, 127))
+    op = replace(graph.operators[0], clip=(-3, 127))  # type: ignore[call-arg]
     graph = replace(graph, tensors=tensors, operators=(op,))
     native = Native(tmp_path, graph, Ordinary("slots").plan(graph, uno()), uno())
-    given = frames(graph, 5)
-    equal(native(given), graph.outputs(given))
-    assert len(np.unique(graph.outputs(given))) > 3
+    assert agrees(native)
+    assert len(np.unique(graph.outputs(frames(graph)))) > 3
+
+
+@needs_arm
+@pytest.mark.parametrize("name", quick(1, ["nucleo_f446re", "nucleo_g0b1re"]))
+def test_nibbles_on_a_simulated_board(name: str, tmp_path: Path) -> None:
+    hardware = board_named(name, streams_input=True)
+    graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).maximum("m").dense("d", 2).graph()
+    on_board(tmp_path, graph, hardware, STRATEGIES[-1]("slots").plan(graph, hardware))
+
+
+def test_rows_anywhere_while_they_arrive(tmp_path: Path) -> None:
+    """A table has no places that count with a loop: what arrives is unrolled."""
+    chain = Chain((5, 4, 2)).conv("a", 3, 1).dense("d", 2)
+    graph, hardware = chain.graph(), core("host", True)
+    plan = Ordinary("slots").plan(graph, hardware)
+    image = next(b for b in plan.buffers if b.tensor == "image" and b.memory == "sram")
+    cells = np.random.default_rng(0).permutation(40) + 2000
+    torn = replace(image, map=Table(tuple(cells.tolist())))
+    two = tuple(torn if b is image else b for b in plan.buffers)
+    changed = replace(plan, buffers=two)
+    assert agrees(Native(tmp_path, graph, changed, hardware), 4, 3)
+
+
+def test_steps_of_one_round() -> None:
+    """Variables of loops further in stay variables."""
+    piece = Slice("a", (Lin(1, (("i", 2), ("j", 3))), 0), (1, 4))
+    move = Move(piece, replace(piece, copy=Lin(0, (("i", 1),))))
+    inner = bound(Loop("j", 5, (move, Wait("c", Lin(4, (("i", 10),))))), {"i": 7})
+    assert isinstance(inner, Loop)
+    moved, wait = inner.body
+    assert isinstance(moved, Move) and moved.src.lo == (Lin(15, (("j", 3),)), 0)
+    assert moved.dst.copy == 7 and wait == Wait("c", 74)
+    last = bound(moved, {"j": 2})
+    assert isinstance(last, Move) and last.src.lo == (21, 0)

@@ -19,18 +19,17 @@ from pipeline.codegen.tape import Case, Tape, statements
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Plan
 from pipeline.schedules import rows
 from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
-from pipeline.targets import simavr
-from tests.codegen.support import Native, agrees, frames
-from tests.comparing import equal
+from tests.codegen.support import Native, agrees, on_board
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.schedules.test_rows import laid
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
-from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
 
 ARENA = f"(int8_t *)&nn_arena[{PLACE}]"
@@ -100,24 +99,41 @@ def test_a_tape_says_what_is_called(given: list[Call]) -> None:
     assert max(found.entries) < 1 << found.bits
 
 
-def test_what_is_equal_or_moves_together_has_no_entry_of_its_own() -> None:
-    """Rows of 320 B: where they begin, which they are, and the one after."""
-    rows = [Call("f", (at(64 + 320 * y), number(y), number(y + 1), number(7))) for y in (0, 2, 6)]
-    case = Case.of(rows, 16)
-    assert case.columns == ((0, 1, 3),)
-    assert case.arguments == (
-        "(int8_t *)&nn_arena[640 * NN_ENTRY(1) + 64]",
-        "2 * NN_ENTRY(1)",
-        "2 * NN_ENTRY(1) + 1",
-        "7",
-    )
+ZEROS = Argument("nn_zeros")
+CASES: list[tuple[list[tuple[Argument, ...]], tuple[tuple[int, ...], ...], tuple[str, ...]]] = [
+    # rows of 320 B: where they begin, which they are, and the one after; 7 has no entry of its own
+    (
+        [(at(64 + 320 * y), number(y), number(y + 1), number(7)) for y in (0, 2, 6)],
+        ((0, 1, 3),),
+        ("(int8_t *)&nn_arena[640 * NN_ENTRY(1) + 64]", "2 * NN_ENTRY(1)", "2 * NN_ENTRY(1) + 1",
+         "7"),
+    ),
+    # a row outside of the image is another pointer
+    (
+        [(ZEROS,), (at(8),), (at(0),)],
+        ((0, 2, 1),),
+        ("NN_ENTRY(1) ? (int8_t *)&nn_arena[8 * NN_ENTRY(1) - 8] : nn_zeros",),
+    ),
+    # addresses count in words
+    (
+        [(at(0),), (at(4 * 65_535),), (at(4),)], ((0, 65_535, 1),),
+        ("(int8_t *)&nn_arena[4 * (int32_t)NN_ENTRY(1)]",),
+    ),
+    # numbers below zero, and wide ones, are no int of 16 bits
+    (
+        [(number(-3), number(0)), (number(-1), number(40_000)), (number(0), number(3))],
+        ((0, 2, 3), (0, 40_000, 3)), ("(int32_t)NN_ENTRY(1) - 3", "(int32_t)NN_ENTRY(2)"),
+    ),
+]  # fmt: skip
+"""Arguments of calls, the entries of each, and what the C of a call says."""
 
 
-def test_a_row_outside_of_the_image_is_another_pointer() -> None:
-    zeros = Argument("nn_zeros")
-    case = Case.of([Call("f", (pointer,)) for pointer in (zeros, at(8), at(0))], 16)
-    assert case.columns == ((0, 2, 1),)
-    assert case.arguments == ("NN_ENTRY(1) ? (int8_t *)&nn_arena[8 * NN_ENTRY(1) - 8] : nn_zeros",)
+@pytest.mark.parametrize(("given", "columns", "arguments"), CASES)
+def test_what_calls_share_has_no_entry_of_its_own(
+    given: list[tuple[Argument, ...]], columns: object, arguments: object
+) -> None:
+    case = Case.of([Call("f", each) for each in given], 16)
+    assert (case.columns, case.arguments) == (columns, arguments)
 
 
 @pytest.mark.parametrize(
@@ -141,25 +157,9 @@ def test_entries_are_as_wide_as_takes_least(
     assert (found.bits, len(found.entries)) == (bits, entries)
     assert f"const uint{bits}_t nn_tape[{entries}]" in found.code()
     assert said(found) == [str(call) for call in given]
-
-
-def test_more_functions_than_a_byte_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    forced(monkeypatch)
-    given = [Call(f"f{n}", ()) for n in range(257)]
-    found = tape.tape(lines(*given))
-    assert found.bits == 16 and said(found) == [str(call) for call in given]
-
-
-def test_addresses_count_in_words() -> None:
-    case = Case.of([Call("f", (at(n),)) for n in (0, 4 * 65_535, 4)], 16)
-    assert case.columns == ((0, 65_535, 1),)
-
-
-def test_numbers_below_zero_and_wide_ones_are_no_int_of_16_bits() -> None:
-    case = Case.of(
-        [Call("f", (number(a), number(b))) for a, b in ((-3, 0), (-1, 40_000), (0, 3))], 16
-    )
-    assert case.arguments == ("(int32_t)NN_ENTRY(1) - 3", "(int32_t)NN_ENTRY(2)")
+    many = [Call(f"f{n}", ()) for n in range(257)]  # more functions than a byte can number
+    found = tape.tape(lines(*many))
+    assert found.bits == 16 and said(found) == [str(call) for call in many]
 
 
 def test_a_short_program_stays_one() -> None:
@@ -191,45 +191,9 @@ def test_what_counts_with_a_loop_is_no_step() -> None:
 # --- in C
 
 
-def check(
-    graph: Graph, folder: Path, hardware: Hardware, streamed: bool, chunks: Sequence[int | None]
-) -> None:
-    plan = laid(graph, streamed).plan("rows")
-    verify(plan, graph)
-    native = Native(folder, graph, plan, hardware)
-    source = (folder / "model.c").read_text()
-    assert "nn_steps(&nn_tape[0]" in source or "NN_STEPS(1, 0, " in source
-    assert all(agrees(native, 3, chunk) for chunk in chunks)
-
-
-def plain(core: str = "host") -> Hardware:
-    return replace(board(False, "flash", 1 << 24), core=core, cpu="cortex-m4", flash_bytes=1 << 26)
-
-
-@pytest.mark.parametrize(
-    ("seed", "core"),
-    quick(1, [(seed, core) for seed in range(1, 10) for core in ("avr", "host", "cortex_m")], ci=4),
-)
-def test_random_networks(
-    seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forced(monkeypatch)
-    check(random_graph(seed), tmp_path, plain(core), False, (None,))
-
-
-@pytest.mark.parametrize(
-    ("seed", "core"),
-    quick(1, [(seed, core) for seed in range(2, 16, 2) for core in ("avr", "host")], ci=2),
-)
-def test_random_networks_run_as_pieces_of_any_size_arrive(
-    seed: int, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forced(monkeypatch)
-    graph = random_graph(seed)
-    if len(graph.tensors[graph.input].shape) != 3:
-        pytest.skip("the input has no rows")
-    hardware = replace(plain(core), streams_input=True)
-    check(graph, tmp_path, hardware, True, (1, 7, 50, None))
+def plain(core: str = "host", streams: bool = False) -> Hardware:
+    found = replace(board(streams, "flash", 1 << 24), flash_bytes=1 << 26)
+    return replace(found, core=core, cpu="cortex-m4")
 
 
 def separable(height: int) -> Graph:
@@ -244,39 +208,55 @@ def separable(height: int) -> Graph:
     return net.graph()
 
 
-@pytest.mark.parametrize(
-    ("streamed", "core"),
-    quick(1, [(True, "avr"), (False, "host"), (True, "host"), (False, "avr")], ci=1),
-)
-def test_rows_of_nibbles(
-    streamed: bool, core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Lines of pixels and their number are what differs."""
-    forced(monkeypatch)
-    hardware = replace(plain(core), streams_input=streamed)
-    check(nibbles(), tmp_path, hardware, streamed, (1, 9, None) if streamed else (None,))
-    assert "(&nn_lines[" in (tmp_path / "model.c").read_text()
-
-
 def nibbles() -> Graph:
+    """Lines of pixels and their number are what differs."""
     chain = Chain((14, 7, 1)).conv("a", 4).conv("b", 5)
     return chain.maximum("pool", kernel=(2, 1), stride=(2, 1)).conv("c", 3, dtype="int8").graph()
 
 
-@pytest.mark.ci
-def test_rows_in_blocks_run_as_pieces_of_any_size_arrive(tmp_path: Path) -> None:
+def in_rows(graph: Graph, streamed: bool, hardware: Hardware) -> Plan:
+    return laid(graph, streamed).plan("rows")
+
+
+def in_blocks_of_rows(graph: Graph, streamed: bool, hardware: Hardware) -> Plan:
     """Kernels made for rows: a pointer to each, to a row of zero points outside of the image."""
-    graph, hardware = separable(24), replace(plain("cortex_m"), streams_input=True)
     operators, whole = needed(graph), frozenset([graph.output])
-    order = all_rows(graph, hardware, operators, streamed=True)
+    order = all_rows(graph, hardware, operators, streamed=streamed)
     pixels = in_blocks(graph, operators, hardware, whole)
     regions = [rows.Streamed(graph.input), rows.Rows(order, whole, pixels)]
-    plan = lay(regions, graph, hardware).plan("rows")
+    return lay(regions, graph, hardware).plan("rows")
+
+
+IMAGES = [n for n in range(2, 16, 2) if len(random_graph(n).tensors["image"].shape) == 3]
+NETWORKS = [
+    (random_graph(1), "avr", False), (random_graph(2), "avr", True), (nibbles(), "avr", True),
+    # those of CI
+    (random_graph(1), "host", False), (random_graph(1), "cortex_m", False),
+    (random_graph(2), "avr", False), (random_graph(3), "cortex_m", False),
+    (random_graph(2), "host", True), (random_graph(4), "avr", True), (nibbles(), "host", False),
+    (separable(24), "cortex_m", True),
+    *((random_graph(n), core, False) for n in range(2, 10) for core in ("avr", "host", "cortex_m")),
+    *((random_graph(n), core, True) for n in IMAGES for core in ("avr", "host")),
+    (nibbles(), "host", True), (nibbles(), "avr", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", quick(3, range(len(NETWORKS)), ci=8))
+def test_networks_as_pieces_of_any_size_arrive(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced(monkeypatch)
+    graph, core, streams = NETWORKS[number]
+    hardware = plain(core, streams)
+    blocks = graph.name == "separable"
+    plan = (in_blocks_of_rows if blocks else in_rows)(graph, streams, hardware)
     verify(plan, graph)
     native = Native(tmp_path, graph, plan, hardware)
     source = (tmp_path / "model.c").read_text()
-    assert "NN_STEPS(1, 0, " in source and " : &nn_outside_" in source
-    assert all(agrees(native, 3, chunk) for chunk in (1, 7, 50, None))
+    assert "nn_steps(&nn_tape[0]" in source or "NN_STEPS(1, 0, " in source
+    assert not blocks or " : &nn_outside_" in source
+    assert graph.name != "chain" or "(&nn_lines[" in source
+    assert all(agrees(native, 3, chunk) for chunk in ((1, 7, 50, None) if streams else (None,)))
 
 
 @pytest.mark.parametrize("scratch", [False, True])
@@ -293,39 +273,25 @@ def test_all_rows_of_an_operator_have_one_function_apart_and_one_over_their_inpu
     assert "nn_steps(&nn_tape[0]" in source
 
 
+BOARDS = [
+    # an AVR's tables are in flash, its switch is no computed jump: the stack has a bound
+    *((graph, load_hardware(weights_in="flash", streams_input=streamed, baud=1200))
+      for graph, streamed in ((separable(8), True), (nibbles(), False), (nibbles(), True),
+                              (separable(8), False))),
+    # long enough for a tape by itself
+    *((separable(40), board_named(name)) for name in ("nucleo_g0b1re", "nucleo_f446re")),
+]  # fmt: skip
+
+
 @needs_avr
-@pytest.mark.parametrize(
-    ("kind", "streamed"),
-    quick(0, [("bytes", True), ("nibbles", False), ("nibbles", True), ("bytes", False)], ci=2),
-)
-def test_an_avr_runs_it(
-    kind: str, streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its tables are in flash, its switch is no computed jump: the stack has a bound."""
-    forced(monkeypatch)
-    graph = separable(8) if kind == "bytes" else nibbles()
-    hardware = load_hardware(weights_in="flash", streams_input=streamed, baud=1200)
-    plan = laid(graph, streamed).plan("rows")
-    size = built(tmp_path, graph, hardware, plan)
-    sources = {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()}
-    assert "nn_tape[" in sources["model.c"] and "steps.json" not in sources
-    images = frames(graph, 3)
-    runs = simavr.run(
-        tmp_path / "build", vars(size), hardware, images.astype(np.int8).view(np.uint8)
-    )
-    equal(outputs(graph, runs), graph.outputs(images))
-    assert 0 < (runs.stack_bytes or 0) <= size.stack_bound_bytes
-
-
 @needs_arm
-@pytest.mark.parametrize("name", quick(0, ["nucleo_g0b1re", "nucleo_f446re"], ci=1))
-def test_cortex_m_runs_it(name: str, tmp_path: Path) -> None:
-    """Long enough for a tape by itself."""
-    graph, hardware = separable(40), board_named(name)
-    plan = laid(graph).plan("rows")
-    size = built(tmp_path, graph, hardware, plan)
-    assert "nn_tape[" in (tmp_path / "generated" / "model.c").read_text()
-    images = frames(graph, 2)
-    runs = simulated(tmp_path, graph, hardware, size, images)
-    equal(outputs(graph, runs), graph.outputs(images))
-    assert 0 < (runs.stack_bytes or 0) <= size.stack_bound_bytes
+@pytest.mark.parametrize("number", quick(0, [0, 1, 4, 2, 3, 5], ci=3))
+def test_boards_run_it(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, hardware = BOARDS[number]
+    if hardware.core == "avr":
+        forced(monkeypatch)
+    plan = laid(graph, hardware.core == "avr" and hardware.streams_input).plan("rows")
+    _, runs = on_board(tmp_path, graph, hardware, plan)
+    sources = {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()}
+    assert "nn_tape[" in sources["model.c"] and runs.stack_bytes
+    assert hardware.core != "avr" or "steps.json" not in sources

@@ -31,7 +31,7 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.by_row.support import by_rows, kernels
+from tests.codegen.cortex_m.support import by_rows, kernels
 from tests.graphs import Net
 
 STEP = 512

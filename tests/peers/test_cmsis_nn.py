@@ -14,7 +14,6 @@ from pipeline.importers.tflite import TFLite
 from pipeline.targets.qemu_cycles import COUNTS
 from tests import public_models
 from tests.codegen.cortex_m import bench
-from tests.codegen.thumb import bench as thumb
 from tests.peers import cmsis_nn
 from tests.peers.cmsis_nn_program import Program
 from tests.peers.recorded import CORES, MLPERF_TINY, recorded
@@ -42,7 +41,7 @@ def test_layers_add_up_and_the_benches_compare_with_the_whole(name: str) -> None
         assert 0.95 * found["M4"]["thimble"][PLAIN][key] < ours < whole
     assert vars(bench.PEERS[name].m4) == found["M4"]["cmsis_nn"]
     assert vars(bench.PEERS[name].m7) == found["M7"]["cmsis_nn"]
-    assert thumb.PEERS[name].instructions == found["M0+"]["cmsis_nn"]["instructions"]
+    assert vars(bench.PEERS[name].m0plus) == found["M0+"]["cmsis_nn"]
 
 
 def test_readme_says_like_for_like() -> None:
@@ -58,8 +57,8 @@ def test_readme_says_like_for_like() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["codegen.cortex_m.bench", "codegen.cortex_m.bench_rows", "codegen.cortex_m.bench_winograd",
-     "codegen.thumb.bench", "codegen.bench_tape", "strategies.bench_joint", "bench"],
+    ["codegen.cortex_m.bench", "codegen.cortex_m.bench_rows", "codegen.bench_tape",
+     "strategies.bench_joint", "bench"],
 )  # fmt: skip
 def test_a_bench_without_its_networks_is_an_error(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from pipeline.sealing import COSTS, Security, piece_bytes
 from pipeline.strategies.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized
-from tests.codegen.card.test_swapped import elements
+from tests.codegen.card.support import elements
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import board_named
 

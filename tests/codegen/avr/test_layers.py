@@ -1,33 +1,81 @@
-"""Kernels in assembly for bytes: their C gives the graph's outputs natively, and they give them on
-the simulated chip, with the stack that was announced."""
+"""Kernels in assembly for bytes, and portable ones: their C gives the graph's outputs natively, and
+they give them on the simulated chip, whose integers have 16 bits and whose constants lie in flash,
+with the stack that was announced."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
+from pipeline.kernels import Form, choose
+from pipeline.kernels.int8 import word
 from pipeline.kernels.lacks import lacks
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.forms import forms
+from pipeline.plan.vocabulary import Compute, Plan, Track
+from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, elf, simavr
-from pipeline.targets.harness import harness_sources
-from pipeline.targets.toolchain import Size
-from tests.codegen.avr.support import MEGA, OWN, chosen, kernels, layers, least_zero
-from tests.codegen.int8.support import Native, frames
-from tests.comparing import equal
+from pipeline.targets import builds, elf
+from tests.codegen.int8.loops import Kind, scattered
+from tests.codegen.int8.support import apart
+from tests.codegen.int8.test_in_place import chain
+from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
+from tests.strategies.chains import IN_PLACE
+from tests.strategies.peaks import pmu_nibbles
+from tests.strategies.test_branches import residual
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built, generated
 from tests.tiers import quick
+
+MEGA = load_hardware("arduino_mega")
+
+OWN = {"avr.conv2d", "avr.depthwise", "avr.dense", "int8.looked_up_add"}
+"""Kernels that take all of ``layers``."""
+
+
+def least_zero(net: Net) -> None:
+    """As after a ReLU: the last output's zero point is its least value."""
+    last = net.tensors[net.last]
+    net.tensors[net.last] = replace(last, zero_point=last.dtype.minimum)
+
+
+def layers(seed: int) -> Graph:
+    """Every kind, with one part of a row and several, clips, and shifts on both sides of a byte."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    net = Net((6, int(rng.integers(3, 15)), 3), rng, dtype, name="layers")
+    net.conv(5, (3, 2), dilation=(1, 2))
+    least_zero(net)
+    net.depthwise(stride=(1, int(rng.integers(1, 3))))
+    least_zero(net)
+    net.depthwise((2, 3), dilation=(2, 1))
+    net.depthwise((2, 1), padding=(0, 0, 0, 0))
+    left = net.conv(9, (1, 1))
+    net.plus(left, net.conv(9, (1, 1)))
+    net.conv(7, (3, 3), stride=(2, 1), per_channel=False)
+    net.dense(11)
+    net.dense(4)
+    return net.graph()
+
+
+def kernels(plan: Plan) -> set[str]:
+    steps = [step for step in plan.tracks[0].steps if isinstance(step, Compute)]
+    return {step.kernel for step in steps}
+
+
+def chosen(graph: Graph) -> list[str]:
+    """Of each operator, all at once."""
+    return [choose(Form.whole(op, graph), MEGA).name for op in graph.operators]
 
 
 def separable(seed: int = 0) -> Graph:
@@ -42,33 +90,11 @@ def separable(seed: int = 0) -> Graph:
     return net.graph()
 
 
-def given(graph: Graph, files: Mapping[str, str], plan: Plan, folder: Path) -> None:
-    images = frames(graph, 4)
-    native = Native(folder / "native", graph, plan, files=files)
-    equal(native(images), graph.outputs(images))
-
-
-def built(files: Mapping[str, str], folder: Path, hardware: Hardware = MEGA) -> Size:
-    for name, content in {**files, **harness_sources(hardware)}.items():
-        artifacts.write_text(folder / "generated" / name, content)
-    return builds.build(folder / "generated", folder / "build", hardware)
-
-
-def on_chip(graph: Graph, size: Size, folder: Path) -> None:
-    images = frames(graph, 3)
-    expected = graph.outputs(images)
-    data = images.astype(str(graph.tensors[graph.input].dtype)).view(np.uint8)
-    runs = simavr.run(folder / "build", vars(size), MEGA, data)
-    equal(runs.outputs.view(np.int8).reshape(expected.shape), expected)
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
-
-
 @pytest.mark.parametrize("seed", quick(0, range(20), ci=1))
 def test_the_same_in_c(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
     assert set(chosen(graph)) == OWN
-    plan = Ordinary().plan(graph, MEGA)
-    given(graph, generate(graph, plan, MEGA, {}), plan, tmp_path)
+    checked(tmp_path, graph, Ordinary().plan(graph, MEGA), MEGA)
 
 
 @needs_avr
@@ -77,7 +103,7 @@ def test_on_the_chip(seed: int, tmp_path: Path) -> None:
     graph = layers(seed)
     plan = Ordinary().plan(graph, MEGA)
     assert kernels(plan) == OWN
-    on_chip(graph, built(generate(graph, plan, MEGA, {}), tmp_path), tmp_path)
+    on_board(tmp_path, graph, MEGA, plan)
 
 
 @needs_avr
@@ -86,9 +112,19 @@ def test_rows_over_each_other(seed: int, tmp_path: Path) -> None:
     graph = separable(seed)
     plan = Joint().plan(graph, MEGA)
     assert kernels(plan) >= {"avr.conv2d", "avr.depthwise"}
-    files = generate(graph, plan, MEGA, {})
-    given(graph, files, plan, tmp_path)
-    on_chip(graph, built(files, tmp_path), tmp_path)
+    checked(tmp_path / "native", graph, plan, MEGA)
+    on_board(tmp_path, graph, MEGA, plan)
+
+
+def linked(*names: str) -> Hardware:
+    """A Mega, with what nothing uses in its program."""
+    flags = (*MEGA.toolchain.flags, *(f"-Wl,-u,{name}" for name in names))
+    return replace(MEGA, toolchain=replace(MEGA.toolchain, flags=flags))
+
+
+def symbol(folder: Path, name: str) -> elf.Symbol:
+    program = elf.read(folder / "build" / "firmware.elf", MEGA.toolchain.objdump)
+    return next(each for each in program.symbols if each.name == name)
 
 
 OTHERS = ("conv0", "conv1", "conv2", "conv3", "conv4", "conv5", "conv7", "dense8", "dense9")
@@ -101,21 +137,16 @@ CUTS = [("conv1", 4), *((name, 0) for name in OTHERS)]
 def test_weights_across_64_kib(layer: str, offset: int, tmp_path: Path) -> None:
     """The first 64 KiB of flash end within a layer's weights, ``offset`` or half of them on."""
     graph, name = layers(3), f"nn_far_{layer}_stream"
-    files = generate(graph, Ordinary().plan(graph, MEGA), MEGA, {})
-    built(files, tmp_path / "before")
-    before = symbols(tmp_path / "before")[name]
+    built(tmp_path / "before", graph, MEGA)
+    before = symbol(tmp_path / "before", name)
     length = LPM_BYTES - before.address - (offset or before.bytes // 2)
     padding = (
         '__asm__(".pushsection .lowtext.nn,\\"a\\",@progbits\\n.global nn_far_a\\n"'
         f' "nn_far_a: .space {length // 2 * 2}\\n.popsection");\n'
     )
-    kept = replace(MEGA.toolchain, flags=(*MEGA.toolchain.flags, "-Wl,-u,nn_far_a"))
-    padded = {"a.c": padding, **files}
-    size = built(padded, tmp_path, replace(MEGA, toolchain=kept))
-    found = symbols(tmp_path)[name]
+    on_board(tmp_path, graph, linked("nn_far_a"), extra={"a.c": padding})
+    found = symbol(tmp_path, name)
     assert found.address < LPM_BYTES < found.address + found.bytes
-    assert size.status == "ok"
-    on_chip(graph, size, tmp_path)
 
 
 @needs_avr
@@ -125,12 +156,9 @@ def test_more_weights_than_an_array_in_c_holds(tmp_path: Path) -> None:
     net.conv(64, (3, 3))
     net.dense(3)
     graph = net.graph()
-    plan = Ordinary().plan(graph, MEGA)
-    files = generate(graph, plan, MEGA, {})
-    given(graph, files, plan, tmp_path)
-    size = built(files, tmp_path)
+    checked(tmp_path / "native", graph, Ordinary().plan(graph, MEGA), MEGA)
+    size, _ = on_board(tmp_path, graph, MEGA)
     assert size.flash_objects["nn_far_conv0_stream"] > LARGEST_ON_AVR
-    on_chip(graph, size, tmp_path)
 
 
 def test_what_must_be_near_and_is_too_large_is_one_line() -> None:
@@ -154,9 +182,8 @@ def test_more_than_lpm_reaches_is_infeasible(tmp_path: Path) -> None:
         f' "nn_a: .space {LPM_BYTES}\\n.type nn_a, @object\\n.size nn_a, {LPM_BYTES}\\n'
         '.popsection");\n'
     )
-    kept = replace(MEGA.toolchain, flags=(*MEGA.toolchain.flags, "-Wl,-u,nn_a"))
-    files = generate(graph, Ordinary().plan(graph, MEGA), MEGA, {})
-    size = built({"a.c": text, **files}, tmp_path, replace(MEGA, toolchain=kept))
+    sources = generated(tmp_path, graph, MEGA, Ordinary().plan(graph, MEGA))
+    size = builds.build(write(sources, {"a.c": text}), tmp_path / "build", linked("nn_a"))
     assert size.status == "infeasible" and "LPM" in size.resource
     assert LPM_BYTES < size.needed_bytes < LPM_BYTES + 10_000, "streams of weights are not counted"
 
@@ -166,11 +193,6 @@ def test_what_lpm_reads_is_not_far() -> None:
     uno, graph = load_hardware("arduino", weights_in="flash"), layers(0)
     source = generate(graph, Ordinary().plan(graph, uno), uno, {})["model.c"]
     assert "nn_far_" not in source and "elpm" not in source and "lpm r20, Z+" in source
-
-
-def symbols(folder: Path) -> dict[str, elf.Symbol]:
-    program = elf.read(folder / "build" / "firmware.elf", MEGA.toolchain.objdump)
-    return {each.name: each for each in program.symbols}
 
 
 def test_a_row_that_would_be_overwritten_is_refused() -> None:
@@ -186,3 +208,69 @@ def test_a_row_that_would_be_overwritten_is_refused() -> None:
     )
     with pytest.raises(ThimbleError, match=r"avr.conv2d write its output .* before it is read"):
         generate(graph, replace(plan, buffers=moved), MEGA, {})
+
+
+UNO = load_hardware(weights_in="flash", streams_input=False)
+
+
+def portable_network() -> Graph:
+    net = Net((6, 6, 2), np.random.default_rng(3), name="small")
+    start = net.conv(4)
+    net.plus(net.depthwise(), start)
+    net.lookup()
+    net.maximum((2, 2), stride=(2, 2))
+    net.conv(5, (1, 1))
+    net.times(net.last, net.mean((3, 3)))
+    net.dense(4)
+    net.softmax()
+    return net.graph()
+
+
+def portable(plan: Plan, graph: Graph) -> Plan:
+    """All steps by the kernels for bytes."""
+    steps = tuple(
+        replace(step, kernel=f"int8.{word(graph.operator(step.op))}")
+        if isinstance(step, Compute)
+        else step
+        for step in plan.tracks[0].steps
+    )
+    return replace(plan, tracks=(Track("cpu", steps),))
+
+
+def check_portable(graph: Graph, plan: Plan, folder: Path) -> None:
+    plan = portable(plan, graph)
+    native = checked(folder / "native", graph, plan, UNO)
+    assert "nn_flash_i8(" in native.files["model.c"] and "NN_FLASH =" in native.files["model.c"]
+    on_board(folder, graph, UNO, plan)
+
+
+def strewn(kind: Kind) -> tuple[Graph, Plan]:
+    graph = portable_network()
+    return graph, scattered(apart(graph), graph, kind, 0)
+
+
+CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
+    "ordinary": lambda: (portable_network(), Ordinary().plan(portable_network(), UNO)),
+    "in place": lambda: (chain(3), Herringbone("slots").plan(chain(3), UNO)),
+    "torn": lambda: strewn("torn"),
+    "in one piece": lambda: (chain(3), Herringbone("contiguous").plan(chain(3), UNO)),
+    "rows": lambda: strewn("rows"),
+}
+
+
+@needs_avr
+@pytest.mark.parametrize("name", quick(3, CASES))
+def test_portable_kernels(name: str, tmp_path: Path) -> None:
+    check_portable(*CASES[name](), tmp_path)
+
+
+@needs_avr
+@pytest.mark.ci
+@pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
+def test_portable_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> None:
+    """A residual block pixel by pixel, beside whose input 2w + 4 pixels are held."""
+    graph = residual(6, 5, 3)
+    plan = strategy().plan(graph, UNO)
+    assert pmu_nibbles(plan) <= 2 * 3 * (30 + 2 * 5 + 4)
+    assert all(form.steps > 1 for form in forms(plan).values())
+    check_portable(graph, plan, tmp_path)

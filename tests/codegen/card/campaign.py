@@ -19,7 +19,7 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,46 +27,20 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.graph.graph import Graph
 from pipeline.sealing import Security
 from pipeline.targets.protocol import Status
-from tests.codegen.card.cases import WRONG, Case, Counts, ended, failed, judged
 from tests.codegen.card.faulty import MOST_BLOCKS, Fault, Faulty, Kind, faulty
-from tests.codegen.card.sealing import BLOCK, given
-from tests.codegen.card.test_large_results import large
-from tests.codegen.card.tries import fed, tried
+from tests.codegen.card.support import BLOCK, given, large
+from tests.codegen.card.tries import WRONG, Case, Counts, ended, failed, fed, judged, tried
 
-FAULTS, CUTS, BATCH, SEED = 3_500, 175, 250, 25
-"""Of each level: 10,000 faults, and 500 cuts, of all."""
-CUTS_BATCH = 25
+BATCH, CUTS_BATCH, SEED = 250, 25, 25
 EVERY, FED = 2_000, 2_250
 """Of each level: tries, which are fewer, and faults while an input is fed."""
-LEVELS: tuple[Security, ...] = ("none", "integrity", "encrypted", "unchecked")
 Batch = dict[str, int | str]
 POWER = "the power cut"
-DRAWN = (
-    "a bit of what is read",
-    "a bit of what is written",
-    "a lost write: the tile of an earlier frame",
-    "a short read",
-    "a command fails, or is busy for too long",
-    "the card is removed and put back",
-    "a bit of the weights",
-    "a bit of the input",
-    "a tile of weights exchanged",
-    "another network's card",
-    "an older card of this network",
-    "every command fails from one on",
-    "the card is removed",
-    "the card cannot be written",
-    "a tile of an older image",
-    "another chip's card",
-)
-KEYED = 2
-"""The last of them take a key: without one there is no difference."""
-
-
-def kinds(made: Faulty) -> tuple[str, ...]:
-    return DRAWN if made.keyed else DRAWN[:-KEYED]
+DRAWN, KEYED = 16, 2
+"""Kinds of faults, and how many of them take a key: without one there is no difference."""
 
 
 def drawn(made: Faulty, rng: np.random.Generator) -> Case:
@@ -76,35 +50,35 @@ def drawn(made: Faulty, rng: np.random.Generator) -> Case:
         return int(rng.integers(count))
 
     read, write, many = pick(made.reads), pick(made.writes), pick(1 << 30)
-    kind = kinds(made)[pick(len(kinds(made)))]
-    right, damaged = frozenset({Status.OK}), frozenset({Status.CARD_DAMAGED})
-    failed, lost = frozenset({Status.CARD_FAILED}), frozenset({Status.INPUT_LOST})
-    other, ever = Kind.OTHER_CARD, 1 << 20
+    number = pick(DRAWN - KEYED * (not made.keyed))
+    other, ever, ok = Kind.OTHER_CARD, 1 << 20, Status.OK
     (first, blocks), (second, _) = (made.weights[pick(len(made.weights))] for _ in range(2))
     while second == first:
         second, _ = made.weights[pick(len(made.weights))]
-    count = min(blocks, MOST_BLOCKS)
-    inside = first * BLOCK + pick(16 + 1)  # of its tag, or its first byte
+    count, tile = min(blocks, MOST_BLOCKS), first * BLOCK
+    inside = tile + pick(16 + 1)  # of its tag, or its first byte
     fed = made.input[pick(len(made.input))][0] * BLOCK + pick(17)
-    found: dict[str, tuple[Fault, frozenset[Status]]] = {
-        DRAWN[0]: (Fault(Kind.FLIP_READ, read, many), right),
-        DRAWN[1]: (Fault(Kind.FLIP_WRITE, write, many), right),
-        DRAWN[2]: (Fault(Kind.LOST_WRITE, write), right),
-        DRAWN[3]: (Fault(Kind.SHORT_READ, read, many), right),
-        DRAWN[4]: (Fault(Kind.FAIL, read, 1 + pick(4)), right),
-        DRAWN[5]: (Fault(Kind.GONE, read, 1 + pick(3)), right),
-        DRAWN[6]: (Fault(Kind.FLIP_CARD, 0, many, 0, inside), damaged),
-        DRAWN[7]: (Fault(Kind.FLIP_CARD, 0, many, 0, fed), lost),
-        DRAWN[8]: (Fault(Kind.EXCHANGED, 0, count, second * BLOCK, first * BLOCK), damaged),
-        DRAWN[9]: (Fault(other, read, 0, 0), frozenset({Status.OTHER_CARD})),
-        DRAWN[10]: (Fault(other, read, 0, 1), lost),
-        DRAWN[11]: (Fault(Kind.FAIL, read, ever), failed),
-        DRAWN[12]: (Fault(Kind.GONE, read, ever), frozenset({Status.NO_CARD})),
-        DRAWN[13]: (Fault(Kind.READ_ONLY, write), failed),
-        DRAWN[14]: (Fault(Kind.OLDER, 0, count, first * BLOCK, first * BLOCK), damaged),
-        DRAWN[15]: (Fault(other, read, 0, 2), frozenset({Status.OTHER_KEY})),
-    }
-    return Case(kind, *found[kind])
+    exchanged = Fault(Kind.EXCHANGED, 0, count, second * BLOCK, tile)
+    found = (
+        ("a bit of what is read", Fault(Kind.FLIP_READ, read, many), ok),
+        ("a bit of what is written", Fault(Kind.FLIP_WRITE, write, many), ok),
+        ("a lost write: the tile of an earlier frame", Fault(Kind.LOST_WRITE, write), ok),
+        ("a short read", Fault(Kind.SHORT_READ, read, many), ok),
+        ("a command fails, or is busy for too long", Fault(Kind.FAIL, read, 1 + pick(4)), ok),
+        ("the card is removed and put back", Fault(Kind.GONE, read, 1 + pick(3)), ok),
+        ("a bit of the weights", Fault(Kind.FLIP_CARD, 0, many, 0, inside), Status.CARD_DAMAGED),
+        ("a bit of the input", Fault(Kind.FLIP_CARD, 0, many, 0, fed), Status.INPUT_LOST),
+        ("a tile of weights exchanged", exchanged, Status.CARD_DAMAGED),
+        ("another network's card", Fault(other, read, 0, 0), Status.OTHER_CARD),
+        ("an older card of this network", Fault(other, read, 0, 1), Status.INPUT_LOST),
+        ("every command fails from one on", Fault(Kind.FAIL, read, ever), Status.CARD_FAILED),
+        ("the card is removed", Fault(Kind.GONE, read, ever), Status.NO_CARD),
+        ("the card cannot be written", Fault(Kind.READ_ONLY, write), Status.CARD_FAILED),
+        ("a tile of an older image", Fault(Kind.OLDER, 0, count, tile, tile), Status.CARD_DAMAGED),
+        ("another chip's card", Fault(other, read, 0, 2), Status.OTHER_KEY),
+    )
+    name, fault, status = found[number]
+    return Case(name, fault, frozenset({status}))
 
 
 def injected(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
@@ -161,33 +135,44 @@ class Record:
                 yield json.loads(line)
 
 
+SIZES = {"injected": BATCH, "cut": CUTS_BATCH, "tried": EVERY, "fed": BATCH}
+
+
+def batches(
+    made: Any,
+    firmware: bytes,
+    parts: Mapping[Callable[..., Counts], int],
+    key: Callable[[str], Batch],
+    path: Path | None,
+    folder: Path,
+) -> Counts:
+    """All batches of one firmware: so many of each part."""
+    record, found = Record(path, hashlib.sha256(firmware).hexdigest()[:16]), Counts()
+    for part, total in parts.items():
+        size = SIZES[part.__name__]
+        for number, low in enumerate(range(0, total, size)):
+            count, seed = min(size, total - low), SEED + 1000 * number
+            about: Batch = {**key(part.__name__), "count": count, "seed": seed}
+            found += record.counts(about, partial(part, made, count, seed, folder))
+    return found
+
+
 def whole(
     core: str, security: Security, faults: int, cuts: int, path: Path | None, folder: Path
 ) -> Counts:
     """All batches of one level; those of ``unchecked`` are tries alone, also of a network whose
     result is taken."""
-    if security != "unchecked":
-        made = faulty(folder / "made", security)
-        return batches(made, core, security, (faults, cuts, EVERY, FED), path, folder / "run")
+    parts = {injected: faults, cut: cuts, tried: EVERY, fed: FED}
+    kinds: dict[str, Graph | None] = {security: None}
+    if security == "unchecked":
+        parts, kinds = {tried: EVERY}, {**kinds, "unchecked, taken": large()}
     found = Counts()
-    for what, taken in ((security, None), ("unchecked, taken", large())):
+    for what, taken in kinds.items():
         made = faulty(folder / what, security, taken=taken)
-        found += batches(made, core, what, (0, 0, EVERY, 0), path, folder / "run")
-    return found
-
-
-def batches(
-    made: Faulty, core: str, security: str, totals: tuple[int, ...], path: Path | None, run: Path
-) -> Counts:
-    made, found = made.natively() if core == "native" else made, Counts()
-    record = Record(path, hashlib.sha256(made.firmware).hexdigest()[:16])
-    whats, sizes = (injected, cut, tried, fed), (BATCH, CUTS_BATCH, EVERY, BATCH)
-    for what, batch, total in zip(whats, sizes, totals, strict=True):
-        for number, low in enumerate(range(0, total, batch)):
-            count, seed = min(batch, total - low), SEED + 1000 * number
-            key: Batch = {"what": what.__name__, "security": security, "count": count, "seed": seed}
-            key |= {"core": core} if core != "m7" else {}
-            found += record.counts(key, partial(what, made, count, seed, run))
+        made = made.natively() if core == "native" else made
+        about = {"security": what} | ({"core": core} if core != "m7" else {})
+        key = partial(lambda part, about: {"what": part, **about}, about=about)
+        found += batches(made, made.firmware, parts, key, path, folder / "run")
     return found
 
 
@@ -200,32 +185,20 @@ def shown(title: str, found: Counts) -> None:
 
 
 def main(
-    faults: int = FAULTS,
-    cuts: int = CUTS,
-    path: Path | None = None,
-    core: str = "m7",
-    levels: Sequence[Security] = LEVELS,
+    faults: str = "3500", cuts: str = "175", path: str = "", core: str = "m7", *levels: Security
 ) -> int:
+    """Of each level: 10,000 faults, and 500 cuts, of all."""
     wrong = False
-    for security in levels:
+    for security in levels or ("none", "integrity", "encrypted", "unchecked"):
         with tempfile.TemporaryDirectory(prefix="thimble.") as name:
-            found = whole(core, security, faults, cuts, path, Path(name))
-        what = f"{faults:,} faults, {cuts:,} cuts of power"
+            file = Path(path) if path else None
+            found = whole(core, security, int(faults), int(cuts), file, Path(name))
+        what = f"{faults} faults, {cuts} cuts of power"
         what = "commands that fail" if security == "unchecked" else what
         shown(f"{core}, security={security}: {what}", found)
         wrong |= failed(found)
     return int(wrong)
 
 
-def asked(
-    faults: str = str(FAULTS),
-    cuts: str = str(CUTS),
-    path: str = "",
-    core: str = "m7",
-    *levels: Security,
-) -> int:
-    return main(int(faults), int(cuts), Path(path) if path else None, core, levels or LEVELS)
-
-
 if __name__ == "__main__":
-    sys.exit(asked(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -9,29 +9,24 @@ and where a result is taken. Otherwise as ``tests.codegen.card.campaign``.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.graph.graph import Graph
 from pipeline.targets.protocol import Status
-from tests.codegen.card.campaign import BATCH, CUTS_BATCH, EVERY, POWER, SEED, Batch, Record, shown
-from tests.codegen.card.cases import REPAIRED, WRONG, Counts, end, failed
+from tests.codegen.card.campaign import EVERY, POWER, batches, shown
 from tests.codegen.card.faulty import Way, Where
 from tests.codegen.card.faulty_avr import STARTS, Fault, FaultyUno, Kind, blocks, faulty_uno
-from tests.codegen.card.sealing import given
-from tests.codegen.card.tries import images, name
-from tests.strategies.swap.nets import Chain
+from tests.codegen.card.support import given, large
+from tests.codegen.card.tries import REPAIRED, WRONG, Counts, end, failed, images, name
 
-FAULTS, CUTS, FED = 1000, 175, 500
+FED = 500
 DRIVER = 4
 """How often the driver tries a command (firmware/storage/sd_device.c)."""
 TIMES = (1, 2, 3, DRIVER, 2 * DRIVER, 3 * DRIVER)
@@ -79,27 +74,16 @@ def drawn(made: FaultyUno, rng: np.random.Generator) -> Drawn:
         return int(rng.integers(numbers.start, numbers.stop))
 
     after, many = pick(range(made.begins + 1, made.ends)), pick(range(1 << 30))
-    made_maps = [n for n in made.maps if n not in made.input]
+    maps = [n for n in made.maps if n not in made.input]
     first, second = rng.choice(np.array(made.weights), 2, replace=False)
-    begins = made.begins
+    begins, flip = made.begins, Kind.FLIP_CARD
+    exchanged = Fault(Kind.EXCHANGED, begins, 0, first, second)
     found = (
         *passing(after, many),
-        (
-            "a bit of a feature map",
-            Fault(Kind.FLIP_CARD, after, many, made_maps[many % len(made_maps)]),
-            Status.OK,
-        ),
-        ("a bit of the weights", Fault(Kind.FLIP_CARD, begins, many, first), Status.CARD_DAMAGED),
-        (
-            "blocks of weights exchanged",
-            Fault(Kind.EXCHANGED, begins, 0, first, second),
-            Status.CARD_DAMAGED,
-        ),
-        (
-            "a bit of the input",
-            Fault(Kind.FLIP_CARD, begins, many, pick(made.input)),
-            Status.INPUT_LOST,
-        ),
+        ("a bit of a feature map", Fault(flip, after, many, maps[many % len(maps)]), Status.OK),
+        ("a bit of the weights", Fault(flip, begins, many, first), Status.CARD_DAMAGED),
+        ("blocks of weights exchanged", exchanged, Status.CARD_DAMAGED),
+        ("a bit of the input", Fault(flip, begins, many, pick(made.input)), Status.INPUT_LOST),
         ("the card is removed and put back", Fault(Kind.GONE, after, pick(SHORT)), Status.OK),
         ("the card is removed", Fault(Kind.GONE, after, LONG), Status.NO_CARD),
         ("another network's card", Fault(Kind.OTHER_CARD, after, pick(SHORT)), OTHERS),
@@ -201,52 +185,33 @@ def cut(made: FaultyUno, count: int, seed: int, folder: Path) -> Counts:
     return found
 
 
-def whole(
-    folder: Path, what: str, totals: dict[str, int], path: Path | None, **made_with: Any
+def run(
+    folder: Path, what: str, parts: dict[Any, int], path: Path | None, **made_with: Any
 ) -> Counts:
-    """Run all batches of one firmware."""
+    """All batches of one firmware."""
     folder.mkdir()
-    made, found = faulty_uno(folder, **made_with), Counts()
+    made = faulty_uno(folder, **made_with)
     firmware = (made.program.build / "firmware.elf").read_bytes()
-    record = Record(path, hashlib.sha256(firmware).hexdigest()[:16])
-    parts = {"injected": injected, "cut": cut, "fed": fed, "tried": tried}
-    for part, total in totals.items():
-        batch = {"cut": CUTS_BATCH, "tried": EVERY}.get(part, BATCH)
-        for number, low in enumerate(range(0, total, batch)):
-            count, seed = min(batch, total - low), SEED + 1000 * number
-            key: Batch = {"what": f"{part} on an Uno{what}", "count": count, "seed": seed}
-            found += record.counts(key, partial(parts[part], made, count, seed, folder))
-    return found
+    return batches(
+        made, firmware, parts, lambda part: {"what": f"{part} on an Uno{what}"}, path, folder
+    )
 
 
-def taken() -> Graph:
-    """Build a network whose result is larger than the arena."""
-    chain = Chain("net", (6, 6, 4))
-    chain.conv(40, 3, 1, 1)
-    return chain.graph(np.random.default_rng(0))
-
-
-def main(faults: int = FAULTS, cuts: int = CUTS, path: Path | None = None) -> int:
-    faulty = {"injected": faults, "cut": cuts, "fed": FED}
+def main(faults: str = "1000", cuts: str = "175", path: str = "") -> int:
+    file = Path(path) if path else None
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
-        folder, every = Path(name), {"tried": EVERY}
-        found = whole(folder / "faults", "", faulty, path)
-        shown(f"security=none on an Uno: {faults:,} faults, {cuts:,} cuts of power", found)
-        for what, security, graph in (
-            ("none", "none", None),
-            ("unchecked", "unchecked", None),
-            ("unchecked, taken", "unchecked", taken()),
-        ):
-            made_with = {"security": security, "graph": graph, "tells": True}
-            tries_ = whole(folder / what, f", {what}", every, path, **made_with)
+        folder = Path(name)
+        parts = {injected: int(faults), cut: int(cuts), fed: FED}
+        found = run(folder / "faults", "", parts, file)
+        shown(f"security=none on an Uno: {faults} faults, {cuts} cuts of power", found)
+        taken = large((6, 6, 4), 40)
+        for what, graph in (("none", None), ("unchecked", None), ("unchecked, taken", taken)):
+            made_with = {"security": what.split(",")[0], "graph": graph, "tells": True}
+            tries_ = run(folder / what, f", {what}", {tried: EVERY}, file, **made_with)
             shown(f"security={what} on an Uno: commands that fail", tries_)
             found += tries_
     return int(failed(found))
 
 
-def asked(faults: str = str(FAULTS), cuts: str = str(CUTS), path: str = "") -> int:
-    return main(int(faults), int(cuts), Path(path) if path else None)
-
-
 if __name__ == "__main__":
-    sys.exit(asked(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

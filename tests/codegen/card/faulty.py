@@ -24,8 +24,7 @@ from pipeline.strategies.swap import Swap
 from pipeline.targets import machines, protocol, qemu
 from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Command, Reply, Status
-from tests.codegen.card.sealing import BLOCK, KEY, RESERVE, Program, board
-from tests.codegen.card.test_swapped import elements
+from tests.codegen.card.support import BLOCK, KEY, RESERVE, Program, board, elements
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import built
 
@@ -40,39 +39,18 @@ COMMENT = re.compile(rb"\s*/\*.*?\*/", re.DOTALL)
 NOTHING: Mapping[str, Path] = MappingProxyType({})
 
 
-class Kind(IntEnum):
-    NONE = 0
-    FLIP_READ = 1
-    FLIP_CARD = 2
-    FAIL = 3
-    SHORT_READ = 4
-    FLIP_WRITE = 5
-    LOST_WRITE = 6
-    GONE = 7
-    EXCHANGED = 8
-    OLDER = 9
-    CUT = 10
-    OTHER_CARD = 11
-    READ_ONLY = 12
-    TRY = 13
+Kind = IntEnum(
+    "Kind",
+    "NONE FLIP_READ FLIP_CARD FAIL SHORT_READ FLIP_WRITE LOST_WRITE GONE EXCHANGED OLDER CUT "
+    "OTHER_CARD READ_ONLY TRY",
+    start=0,
+)
+Where = IntEnum("Where", "INVOKE INIT CHECK FEED TAKE", start=0)
+"""The function whose commands a fault is for."""
 
 
-class Where(IntEnum):
-    """The function whose commands a fault is for."""
-
-    INVOKE = 0
-    INIT = 1
-    CHECK = 2
-    FEED = 3
-    TAKE = 4
-
-
-class Way(IntEnum):
-    """How a command fails: when all has passed, before anything has, or when it should have."""
-
-    LATE = 0
-    AT_ONCE = 1
-    UNDONE = 2
+Way = IntEnum("Way", "LATE AT_ONCE UNDONE", start=0)
+"""How a command fails: when all has passed, before anything has, or when it should have."""
 
 
 class Ran(NamedTuple):

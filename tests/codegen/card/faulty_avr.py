@@ -23,8 +23,8 @@ from pipeline.targets import simavr, tools
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.protocol import Command, FrameError, Reply, Status
 from tests.codegen.card.faulty import Where
-from tests.codegen.card.sealing import BLOCK, Program
-from tests.codegen.card.test_avr import large
+from tests.codegen.card.support import BLOCK, Program
+from tests.codegen.card.test_simulated import with_large_weights
 from tests.targets.cortex_m import board_named, built
 
 FAULTS = Path(__file__).parent / "fixture" / "sd_faults.c"
@@ -35,19 +35,12 @@ STARTS = 8
 """What a call of nn_init adds to a function's number: one at the start, one before each frame."""
 
 
-class Kind(IntEnum):
-    NONE = 0
-    FLIP_READ = 1
-    SHORT_READ = 2
-    ON_LINE = 3
-    FLIP_WRITE = 4
-    LOST_WRITE = 5
-    FLIP_CARD = 6
-    EXCHANGED = 7
-    GONE = 8
-    OTHER_CARD = 9
-    CUT = 10
-    TRY = 11
+Kind = IntEnum(
+    "Kind",
+    "NONE FLIP_READ SHORT_READ ON_LINE FLIP_WRITE LOST_WRITE FLIP_CARD EXCHANGED GONE OTHER_CARD "
+    "CUT TRY",
+    start=0,
+)
 
 
 @dataclass(frozen=True)
@@ -148,7 +141,7 @@ def faulty_uno(
 ) -> FaultyUno:
     """A network whose weights are eight times the SRAM, if not ``graph``; ``tells``: its firmware
     has ``fixture/functions_avr.c``, too."""
-    graph, hardware = graph or large(), board_named("arduino_sd")
+    graph, hardware = graph or with_large_weights(), board_named("arduino_sd")
     hardware = replace(hardware, card=replace(hardware.card, security=security))
     plan = Swap().plan(graph, hardware)
     if tells:

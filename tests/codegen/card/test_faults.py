@@ -1,23 +1,29 @@
 """A card that lies, a sample of ``tests.codegen.card.campaign``: no wrong answer, what can be
-repaired is, and the rest ends with a status that says what to do."""
+repaired is, and the rest ends with a status that says what to do; no nonce meets two messages; what
+is used as it should not be ends with a status."""
 
 from __future__ import annotations
 
-from collections import Counter
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.sealed_image import seal
+from pipeline.sealing import Security
+from pipeline.strategies.swap import Swap
+from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign, tries
-from tests.codegen.card.campaign import POWER, Record, drawn, kinds
-from tests.codegen.card.cases import LOST, REPAIRED, WRONG, Case, Counts, ended, judged
-from tests.codegen.card.faulty import Fault, Faulty, Kind, Where, faulty
-from tests.codegen.card.sealing import given
-from tests.codegen.card.test_large_results import large
-from tests.targets.cortex_m import needs_arm
+from tests.codegen.card.campaign import DRAWN, KEYED, POWER, drawn
+from tests.codegen.card.faulty import FAULTS, Fault, Faulty, Kind, Way, Where, faulty
+from tests.codegen.card.support import KEY, board, elements, given, large
+from tests.codegen.card.tries import LOST, REPAIRED, WRONG, Case, ended, images, judged
+from tests.strategies.swap.nets import random_chain
+from tests.targets.cortex_m import generated, needs_arm
+from tests.tiers import quick
 
 pytestmark = needs_arm
 SAMPLE, CUTS, TRIED = 70, 3, 300
@@ -43,7 +49,8 @@ def made(sealed: Faulty) -> Faulty:
 @pytest.mark.ci
 def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Path) -> None:
     found = campaign.injected(made, SAMPLE, 2, tmp_path)
-    assert {name.rsplit(": ", 1)[0] for name in found} == set(kinds(made))
+    names = {name.rsplit(": ", 1)[0] for name in found}
+    assert len(names) == DRAWN - KEYED * (not made.keyed)
     can, repaired, wrong = judged(found)
     assert repaired == can > SAMPLE // 3 and not wrong
 
@@ -55,13 +62,6 @@ def test_on_a_cortex_m7(sealed: Faulty, tmp_path: Path) -> None:
         can, repaired, wrong = judged(part(sealed, count, 2, tmp_path))
         assert repaired == can > 1 and not wrong
     assert campaign.cut(sealed, 1, 1, tmp_path) == {f"{POWER}: the next start is right": 1}
-
-
-@pytest.mark.slow
-def test_more_on_a_cortex_m7(sealed: Faulty, tmp_path: Path) -> None:
-    for part in (campaign.injected, tries.tried):
-        can, repaired, wrong = judged(part(sealed, SAMPLE, 2, tmp_path))
-        assert repaired == can > SAMPLE // 3 and not wrong
 
 
 def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
@@ -142,23 +142,84 @@ def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) 
     assert ended(made, case, frames[0], failed) == f"{LOST}, card_failed"
 
 
-def test_judgement_counts_what_is_lost_and_what_is_wrong() -> None:
-    found = Counter({f"a: {REPAIRED}": 5, f"a: {LOST}, no_card": 2, f"b: {WRONG}": 3, "c: ok": 1})
-    assert judged(found) == (7, 5, 3)
+NONCES = FAULTS.with_name("nonces.c")
+SIZES = (32, 12, 8)
+NONE, AGAIN, FAILS = Fault(Kind.NONE), Fault(Kind.LOST_WRITE, 3), Fault(Kind.FAIL, 4, 1 << 20)
+"""Nothing happens; the inference begins again; and it fails in the end."""
+TRIES = [
+    Fault(Kind.TRY, command, times, way, where=where)
+    for where in (Where.FEED, Where.INVOKE)
+    for command, times, way in ((0, 1, Way.LATE), (1, 2, Way.UNDONE), (5, 3, Way.LATE))
+]
 
 
-def test_an_interrupted_campaign_goes_on_after_its_batches(tmp_path: Path) -> None:
-    path, done = tmp_path / "batches", list[int]()
+@pytest.mark.parametrize(
+    ("security", "native"),
+    quick(0, [("encrypted", True), ("integrity", True), ("encrypted", False)], ci=2),
+)
+def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security, native: bool) -> None:
+    made = faulty(tmp_path / "made", security, besides={"aead_seal": NONCES})
+    made = made.natively() if native else made
+    frames, found = images(made.program.graph, len(TRIES) + 1), list[tuple[bytes, ...]]()
+    cut = Fault(Kind.CUT, made.commands(True, 1) + made.fed + 2, 100, 1)
+    starts = ([NONE, AGAIN, FAILS, NONE], [cut], TRIES, [AGAIN, NONE], [])
+    for number, faults in enumerate(starts):
+        replies = made.replies(frames, faults, tmp_path / "run", begins=number == 0)
+        assert (len(replies) == len(frames)) == (faults != [cut])
+        written = (tmp_path / "run" / "nonces").read_bytes()
+        for at in range(0, len(written), sum(SIZES)):
+            record = written[at : at + sum(SIZES)]
+            found.append((record[:32], record[32:44], record[44:]))
+    assert len(found) > 3 * len(frames) * (made.writes + made.fed)
+    assert len({(key, nonce) for key, nonce, _ in found}) == len(found)  # sealed once, too
+    assert {int.from_bytes(nonce[4:8], "little") for _, nonce, _ in found} == {1, 2, 3, 4, 5}
+    pieces = len(frames) * (made.writes + made.fed)  # the same ones at each start
+    assert pieces // 2 < len({content for *_, content in found}) <= pieces
+    assert {key for key, *_ in found}.isdisjoint({KEY})
 
-    def counts(firmware: str, seed: int) -> Counts:
-        def count() -> Counts:
-            done.append(seed)
-            return Counter({REPAIRED: seed})
 
-        return Record(path, firmware).counts({"seed": seed}, count)
+MISUSE = FAULTS.with_name("misuse.c")
+HOLE = ["NN_OK", "NN_CARD_FAILED", "NN_OK", "NN_INCOMPLETE", "NN_OK", "NN_INCOMPLETE"]
+USED_UP = ["NN_NO_KEY", "NN_NO_KEY", "NN_OK", "NN_OK", "NN_OK", "NN_NO_KEY", "NN_OK", "NN_OK"]
+"""First the input gets no number of a frame any more, then what is computed."""
 
-    assert [counts("one", seed) for seed in (1, 2, 1)] == [{REPAIRED: n} for n in (1, 2, 1)]
-    path.write_text(path.read_text()[:-9])  # the power went while the last line was written
-    assert counts("one", 2) == {REPAIRED: 2} and counts("one", 1) == {REPAIRED: 1}
-    counts("another", 1)
-    assert done == [1, 2, 2, 1]
+
+@pytest.mark.parametrize(
+    "security",
+    ("encrypted", *(pytest.param(s, marks=pytest.mark.ci) for s in ("none", "unchecked"))),
+)
+def test_frames_with_a_hole_and_used_up_numbers_are_refused(
+    tmp_path: Path, security: Security
+) -> None:
+    """Whoever finds the card again; the next frame is right."""
+    graph = random_chain(1)
+    hardware = board(security, elements(graph) // 3)
+    sources = generated(tmp_path, graph, hardware, Swap().plan(graph, hardware))
+    if hardware.card.keyed:
+        seal(sources, KEY, tmp_path / NAME)
+        (tmp_path / CHIP_KEY).write_bytes(KEY)
+    else:
+        (sources / NAME).rename(tmp_path / NAME)
+    others = [str(path) for path in sources.glob("*.c") if path.name not in ("main.c", "model.c")]
+    command = ["cc", "-std=gnu99", f"-I{sources}", str(MISUSE), *others]
+    command += ["-Wl,--wrap=block_device_start", "-o", "misuse"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    frame = given(graph, 1)
+    done = subprocess.run(
+        ["./misuse"],
+        input=frame.astype(np.int8).tobytes(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    found = [int(word) for word in done.stdout.split()]
+    names = statuses((sources / "model.h").read_text())
+    expected = [*HOLE, *(USED_UP if hardware.card.keyed else ()), "NN_OK"]
+    assert [names[n] for n in found[: len(expected)]] == expected
+    assert found[len(expected) :] == graph.outputs(frame).reshape(-1).tolist()
+
+
+def statuses(header: str) -> list[str]:
+    """List the names of nn_status_t, by number."""
+    listed = header[: header.index("} nn_status_t")].rpartition("enum {")[2]
+    return [line.split(",")[0].split()[0] for line in listed.splitlines() if "NN_" in line]

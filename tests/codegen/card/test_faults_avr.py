@@ -10,9 +10,9 @@ from pipeline.sealing import Security
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign_avr
 from tests.codegen.card.campaign import POWER
-from tests.codegen.card.cases import judged
 from tests.codegen.card.faulty_avr import Fault, FaultyUno, Kind, faulty_uno
-from tests.codegen.card.sealing import given
+from tests.codegen.card.support import given
+from tests.codegen.card.tries import judged
 from tests.targets.conftest import needs_avr
 from tests.tiers import quick
 

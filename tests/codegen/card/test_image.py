@@ -15,8 +15,7 @@ from pipeline.codegen.card.image import Image
 from pipeline.codegen.card.program import number
 from pipeline.errors import ThimbleError
 from pipeline.plan.serialize import plan_hash
-from pipeline.plan.vocabulary import Plan
-from tests.codegen.card.support import planned, swapped
+from tests.codegen.card.support import elements, planned, swapped
 from tests.codegen.support import SANITIZERS, WARNINGS
 from tests.strategies.swap.nets import random_chain
 
@@ -28,7 +27,7 @@ NO_CARD, OTHER_CARD = 3, 4
 @pytest.fixture
 def image() -> Image:
     graph = random_chain(9)
-    return Image(graph, planned(graph, sum(t.size for t in graph.tensors.values()) // 4))
+    return Image(graph, planned(graph, elements(graph) // 4))
 
 
 def test_a_header_says_what_it_holds(image: Image, tmp_path: Path) -> None:
@@ -67,34 +66,25 @@ def test_weights_come_in_the_order_of_their_use_each_from_a_block_on(
     assert not any(content[top:-BLOCK])
 
 
-def test_equal_plans_have_equal_images(image: Image, tmp_path: Path) -> None:
+def test_equal_plans_have_equal_images_and_blocks_have_room(image: Image, tmp_path: Path) -> None:
     image.write(tmp_path / "a.img")
     Image(image.graph, image.plan).write(tmp_path / "deeper" / "b.img")
     assert (tmp_path / "a.img").read_bytes() == (tmp_path / "deeper" / "b.img").read_bytes()
     assert not list(tmp_path.rglob("*.part"))
-
-
-def small_blocks(plan: Plan, size: int) -> Plan:
-    memories = [replace(m, granule_bytes=size) if m.kind == "block" else m for m in plan.memories]
-    return replace(plan, memories=tuple(memories))
-
-
-def test_refuses_blocks_without_room_for_a_header(image: Image, tmp_path: Path) -> None:
+    small = (replace(m, granule_bytes=64) if m.kind == "block" else m for m in image.plan.memories)
     with pytest.raises(ThimbleError, match="blocks of 128 B or more"):
-        Image(image.graph, small_blocks(image.plan, 64)).write(tmp_path / "a.img")
-    assert not (tmp_path / "a.img").exists()
+        plan = replace(image.plan, memories=tuple(small))
+        Image(image.graph, plan).write(tmp_path / "c.img")
+    assert not (tmp_path / "c.img").exists()
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31)])
-def test_numbers_are_read_as_they_are_written(value: int) -> None:
+def test_numbers_are_read_as_they_are_written() -> None:
     """As ``nn_card_number`` of card.c.j2 does."""
-    coded = rest = 0
-    data = number(value)
-    for shift, byte in enumerate(data):
-        coded |= (byte & 0x7F) << 7 * shift
-        rest += byte >> 7
-    assert rest == len(data) - 1
-    assert (-(coded >> 1) - 1 if coded & 1 else coded >> 1) == value
+    for value in (0, 1, -1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31)):
+        data = number(value)
+        coded = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(data))
+        assert sum(byte >> 7 for byte in data) == len(data) - 1
+        assert (-(coded >> 1) - 1 if coded & 1 else coded >> 1) == value
 
 
 CHECKED = """
@@ -106,7 +96,7 @@ int main(void) { return nn_check_card(); }
 def test_c_finds_weights_that_are_not_what_was_written(tmp_path: Path) -> None:
     """Each byte of header and weights counts; what feature maps hold does not."""
     graph = random_chain(9)
-    plan = planned(graph, sum(t.size for t in graph.tensors.values()) // 4)
+    plan = planned(graph, elements(graph) // 4)
     program = swapped(tmp_path, graph, plan)
     whole, weights = program.card.read_bytes(), Image(graph, plan).extents[0]
     (tmp_path / "main.c").write_text(CHECKED)

@@ -16,9 +16,9 @@ from pipeline.plan.pieces import Pieces
 from pipeline.sealed_image import MANIFEST, checked, main
 from pipeline.targets.card import NAME
 from pipeline.targets.protocol import Status
-from tests.codegen.card.sealing import BLOCK, KEY, Program, board, given, program
-from tests.comparing import equal
-from tests.targets.cortex_m import needs_arm, outputs, simulated
+from tests.codegen.card.support import BLOCK, KEY, Program, board, given, program
+from tests.codegen.support import on_board
+from tests.targets.cortex_m import needs_arm
 from tests.tiers import quick
 
 pytestmark = needs_arm
@@ -42,10 +42,9 @@ def test_computes_what_the_graph_does_in_the_ram_that_it_says(
 ) -> None:
     made = program(tmp_path, security, seed)  # type: ignore[arg-type]
     frames = given(made.graph, 3)
-    runs = simulated(tmp_path, made.graph, made.hardware, made.size, frames)
-    equal(outputs(made.graph, runs), made.graph.outputs(frames))
-    used = made.size.statics_bytes + (runs.stack_bytes or 0)
-    assert made.size.status == "ok" and used <= made.size.sram_bytes <= made.hardware.sram_bytes
+    size, runs = on_board(tmp_path, made.graph, made.hardware, made.plan, frames)
+    used = size.statics_bytes + (runs.stack_bytes or 0)
+    assert used <= size.sram_bytes <= made.hardware.sram_bytes
     for reply, frame in zip(made.answers(made.sealed(), frames), frames, strict=True):
         assert made.right(reply, frame)
 
@@ -103,18 +102,11 @@ WRONG: dict[str, tuple[Callable[[bytes, Program], bytes], Status]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [*WRONG, "no card"])
 def test_a_card_that_is_wrong_gives_no_answer(encrypted: Program, name: str) -> None:
-    change, status = WRONG[name]
-    frames = given(encrypted.graph, 2)
-    found = encrypted.answers(change(encrypted.sealed(), encrypted), frames)
-    assert [reply.status for reply in found] == [status] * 2
-    assert all(not reply.payload for reply in found)
-
-
-def test_a_card_that_is_gone_gives_no_answer(encrypted: Program) -> None:
-    found = encrypted.answers(None, given(encrypted.graph, 2))
-    assert [reply.status for reply in found] == [Status.NO_CARD] * 2
+    change, status = WRONG.get(name, (lambda *_: None, Status.NO_CARD))
+    found = encrypted.answers(change(encrypted.sealed(), encrypted), given(encrypted.graph, 2))
+    assert [(reply.status, reply.payload) for reply in found] == [(status, b"")] * 2
 
 
 @pytest.fixture(scope="module")
@@ -176,51 +168,37 @@ def test_transfers_are_of_whole_pieces(encrypted: Program) -> None:
             assert (sizes <= 8 * BLOCK - 16).all()
 
 
-def test_seals_with_a_key_from_a_file(
+def test_seals_with_a_key_from_a_file_or_leaves_nothing_half_written(
     encrypted: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key, image = tmp_path / "key", tmp_path / "image"
-    arguments = [str(encrypted.build), str(key), str(image)]
-    for content, said in ((None, "No such file"), (KEY[:9], "9 bytes, it has 32")):
-        if content is not None:
-            key.write_bytes(content)
-        assert main(arguments) == 1
-        told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1 and not list(tmp_path.glob("image*"))
-    key.write_bytes(KEY)
-    assert main(arguments) == 0
-    frames = given(encrypted.graph, 1)
-    assert encrypted.right(encrypted.answers(image.read_bytes(), frames)[0], frames[0])
-    assert main([str(tmp_path), str(key), str(image)]) == 1
-    assert "no image to seal" in capsys.readouterr().err
-
-
-def test_nothing_half_written_is_left(
-    encrypted: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    key, source = tmp_path / "key", tmp_path / "source"
-    key.write_bytes(KEY)
-    source.mkdir()
-    manifest, plain = (encrypted.build / name for name in (MANIFEST, NAME))
+    names: dict[str, bytes | None] = {"key": KEY}
+    (tmp_path / "source").mkdir()
+    plain, manifest = ((encrypted.build / name).read_bytes() for name in (NAME, MANIFEST))
+    names |= {f"source/{NAME}": plain, f"source/{MANIFEST}": manifest}
     for name, content, image, said in (
-        (NAME, plain.read_bytes()[: plain.stat().st_size // 2], "image", "ends early"),
-        (NAME, None, "image", "No such file"),
-        (MANIFEST, manifest.read_bytes()[:-30], "image", "is damaged"),
-        (MANIFEST, b"[]", "image", "is damaged"),
-        (None, None, "none/image", "No such file"),
-        (None, None, "source", "directory"),
+        ("key", None, "image", "No such file"),
+        ("key", KEY[:9], "image", "9 bytes, it has 32"),
+        (f"source/{NAME}", plain[: len(plain) // 2], "image", "ends early"),
+        (f"source/{NAME}", None, "image", "No such file"),
+        (f"source/{MANIFEST}", None, "image", "no image to seal"),
+        (f"source/{MANIFEST}", manifest[:-30], "image", "is damaged"),
+        (f"source/{MANIFEST}", b"[]", "image", "is damaged"),
+        ("key", KEY, "none/image", "No such file"),
+        ("key", KEY, "source", "directory"),
+        ("key", KEY, "image", ""),
     ):
-        (source / NAME).write_bytes(plain.read_bytes())
-        (source / MANIFEST).write_bytes(manifest.read_bytes())
-        if name is not None:
-            (source / name).unlink()
-        if content is not None:
-            (source / str(name)).write_bytes(content)
+        for each, whole in (names | {name: content}).items():
+            (tmp_path / each).unlink(missing_ok=True)
+            if whole is not None:
+                (tmp_path / each).write_bytes(whole)
         before = sorted(tmp_path.rglob("*"))
-        assert main([str(source), str(key), str(tmp_path / image)]) == 1
+        status = main([str(tmp_path / each) for each in ("source", "key", image)])
         told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1
-        assert sorted(tmp_path.rglob("*")) == before
+        assert status == bool(said) and said in told and told.count("\n") == status
+        assert sorted(tmp_path.rglob("*")) == before or not said
+    frames = given(encrypted.graph, 1)
+    sealed = (tmp_path / "image").read_bytes()
+    assert encrypted.right(encrypted.answers(sealed, frames)[0], frames[0])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,27 +12,24 @@ import pytest
 from pipeline.codegen.card import tracks
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.kernels import Part
-from pipeline.plan.interpret import interpret
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, Part, cortex_m
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Finish, Loop, Plan, Signal, Step, Wait
+from pipeline.plan.vocabulary import Compute, Finish, Loop, Plan, Signal, Step, Wait
 from pipeline.search.swap.best import Aim
 from pipeline.search.swap.layers import layers
-from pipeline.strategies.swap import searched
-from tests.codegen.card.support import planned, sources, swapped
-from tests.codegen.int8.support import DEVICE, Native, frames
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.swap import Swap, searched
+from tests.codegen.card.support import elements, large, planned, rows, sources, swapped, twice
+from tests.codegen.support import DEVICE, Native, checked, frames
 from tests.comparing import equal
 from tests.schedules.test_swapped import network, row_by_row
+from tests.strategies.swap import test_branches as branches
 from tests.strategies.swap import test_resident as resident
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
 from tests.strategies.swap.test_best import by_tile
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
-
-SEEDS = (0, 3, 4, 9, 11, 12, 15)
-
-
-def elements(graph: Graph) -> int:
-    return sum(tensor.size for tensor in graph.tensors.values())
 
 
 def same(program: Native, count: int = 3) -> bool:
@@ -40,36 +38,6 @@ def same(program: Native, count: int = 3) -> bool:
     assert status == 0, status
     equal(found, program.graph.outputs(given), **program.about)
     return True
-
-
-@pytest.mark.parametrize("seed", quick((9,), SEEDS, ci=3))
-def test_computes_what_the_graph_does_when_it_is_searched(tmp_path: Path, seed: int) -> None:
-    graph = random_chain(seed)
-    plan = planned(graph, elements(graph) // 4)
-    verify(plan, graph)
-    assert same(swapped(tmp_path, graph, plan))
-
-
-@pytest.mark.parametrize("seed", quick((3,), SEEDS, ci=3))
-def test_computes_what_the_graph_does_in_square_tiles(tmp_path: Path, seed: int) -> None:
-    graph = random_chain(seed)
-    total = elements(graph)
-    plan = planned(graph, total, scheduler="swapnn", buffer_bytes=max(200, total // 20))
-    assert same(swapped(tmp_path, graph, plan))
-
-
-@pytest.mark.ci
-def test_channels_of_a_tile_go_through_several_layers(tmp_path: Path) -> None:
-    graph = by_tile()
-    assert same(swapped(tmp_path, graph, planned(graph, 2400)))
-
-
-@pytest.mark.ci
-def test_weights_that_stay_in_flash(tmp_path: Path) -> None:
-    graph = resident.network()
-    plan = searched("joint", graph, resident.small(9_000, 0), 1, Aim(flash_bytes=4_000))
-    assert int(dict(plan.notes)["weights_in_flash_bytes"])
-    assert same(swapped(tmp_path, graph, plan))
 
 
 def in_parts() -> tuple[Graph, Plan]:
@@ -81,38 +49,79 @@ def in_parts() -> tuple[Graph, Plan]:
     return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=200)
 
 
-@pytest.mark.ci
-def test_sums_over_input_channels_are_kept_between_tiles(tmp_path: Path) -> None:
-    graph, plan = in_parts()
-    kinds = {type(step).__name__ for step in tracks.inside(plan.tracks[0].steps)}
-    assert {"Clear", "Finish", "Compute"} <= kinds
-    assert same(swapped(tmp_path, graph, plan))
-
-
-def around(kind: str) -> Graph:
+def around(kind: str) -> tuple[Graph, Plan]:
     """Tiles of channels whose sums go around the end of their window."""
     chain = Chain("net", (2, 2, 60) if kind == "conv" else (1, 1, 60))
     chain.conv(13, 1) if kind == "conv" else chain.dense(37)
-    return chain.graph(np.random.default_rng(1))
+    graph = chain.graph(np.random.default_rng(1))
+    return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=100)
 
 
-@pytest.mark.parametrize("kind", quick(1, ["conv", "dense"]))
-def test_channels_go_around_the_end_of_a_window(tmp_path: Path, kind: str) -> None:
-    graph = around(kind)
-    plan = planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=100)
-    sums = [step.acc for step in tracks.inside(plan.tracks[0].steps) if isinstance(step, Finish)]
-    assert any(Part.of(piece, plan.buffer[piece.buffer]).around[-1] for piece in sums)
-    assert same(swapped(tmp_path, graph, plan))
+def searched_for(graph: Graph, share: float = 4) -> tuple[Graph, Plan]:
+    return graph, planned(graph, int(elements(graph) / share))
+
+
+def in_squares(graph: Graph) -> tuple[Graph, Plan]:
+    total = elements(graph)
+    return graph, planned(graph, total, scheduler="swapnn", buffer_bytes=max(200, total // 20))
+
+
+def in_flash() -> tuple[Graph, Plan]:
+    graph = resident.network()
+    plan = searched("joint", graph, resident.small(9_000, 0), 1, Aim(flash_bytes=4_000))
+    assert int(dict(plan.notes)["weights_in_flash_bytes"])
+    return graph, plan
+
+
+CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
+    "searched, 9": lambda: searched_for(random_chain(9)),
+    "in square tiles, 3": lambda: in_squares(random_chain(3)),
+    "around a window, conv": lambda: around("conv"),
+    "residual": lambda: searched_for(branches.residual(0), 3),
+    "branches, 2": lambda: searched_for(branches.random_network(2), 3),
+    "large result": lambda: (large(), planned(large(), 3000)),
+    # those of CI
+    "around a window, dense": lambda: around("dense"),
+    "channels of a tile through several layers": lambda: (by_tile(), planned(by_tile(), 2400)),
+    "weights that stay in flash": in_flash,
+    "sums over input channels": in_parts,
+    **{f"searched, {n}": lambda n=n: searched_for(random_chain(n)) for n in (0, 3, 4)},
+    **{f"in square tiles, {n}": lambda n=n: in_squares(random_chain(n)) for n in (0, 4, 9)},
+    "branches, 0": lambda: searched_for(branches.random_network(0), 1),
+    # those of each night
+    **{f"searched, {n}": lambda n=n: searched_for(random_chain(n)) for n in (11, 12, 15)},
+    **{f"in square tiles, {n}": lambda n=n: in_squares(random_chain(n)) for n in (11, 12, 15)},
+    **{f"branches, {n}": lambda n=n: searched_for(branches.random_network(n), 1 + n % 4)
+       for n in (1, *range(3, 12))},
+    **{each.__name__: lambda each=each: searched_for(each(0), 3)
+       for each in (branches.squeezed, branches.inception)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", quick(6, CASES, ci=11))
+def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
+    graph, plan = CASES[name]()
+    native = checked(tmp_path, graph, plan, given=twice(graph), files=sources(graph, plan))
+    if name == "large result":
+        assert "NN_OUTPUT_TAKEN" in native.files["model.h"]
+        assert "nn_output(" not in native.files["model.c"]
+
+
+def test_sums_are_kept_between_tiles_and_go_around_their_windows() -> None:
+    """The plans are what they are for."""
+    kinds = {type(step).__name__ for step in tracks.inside(in_parts()[1].tracks[0].steps)}
+    assert {"Clear", "Finish", "Compute"} <= kinds
+    for kind in ("conv", "dense"):
+        _, plan = around(kind)
+        steps = tracks.inside(plan.tracks[0].steps)
+        sums = [step.acc for step in steps if isinstance(step, Finish)]
+        assert any(Part.of(piece, plan.buffer[piece.buffer]).around[-1] for piece in sums)
 
 
 def test_the_same_as_the_interpreter_row_by_row(tmp_path: Path) -> None:
     graph = network(np.random.default_rng(0))
     plan = row_by_row(graph)
-    given = frames(graph, 4)
-    status, found = swapped(tmp_path, graph, plan).run(given)
-    expected = [interpret(plan, graph, frame).output for frame in given]
-    assert status == 0
-    equal(found, expected)
+    checked(tmp_path, graph, plan, files=sources(graph, plan), interpreted=True)
 
 
 def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
@@ -133,11 +142,8 @@ def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
 
 @pytest.mark.parametrize("track", quick(1, [0, 1]))
 def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int) -> None:
-    """Bytes arrive late, and their place is poison until then. Rows are of whole blocks, which
-    go straight to where they belong."""
-    chain = Chain("net", (9, 16, 32))
-    chain.conv(32, 3, 1, 1)
-    graph = chain.graph(np.random.default_rng(0))
+    """Bytes arrive late, and their place is poison until then."""
+    graph = rows()
     plan = row_by_row(graph)
     assert same(swapped(tmp_path / "whole", graph, plan))
     given = frames(graph, 4)
@@ -167,23 +173,30 @@ def test_a_wait_for_what_never_comes_ends(tmp_path: Path) -> None:
     assert status == 6  # nn_invoke does not return NN_OK
 
 
+def wrong(whole: bytes) -> list[bytes | None]:
+    """What a card may hold instead of ``whole``."""
+    return [
+        bytes(512) + whole[512:],  # no header
+        whole[:-512],  # too small
+        None,
+        b"",
+        whole[:-1],  # cut short in a block
+        whole[:-512] + bytes(512),  # not written to its end
+        whole[:8] + b"\2" + whole[9:],  # another version's
+        whole[:16] + bytes(8) + whole[24:],  # another network's
+        whole[:24] + bytes(8) + whole[32:],  # another plan's
+        whole[:-488] + bytes(8) + whole[-480:],  # the end of another plan's
+    ]
+
+
 def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
     graph = network(np.random.default_rng(0))
     program, given = swapped(tmp_path, graph, row_by_row(graph)), frames(graph, 2)
     whole = program.card.read_bytes()
     assert program.run(given)[0] == 0
-    for damaged in (
-        whole[:-512],  # too small
-        whole[:-512] + bytes(512),  # not written to its end
-        bytes(512) + whole[512:],  # no header
-        whole[:8] + b"\2" + whole[9:],  # another version's
-        whole[:16] + bytes(8) + whole[24:],  # another network's
-        whole[:24] + bytes(8) + whole[32:],  # another plan's
-    ):
-        program.card.write_bytes(damaged)
+    for damaged in wrong(whole):
+        program.card.unlink() if damaged is None else program.card.write_bytes(damaged)
         assert program.run(given)[0] == 2  # nn_init does not return NN_OK
-    program.card.unlink()
-    assert program.run(given)[0] == 2
 
 
 def test_a_card_that_cannot_be_written_is_said_to_fail(tmp_path: Path) -> None:
@@ -226,3 +239,43 @@ def test_refuses_what_it_does_not_run() -> None:
         sources(graph, replace(plan, tracks=(*plan.tracks, other)))
     with pytest.raises(ThimbleError, match="one frame at a time"):
         sources(graph, row_by_row(graph, frames=2))
+
+
+def board(sram_bytes: int) -> Hardware:
+    return replace(board_named("stm32f746g_sd"), sram_bytes=sram_bytes, stack_reserve_bytes=0)
+
+
+def computing(plan: Plan) -> list[Compute]:
+    return [step for step in tracks.inside(plan.tracks[0].steps) if isinstance(step, Compute)]
+
+
+@pytest.mark.parametrize("seed", quick((12,), (0, 3, 9, 12), ci=1))
+def test_chains_in_rings_of_rows_and_tiles_of_channels(tmp_path: Path, seed: int) -> None:
+    graph = random_chain(seed)
+    hardware = board(max(2048, sum(tensor.size for tensor in graph.tensors.values()) // 2))
+    checked(tmp_path, graph, Swap().plan(graph, hardware), hardware)
+
+
+def convolution() -> tuple[Graph, Plan]:
+    chain = Chain("net", (6, 6, 8))
+    chain.conv(10, 3, 1, 1)
+    graph = chain.graph(np.random.default_rng(0))
+    return graph, Swap().plan(graph, board(1 << 14))
+
+
+def test_weights_elsewhere_and_other_types_are_for_other_kernels() -> None:
+    graph, plan = convolution()
+    kernel, dense = cortex_m.ordered("cortex-m7")
+    (step,) = computing(plan)
+    form = Form.of(step, plan.buffer, graph)
+    assert kernel.accepts(form) and not dense.accepts(form) and kernel.cycles(form) > 0
+    assert not kernel.scratch_bytes(form)
+    in_flash = Ordinary().plan(graph, board(1 << 14))
+    (stored,) = computing(in_flash)
+    assert not stored.kernel.startswith("cortex_m.ordered")
+    why = kernel.why_not(Form.of(stored, in_flash.buffer, graph))
+    assert why.startswith("cortex_m.ordered_conv2d is for") and "window" in why
+    assert kernel.why_not(replace(form, partial=True))
+    assert kernel.why_not(replace(form, overlaps=frozenset({"input"})))
+    for fast in cortex_m.kernels("cortex-m7"):
+        assert not fast.accepts(form), fast.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pipeline.graph.graph import Graph
@@ -62,7 +64,7 @@ def _extremes(net: Net) -> None:
         object.__setattr__(op, "requant", FixedPoint(op.requant.multipliers, tuple(shifts)))
 
 
-def convolution(rng: np.random.Generator) -> Graph:
+def convolution(rng: np.random.Generator) -> Net:
     height, width, depth = (int(rng.integers(1, n)) for n in (10, 10, 14))
     net = _net(rng, (height, width, depth))
     kernel = (int(rng.integers(1, min(5, height) + 1)), int(rng.integers(1, min(5, width) + 1)))
@@ -72,12 +74,10 @@ def convolution(rng: np.random.Generator) -> Graph:
         channels, kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 4))),
         padding=padding, requant=requantized(rng, channels, depth * kernel[0] * kernel[1]),
     )  # fmt: skip
-    clipped_at_zero(net)
-    _extremes(net)
-    return net.graph()
+    return net
 
 
-def dilated(rng: np.random.Generator) -> Graph:
+def dilated(rng: np.random.Generator) -> Net:
     """Taps apart, some of them outside of the input for all pixels."""
     height, width, depth = (int(rng.integers(1, n)) for n in (10, 10, 14))
     net = _net(rng, (height, width, depth))
@@ -90,45 +90,34 @@ def dilated(rng: np.random.Generator) -> Graph:
         padding=(int(rng.integers(0, down + 1)), down, int(rng.integers(0, across + 1)), across),
         requant=requantized(rng, channels, depth * kernel[0] * kernel[1]),
     )  # fmt: skip
-    clipped_at_zero(net)
-    _extremes(net)
-    return net.graph()
+    return net
 
 
-def pointwise(rng: np.random.Generator) -> Graph:
+def pointwise(rng: np.random.Generator) -> Net:
     net = _net(rng, (int(rng.integers(1, 8)), int(rng.integers(1, 8)), int(rng.integers(1, 70))))
     net.conv(int(rng.integers(2, 20)), (1, 1))
-    clipped_at_zero(net)
-    _extremes(net)
-    return net.graph()
+    return net
 
 
-def depthwise(rng: np.random.Generator) -> Graph:
-    height, width, channels = (
-        int(rng.integers(1, 12)),
-        int(rng.integers(1, 14)),
-        rng.integers(4, 14),
-    )
-    net = _net(rng, (height, width, int(channels)))
+def depthwise(rng: np.random.Generator) -> Net:
+    height, width = int(rng.integers(1, 12)), int(rng.integers(1, 14))
+    channels = int(rng.integers(4, 14))
+    net = _net(rng, (height, width, channels))
     kernel = (int(rng.integers(1, min(7, height) + 1)), int(rng.integers(1, min(7, width) + 1)))
     padding = tuple(int(rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1]))
     net.depthwise(
         kernel, stride=(int(rng.integers(1, 4)), int(rng.integers(1, 3))), padding=padding,
         requant=requantized(rng, int(channels), kernel[0] * kernel[1]),
     )  # fmt: skip
-    clipped_at_zero(net)
-    _extremes(net)
-    return net.graph()
+    return net
 
 
-def dense(rng: np.random.Generator) -> Graph:
+def dense(rng: np.random.Generator) -> Net:
     shape = tuple(int(n) for n in rng.integers(1, 9, int(rng.integers(1, 4))))
     net = _net(rng, shape)
     outputs = int(rng.integers(2, 20 if rng.random() < 0.7 else 70))
     net.dense(outputs, requant=requantized(rng, outputs, int(np.prod(shape))))
-    clipped_at_zero(net)
-    _extremes(net)
-    return net.graph()
+    return net
 
 
 def addition(rng: np.random.Generator) -> Graph:
@@ -175,13 +164,21 @@ def _clip(rng: np.random.Generator) -> tuple[int, int] | None:
     return (int(rng.integers(0, 60)), int(rng.integers(60, 127))) if rng.random() < 0.3 else None
 
 
-KINDS = {
-    "conv2d": convolution,
-    "dilated": dilated,
-    "pointwise": pointwise,
-    "depthwise": depthwise,
+def ended(draw: Callable[[np.random.Generator], Net]) -> Callable[[np.random.Generator], Graph]:
+    """The layer, with what its kernels end sums by."""
+
+    def of(rng: np.random.Generator) -> Graph:
+        net = draw(rng)
+        clipped_at_zero(net)
+        _extremes(net)
+        return net.graph()
+
+    return of
+
+
+WEIGHTED = {
+    "conv2d": convolution, "dilated": dilated, "pointwise": pointwise, "depthwise": depthwise,
     "dense": dense,
-    "sum": addition,
-    "gate": gate,
-    "pool": pooling,
-}
+}  # fmt: skip
+KINDS = {name: ended(draw) for name, draw in WEIGHTED.items()}
+KINDS |= {"sum": addition, "gate": gate, "pool": pooling}

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
+
+import numpy as np
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.vocabulary import Buffer, Compute, Lin, Loop, Plan, Slice, Step, Track, packed
+from pipeline.plan.well_formed import statements
+from pipeline.schedules import rows
+from pipeline.schedules.lower import lay, needed
+from pipeline.search.layouts import in_blocks
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int8.support import Native, host
+from tests.codegen.int8.support import Native, apart, host
+from tests.schedules.on_demand import all_rows
 
 
 def core(cpu: str = "cortex-m4", sram_bytes: int = 1 << 24) -> Hardware:
@@ -36,3 +45,56 @@ def coarser(plan: Plan, least: int) -> Plan:
     """Rounded sums with steps of ``least`` or more."""
     buffers = (replace(b, step=max(b.step, least)) if b.step > 1 else b for b in plan.buffers)
     return replace(plan, buffers=tuple(buffers))
+
+
+def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:
+    """Rows on demand; ``pixels``: of a block, by the tensors whose rows lie in blocks; if not
+    said, of those that are faster so."""
+    operators, whole = needed(graph), frozenset([graph.output])
+    order = all_rows(graph, hardware, operators)
+    if pixels is None:
+        pixels = in_blocks(graph, operators, hardware, whole)
+    regions = [rows.Resident(graph.input), rows.Rows(order, whole, pixels)]
+    return lay(regions, graph, hardware).plan("rows")
+
+
+def kernels(plan: Plan) -> dict[str, str]:
+    """By operator."""
+    return {s.op: s.kernel for s in statements(plan) if isinstance(s, Compute)}
+
+
+SCRATCH_BYTES = 1 << 14
+
+
+def in_rows(graph: Graph, seed: int) -> Plan:
+    """Every image one to three rows a step: by a loop, the last round of which may have fewer, or
+    step by step."""
+    rng, plan = np.random.default_rng(seed), with_scratch(apart(graph))
+    steps: list[Step] = []
+    for step in plan.tracks[0].steps:
+        assert isinstance(step, Compute)
+        shape, rows = step.out.size, int(rng.integers(1, 4))
+        if len(shape) < 3 or graph.operator(step.op).fixed_shape:
+            steps.append(step)
+        elif rng.random() < 0.5:
+            tile = Slice(step.out.buffer, (Lin(0, (("row", rows),)), 0, 0), (rows, *shape[1:]))
+            steps.append(Loop("row", ceil(shape[0] / rows), (replace(step, out=tile),)))
+        else:
+            for row in range(0, shape[0], rows):
+                some = (min(rows, shape[0] - row), *shape[1:])
+                steps.append(replace(step, out=Slice(step.out.buffer, (row, 0, 0), some)))
+    return replace(plan, tracks=(Track("cpu", tuple(steps)),), strategy="rows")
+
+
+def with_scratch(plan: Plan) -> Plan:
+    top = ceil(max(b.extent[1] for b in plan.buffers if b.memory == "sram") / 8) * 8
+    place = packed((SCRATCH_BYTES,), 8, top)
+    scratch = Buffer("scratch", "", "sram", (SCRATCH_BYTES,), 8, place, "scratch")
+    tracks = tuple(replace(t, steps=tuple(map(_scratched, t.steps))) for t in plan.tracks)
+    return replace(plan, buffers=(*plan.buffers, scratch), tracks=tracks)
+
+
+def _scratched(step: Step) -> Step:
+    if isinstance(step, Loop):
+        return replace(step, body=tuple(map(_scratched, step.body)))
+    return replace(step, scratch=("scratch",)) if isinstance(step, Compute) else step

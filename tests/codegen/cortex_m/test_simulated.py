@@ -1,9 +1,11 @@
-"""Fast kernels on simulated cores: their assembly gives the graph's outputs."""
+"""Networks on simulated cores, by each set of kernels: their assembly gives the graph's outputs, or
+the interpreter's where sums are rounded."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,39 +14,37 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.calibrate import calibrated
-from pipeline.plan.forms import forms
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.base import LAYOUTS, Layout
-from pipeline.strategies.chain import ChainStrategy
+from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from tests.codegen.cortex_m.layers import KINDS
-from tests.codegen.cortex_m.support import coarser
-from tests.codegen.int8.support import frames
+from tests.codegen.cortex_m.by_row import layers as by_row
+from tests.codegen.cortex_m.support import by_rows, coarser, kernels
 from tests.codegen.int8.test_in_place import chain
-from tests.comparing import equal
+from tests.codegen.support import frames, on_board
 from tests.graphs import Net, random_graph
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.nets import entrance, fig1_block, residual
 from tests.strategies.test_branches import mobile
-from tests.targets.cortex_m import board_named, built, needs_arm, outputs, simulated
+from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
 
 pytestmark = needs_arm
-BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
-"""Cortex-M4, M7 and M33."""
+M0PLUS, M4, M7, M33 = "nucleo_g0b1re", "nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi"
+PlanOf = Callable[[Graph, Hardware], Plan]
 
 
-def network(seed: int) -> Graph:
-    """All kinds of fast layers, of sizes that nothing divides."""
-    net = Net((11, 9, 3), np.random.default_rng(seed), name="layers")
+def network(seed: int, dtype: str = "int8") -> Graph:
+    """All kinds of layers, of sizes that nothing divides."""
+    net = Net((11, 9, 3), np.random.default_rng(seed), dtype, name="layers")
     net.conv(13, (3, 3), stride=(1, 2))
     net.depthwise((3, 3))
     start = net.conv(17, (1, 1))
-    net.plus(net.conv(17, (3, 3)), start)
+    net.plus(net.conv(17, (3, 3), dilation=(2, 1), padding=(2, 2, 1, 1)), start)
     net.maximum((3, 2), stride=(1, 1), padding=(1, 1, 1, 0))
     net.depthwise((5, 3), stride=(2, 2), padding=(1, 2, 1, 1))
     net.mean((2, 2), stride=(1, 1), padding=(1, 0, 0, 1))
@@ -54,125 +54,110 @@ def network(seed: int) -> Graph:
     return net.graph()
 
 
-def check(graph: Graph, board: str, folder: Path) -> None:
-    hardware = board_named(board)
-    size = built(folder, graph, hardware)
-    given = frames(graph, 3)
-    runs = simulated(folder, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given))
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+def far_apart() -> Graph:
+    """Channels and long rows that need more than one instruction to be reached."""
+    net = Net((3, 70, 2), np.random.default_rng(5), name="wide")
+    net.conv(300, (1, 1))
+    net.depthwise((3, 3))
+    net.depthwise((3, 3), stride=(1, 2))
+    net.conv(40, (1, 1))
+    return net.graph()
 
 
-@pytest.mark.parametrize("board", quick(1, BOARDS))
-def test_every_kind_of_layer(board: str, tmp_path: Path) -> None:
-    check(network(BOARDS.index(board)), board, tmp_path)
+def by_channels(bits: Literal[8, 16] = 8) -> PlanOf:
+    """Sums of few bits of one channel after the other."""
+
+    def plan_of(graph: Graph, hardware: Hardware) -> Plan:
+        plan = Partial(accumulator_bits=bits, channels=1).plan(graph, hardware)
+        plan = calibrated(plan, graph, frames(graph, 2, 1))
+        return coarser(plan, 5) if bits == 16 else plan
+
+    return plan_of
 
 
-def check_channel_by_channel(
-    graph: Graph, board: str, folder: Path, bits: Literal[8, 16] = 8
-) -> None:
-    """Sums of few bits of one channel after the other, as the interpreter has them."""
-    hardware = board_named(board)
-    plan = Partial(accumulator_bits=bits, channels=1).plan(graph, hardware)
-    plan = calibrated(plan, graph, frames(graph, 2, 1))
-    if bits == 16:
-        plan = coarser(plan, 5)
-    size = built(folder, graph, hardware, plan)
-    given = frames(graph, 3)
-    runs = simulated(folder, graph, hardware, size, given)
-    expected = np.stack([interpret(plan, graph, frame).output for frame in given])
-    equal(outputs(graph, runs), expected)
+@dataclass(frozen=True)
+class Case:
+    graph: Callable[[], Graph]
+    board: str = M4
+    plan: PlanOf = Ordinary().plan
+    uses: str = "cortex_m."
+    """Kernels, or how one of them begins."""
 
 
-@pytest.mark.parametrize(
-    ("network", "board"),
-    quick(
-        1, zip((residual, entrance, residual, entrance), (*BOARDS, BOARDS[0]), strict=True), ci=2
+WORDS = ("added", "conv2d", "depthwise", "image", "pointwise")
+CASES = {
+    "an M4": Case(lambda: network(0)),
+    "an M0+": Case(
+        lambda: network(0), M0PLUS, uses="thumb.conv2d thumb.depthwise thumb.dense"
     ),
-)
-def test_channel_by_channel(network: Callable[[int], Graph], board: str, tmp_path: Path) -> None:
-    check_channel_by_channel(network(BOARDS.index(board)), board, tmp_path)
+    "channel by channel on an M4": Case(lambda: residual(0), M4, by_channels()),
+    # of few channels the innermost loop is straight; of many strips values lie on the stack
+    "channel by channel without a loop": Case(lambda: residual(25), M4, by_channels()),
+    "in place, slots": Case(
+        lambda: chain(3), M4, Herringbone("slots").plan, "cortex_m.gathered_conv2d"
+    ),
+    "rows": Case(lambda: by_row.network(0), M4, by_rows, "cortex_m.row_depthwise_wide"),
+    "rows of a residual": Case(lambda: by_row.image_network(0), M4, by_rows, "cortex_m.row_image"),
+    # those of CI
+    "an M7": Case(lambda: network(1), M7),
+    "an M33": Case(lambda: network(2), M33),
+    "an M0+, without signs": Case(lambda: network(1, "uint8"), M0PLUS, uses="thumb."),
+    "an M0+, far apart": Case(far_apart, M0PLUS, uses="thumb."),
+    "channel by channel on an M7": Case(lambda: entrance(1), M7, by_channels()),
+    "channel by channel on an M33": Case(lambda: residual(2), M33, by_channels()),
+    "channel by channel with many values": Case(lambda: entrance(11), M4, by_channels()),
+    "sums of 16 bits": Case(fig1_block, M4, by_channels(16)),
+    **{
+        f"in place, {layout}": Case(lambda: chain(3), M4, Herringbone(layout).plan)
+        for layout in LAYOUTS if layout != "slots"
+    },
+    "branches in place": Case(mobile, M4, IN_PLACE[-1]().plan),
+    "rows on an M7": Case(lambda: by_row.network(0), M7, by_rows),
+    "rows on an M33": Case(lambda: by_row.network(0), M33, by_rows),
+    # those of each night
+    **{
+        f"rows on {board}, {seed}": Case(lambda s=seed, m=make: m(s), board, by_rows)
+        for make in (by_row.network, by_row.image_network) for board in (M4, M7, M33)
+        for seed in range(1, 4)
+    },
+    **{
+        f"{make.__name__} channel by channel, {seed}": Case(
+            lambda s=seed, m=make: m(s), M4, by_channels()
+        )
+        for make in (residual, entrance) for seed in range(40)
+    },
+    **{f"branches in place, {each.name}": Case(mobile, M4, each().plan) for each in IN_PLACE[:-1]},
+    **{f"an M0+, {seed}": Case(lambda s=seed: network(s), M0PLUS, uses="") for seed in range(2, 9)},
+    **{f"random, {n}": Case(lambda n=n: random_graph(n), uses="") for n in range(5000, 5300)},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("graph", quick(1, [residual(25), entrance(11)]))
-def test_without_a_loop_and_with_many_values(graph: Graph, tmp_path: Path) -> None:
-    """Of few channels the innermost loop is straight; of many strips values lie on the stack."""
-    check_channel_by_channel(graph, "nucleo_f446re", tmp_path)
-
-
-@pytest.mark.ci
-def test_sums_of_16_bits(tmp_path: Path) -> None:
-    check_channel_by_channel(fig1_block(), "nucleo_f446re", tmp_path, 16)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("network", [residual, entrance])
-def test_many_channel_by_channel(network: Callable[[int], Graph], tmp_path: Path) -> None:
-    for seed in range(40):
-        check_channel_by_channel(network(seed), "nucleo_f446re", tmp_path / f"{seed}")
-
-
-@pytest.mark.parametrize("layout", quick(1, LAYOUTS))
-def test_in_place(layout: Layout, tmp_path: Path) -> None:
-    """Tables, peels and permutations on the core that they are for."""
-    graph, hardware = chain(3), board_named("nucleo_f446re")
-    plan = Herringbone(layout=layout).plan(graph, hardware)
-    size = built(tmp_path, graph, hardware, plan)
-    given = frames(graph, 3)
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given))
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
-def test_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> None:
-    """Inverted blocks, two of them with branches."""
-    graph, hardware = mobile(), board_named("nucleo_f446re")
-    plan = strategy().plan(graph, hardware)
-    assert max(form.steps for form in forms(plan).values()) > 1
-    size = built(tmp_path, graph, hardware, plan)
-    given = frames(graph, 3)
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(5000, 5300, 100))
-def test_random_networks_on_a_cortex_m4(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 100):
-        check(random_graph(seed), "nucleo_f446re", tmp_path / f"{seed}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_random_layers_on_a_cortex_m4(kind: str, tmp_path: Path) -> None:
-    for seed in range(5000, 5050):
-        graph = KINDS[kind](np.random.default_rng(seed))
-        check(graph, "nucleo_f446re", tmp_path / f"{seed}")
+@pytest.mark.parametrize("name", quick(7, CASES, ci=12))
+def test_on_a_core(name: str, tmp_path: Path) -> None:
+    case, graph = CASES[name], CASES[name].graph()
+    hardware, given = board_named(case.board), frames(graph, 4)
+    plan = case.plan(graph, hardware)
+    given[-1] = graph.tensors[graph.input].zero_point  # a dense layer's list of inputs is empty
+    expected = None
+    if any(buffer.step > 1 for buffer in plan.buffers):
+        expected = np.stack([interpret(plan, graph, frame).output for frame in given])
+    on_board(tmp_path, graph, hardware, plan, given, expected=expected)
+    used = kernels(plan).values()
+    assert all(any(each.startswith(word) for each in used) for word in case.uses.split())
 
 
 @pytest.mark.parametrize("level", quick(1, ["-O0", "-Os", "-Og", "-O3"], ci=1))
 def test_other_options_of_the_compiler(level: str, tmp_path: Path) -> None:
     """Whoever copies the C chooses them; without optimization there are too few registers for the
     assembly, and the portable twin is compiled."""
-    hardware = board_named("nucleo_f446re")
-    sequel = residual(0)
-    loops = Partial(accumulator_bits=8, channels=1).plan(sequel, hardware)
-    loops = calibrated(loops, sequel, frames(sequel, 2, 1))
-    for graph, plan in ((network(0), None), (sequel, loops)):
-        check_options(graph, plan or Ordinary().plan(graph, hardware), level, tmp_path)
-
-
-def check_options(graph: Graph, plan: Plan, level: str, tmp_path: Path) -> None:
-    hardware = board_named("nucleo_f446re")
-    files = generate(graph, plan, hardware, {})
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    hardware = board_named(M4)
     tool = hardware.toolchain
     flags = [flag for flag in tool.flags if not flag.startswith("-O")]
-    command = [tool.compiler, *flags, level, "-c", "model.c", "-o", "model.o"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    listing = subprocess.run(
-        [tool.objdump, "-d", "model.o"], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout
-    assert ("smlad" in listing) == (level != "-O0")
+    for graph, plan_of in ((network(0), Ordinary().plan), (residual(0), by_channels())):
+        for name, text in generate(graph, plan_of(graph, hardware), hardware, {}).items():
+            (tmp_path / name).write_text(text)
+        command = [tool.compiler, *flags, level, "-c", "model.c", "-o", "model.o"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        command = [tool.objdump, "-d", "model.o"]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        assert ("smlad" in done.stdout) == (level != "-O0")

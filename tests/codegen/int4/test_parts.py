@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import subprocess
+from dataclasses import replace
+from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,14 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.codegen.cycles import decompose
+from pipeline.codegen.generate import HEADERS
 from pipeline.codegen.int4.lines import MAX_COUNT, compress
 from pipeline.codegen.int4.multiples import recipe, tap_code
+from pipeline.codegen.int4.operators.sums import table
 from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.starts import Start
-from pipeline.codegen.int4.views import SCATTERED, PixelTables, as_pixels
-from pipeline.codegen.render import WIDTH, asm, rows
-from pipeline.graph.requant import PowerOfTwo
+from pipeline.codegen.int4.stretches import stretches
+from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
+from pipeline.codegen.render import WIDTH, asm, render, rows, static_source
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.add import Add
+from pipeline.graph.requant import FixedPoint, PowerOfTwo
+from pipeline.graph.tensor import DType, Tensor
+from pipeline.kernels import Form, choose
+from pipeline.plan.maps import Rows
 from pipeline.plan.vocabulary import Affine, Buffer, Table
+from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
+from tests.comparing import equal
+from tests.strategies.chains import Chain
 
 positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
 
@@ -131,6 +145,12 @@ def _buffer(shape: tuple[int, ...], map: Affine | Table, bits: int = 4) -> Buffe
     return Buffer("b", "t", "sram", shape, bits, map)
 
 
+def rows_of(width: int, pitch: int, channel: int = 1, rows: int = 3) -> Buffer:
+    """Rows in no order, with gaps, of pixels of two channels."""
+    cells = tuple(5 + row * 5 % rows * (width * pitch + 1) for row in range(rows))
+    return Buffer("b", "t", "sram", (rows, width, 2), 4, Rows(cells, (pitch, channel)))
+
+
 @pytest.mark.parametrize(
     ("buffer", "kind"),
     [
@@ -142,10 +162,19 @@ def _buffer(shape: tuple[int, ...], map: Affine | Table, bits: int = 4) -> Buffe
         (_buffer((2, 2, 2), Affine(0, (2, 1, 4))), "table"),
         (_buffer((5,), Affine(8, (4,)), 16), "affine"),
         (_buffer((3,), Table((8, 0, 4)), 16), "table"),
+        (rows_of(6, 2), "rows"),
+        (rows_of(6, 5), "rows"),
+        (rows_of(ROW, 2), "rows"),
+        (rows_of(ROW + 1, 2), "table"),
+        (rows_of(2, 255), "rows"),
+        (rows_of(2, 256), "table"),
+        (rows_of(4, 2, 9), "table"),
+        (rows_of(3, 2, rows=(1 << 16) // ROW - 1), "rows"),
+        (rows_of(3, 2, rows=(1 << 16) // ROW), "table"),  # one row is another buffer's
     ],
 )
 def test_views_find_every_element(buffer: Buffer, kind: str) -> None:
-    tables = PixelTables()
+    tables = PixelTables(rows=[99])
     tables.pixels.append(99)  # of another buffer
     view = tables.view(buffer)
     assert view.kind == kind
@@ -155,7 +184,7 @@ def test_views_find_every_element(buffer: Buffer, kind: str) -> None:
         found = address + c * buffer.nibbles
         if address >= SCATTERED:
             found = tables.scatter[address - SCATTERED + c]
-        assert found == elements[y, x, c]
+        assert found == elements[y, x, c] and 0 <= view.position(y, x) < 1 << 16
 
 
 def test_c_text() -> None:
@@ -167,3 +196,111 @@ def test_c_text() -> None:
         '        "    add r0, r1\\n" /* sum */',
         "        /* alone */",
     ]
+
+
+ONCE = FixedPoint.of([2.0**-20])
+"""Of sums that are shifted left by 20."""
+
+
+@pytest.mark.parametrize("dtype", ["uint4", "int4"])
+def test_the_table_has_every_pair(dtype: str) -> None:
+    kind = DType.parse(dtype)
+    tensors = {
+        "a": Tensor("a", (16, 16, 1), kind, (1.0,), 0),
+        "b": Tensor("b", (16, 16, 1), kind, (1.0,), 3),
+        "c": Tensor("c", (16, 16, 1), kind, (1.0,), -1),
+    }
+    scales = (FixedPoint.of([0.5]), FixedPoint.of([0.7]))
+    op = Add("c", ("a", "b"), "c", operands=("a", "b"), operand_requants=scales, requant=ONCE)
+    found = table(op, tensors)
+    nibbles = [found[n // 2] >> 4 * (n % 2) & 15 for n in range(256)]
+    for a, b in product(range(kind.minimum, kind.maximum + 1), repeat=2):
+        given = zip(scales, (a, b - 3), strict=True)
+        parts = [s.apply(np.array([x << 20])).item() for s, x in given]
+        wanted = ONCE.apply(np.array([sum(parts)])).item() - 1
+        wanted = min(max(wanted, kind.minimum), kind.maximum)
+        assert nibbles[(a & 15) * 16 + (b & 15)] == wanted & 15
+
+
+def test_what_would_be_overwritten_is_refused() -> None:
+    cells = [np.array([[4, 5, 6], [0, 1, 2], [5, 6, 7]])]
+    with pytest.raises(ThimbleError, match="before it reads the next"):
+        stretches("sum", cells)
+    assert stretches("sum", [cells[0][:2], cells[0][:2] + 3]) == [(4, 0, 6)]
+    assert stretches("sum", [cells[0][:2], cells[0][:2] + 4]) == [(4, 0, 3), (8, 4, 3)]
+
+
+def test_a_tensor_and_itself() -> None:
+    chain = Chain((4, 4, 3)).conv("a", 3, 1)
+    half, more = FixedPoint.of([0.5]), FixedPoint.of([0.75])
+    requants = {"operand_requants": (half, more), "requant": ONCE}
+    op = Add("sum", ("a",), "sum", operands=("a", "a"), **requants)  # type: ignore[arg-type]
+    found = table(op, chain.add(op, "uint4").tensors)
+    assert [found[n // 2] >> 4 * (n % 2) & 15 for n in (0, 0x22, 0x44, 0xFF)] == [0, 3, 5, 15]
+
+
+def test_what_is_refused() -> None:
+    graph = Chain((4, 4, 3)).conv("a", 3, 1).conv("b", 3, 1).plus("sum", "a").graph()
+    wide = replace(graph.tensors["b"], dtype=DType(8, False))
+    graph = replace(graph, tensors={**graph.tensors, "b": wide})
+    with pytest.raises(ThimbleError, match=r"two activations of 4 bits and of one shape"):
+        choose(Form.whole(graph.operators[-1], graph), uno("flash"))
+
+
+UNITS = (1, 2, 3, 4, 5, 8, 11, 16, 17, 18, 19)
+PIECES = 9
+PROGRAM = """
+#include "nn_cells.h"
+#include <stdio.h>
+#include <stdlib.h>
+static uint8_t nn_arena[%(bytes)d];
+static const uint16_t nn_cycles[] = {%(places)s};
+%(permutes)s
+int main(int argc, char **argv) {
+    const int unit = atoi(argv[1]), base = atoi(argv[2]), bytes = atoi(argv[3]) + 0 * argc;
+    if (fread(nn_arena, 1, bytes, stdin) != (size_t)bytes) return 2;
+    switch (unit) {%(cases)s}
+    return fwrite(nn_arena, 1, bytes, stdout) != (size_t)bytes;
+}
+"""
+RNG = np.random.default_rng(1)
+SOURCES = list(range(PIECES - 1))
+TARGETS = [*RNG.permutation(PIECES - 3).tolist(), PIECES - 2, PIECES - 1]
+CYCLES, CHAINS = decompose(SOURCES, TARGETS)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("permute")
+    permutes, cases = [], ""
+    for unit in UNITS:
+        text = render("int4/permute.c.j2", type="uint16_t", read="nn_flash16", unit=unit,
+                      first=not permutes)  # fmt: skip
+        permutes.append(text)
+        call = f"nn_permute_{unit}(nn_cycles, {len(CYCLES)}, {len(CHAINS)}, base)"
+        cases += f"case {unit}: {call}; break;"
+    places = ", ".join(str(n) for cycle in (*CYCLES, *CHAINS) for n in (len(cycle), *cycle))
+    size = PIECES * max(UNITS) // 2 + 2
+    known = {"places": places, "permutes": "\n".join(permutes), "cases": cases, "bytes": size}
+    headers = {name: static_source(HEADERS[name]) for name in ("nn_cells.h", "nn_memory.h")}
+    write(folder, {"main.c": PROGRAM % known, **headers})
+    command = ["cc", *WARNINGS, *SANITIZERS, "main.c", "-o", "program"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder / "program"
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("unit", UNITS)
+def test_pieces_change_places(unit: int, base: int, program: Path) -> None:
+    """Cycles and chains; cells around the pieces, down to the nibble, stay what they are."""
+    assert CYCLES and CHAINS
+    size = (base + PIECES * unit + 2) // 2
+    before = np.random.default_rng(unit).integers(0, 16, 2 * size)
+    wanted = before.copy()
+    pieces = before[base : base + PIECES * unit].reshape(PIECES, unit)
+    wanted[base : base + PIECES * unit].reshape(PIECES, unit)[TARGETS] = pieces[SOURCES]
+    sent = (before[::2] | before[1::2] << 4).astype(np.uint8).tobytes()
+    words = [program, str(unit), str(base), str(size)]
+    done = subprocess.run(words, input=sent, capture_output=True, check=True)
+    after = np.frombuffer(done.stdout, np.uint8)
+    equal(np.stack([after & 15, after >> 4], 1).reshape(-1), wanted)

@@ -111,29 +111,6 @@ def channel_loop() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(*steps)
 
 
-def row_tiles() -> tuple[Graph, Plan]:
-    """Three rows at a time with their halo; the last tile is cut off at the image's end."""
-    n = net(8, 6, 4)
-    name = n.conv(5, stride=(1, 2))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 500)
-    tile = Slice(y.buffer, (at("t", 3), 0, 0), (3, 3, 5))
-    halo = Slice(x.buffer, (at("t", 3, -1), 0, 0), (5, 6, 4))
-    step = Compute(name, tile, (halo, *hand.parameters(name)))
-    return hand.graph, hand.plan(Loop("t", 3, (step,)))
-
-
-def empty_tiles() -> tuple[Graph, Plan]:
-    """More tiles than there are rows: the last one has nothing to do."""
-    n = net(4, 6, 4)
-    name = n.depthwise()
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 500)
-    tile = Slice(y.buffer, (at("t", 3), 0, 0), (3, 6, 4))
-    step = Compute(name, tile, (x, *hand.parameters(name)))
-    return hand.graph, hand.plan(Loop("t", 3, (step,)))
-
-
 def row_ring() -> tuple[Graph, Plan]:
     """A layer's rows go round a ring of three, each used up by the next layer at once."""
     n = net(8, 6, 3)
@@ -159,89 +136,6 @@ def row_ring() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(start, Loop("r", 6, body))
 
 
-def sums_by_rows() -> tuple[Graph, Plan]:
-    """A convolution's rows are made, added to a classifier's sums, and forgotten."""
-    n = net(6, 6, 3)
-    hidden, logits = n.conv(4), n.dense(7)
-    hand = Hand(n.graph())
-    x, h = hand.put("image", 0), hand.put(hidden, 200, strides=(0, 4, 1))
-    acc, y = hand.put(logits, 300, name="acc", bits=32), hand.put(logits, 350)
-    row = at("r", 1)
-    one = Slice(h.buffer, (row, 0, 0), (1, 6, 4))
-    weights, bias = hand.parameters(logits)
-    body = (
-        Compute(hidden, one, (x, *hand.parameters(hidden))),
-        Compute(
-            logits, acc, (one, Slice(weights.buffer, (0, row, 0, 0), (7, 1, 6, 4))), partial=True
-        ),
-    )
-    steps = (Clear(logits, acc), Loop("r", 6, body), Finish(logits, acc, y, (bias,)))
-    return hand.graph, hand.plan(*steps)
-
-
-def pools_by_rows(kind: str) -> tuple[Graph, Plan]:
-    """A pool of the whole height, a row at a time."""
-    n = net(6, 5, 4)
-    make = n.mean if kind == "mean" else n.maximum
-    name = make((6, 2), stride=(1, 1))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 200)
-    acc = hand.put(name, 300, name="acc", bits=16)
-    row = Slice(x.buffer, (at("r", 1), 0, 0), (1, 5, 4))
-    loop = Loop("r", 6, (Compute(name, acc, (row,), partial=True),))
-    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y))
-
-
-def taps_by_rows() -> tuple[Graph, Plan]:
-    """A strided, padded convolution and a depthwise one add what each input row gives them."""
-    n = net(7, 6, 3)
-    dense, depth = n.conv(4, stride=(2, 1)), n.depthwise((3, 3), 2)
-    hand = Hand(n.graph())
-    x, h, y = hand.put("image", 0), hand.put(dense, 200), hand.put(depth, 300)
-    sums = hand.put(dense, 600, name="sums", bits=32)
-    more = hand.put(depth, 1200, name="more", bits=32)
-    steps: list[Step] = []
-    for op, source, acc, out in ((dense, x, sums, h), (depth, h, more, y)):
-        weights, bias = hand.parameters(op)
-        rows, *rest = source.size
-        part = Slice(source.buffer, (at("r", 1), 0, 0), (1, *rest))
-        loop = Loop("r", rows, (Compute(op, acc, (part, weights), partial=True),))
-        steps += [Clear(op, acc), loop, Finish(op, acc, out, (bias,))]
-    return hand.graph, hand.plan(*steps)
-
-
-def depth_by_channels() -> tuple[Graph, Plan]:
-    """A depthwise convolution with a multiplier, an input channel a step into its sums."""
-    n = net(5, 6, 3)
-    name = n.depthwise((3, 3), 2)
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 200)
-    acc = hand.put(name, 400, name="acc", bits=32)
-    weights, bias = hand.parameters(name)
-    part = Slice(x.buffer, (0, 0, at("c", 1)), (5, 6, 1))
-    loop = Loop("c", 3, (Compute(name, acc, (part, weights), partial=True),))
-    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y, (bias,)))
-
-
-def add_by_operands() -> tuple[Graph, Plan]:
-    """A residual's two operands at different times, and the result over its own sums."""
-    n = net(4, 5, 3)
-    left, right = n.conv(3), n.conv(3, source="image")
-    name = n.plus(left, right)
-    hand = Hand(n.graph())
-    x, a = hand.put("image", 0), hand.put(left, 100)
-    b = hand.put(right, 100)
-    acc, y = hand.put(name, 400, name="acc", bits=32), hand.put(name, 400)
-    return hand.graph, hand.plan(
-        Clear(name, acc),
-        Compute(left, a, (x, *hand.parameters(left))),
-        Compute(name, acc, (a,), partial=True),
-        Compute(right, b, (x, *hand.parameters(right))),
-        Compute(name, acc, (b,), partial=True),
-        Finish(name, acc, y),
-    )
-
-
 def in_place() -> tuple[Graph, Plan]:
     """A pointwise convolution, a table, a sum and a classifier over their own inputs."""
     n = net(5, 6, 6)
@@ -258,42 +152,6 @@ def in_place() -> tuple[Graph, Plan]:
     )
 
 
-def depthwise_in_place() -> tuple[Graph, Plan]:
-    """Each output pixel goes where the last input pixel that only it needs has been."""
-    n = net(6, 5, 70)
-    name, out = n.depthwise(padding=(0, 0, 0, 0)), n.maximum((2, 2), stride=(1, 1))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 0, strides=(350, 70, 1))
-    z = hand.put(out, 2200)
-    step = Compute(name, y, (x, *hand.parameters(name)), unit=(1, 1, 70))
-    return hand.graph, hand.plan(step, Compute(out, z, (y,)))
-
-
-def concat_in_place() -> tuple[Graph, Plan]:
-    """Convolutions write their channels where the joined tensor has them."""
-    n = net(5, 4, 3)
-    a = n.conv(4)
-    b = n.like(n.conv(3, source="image"), a)
-    joined = n.concat((a, b))
-    out = n.conv(2, (1, 1))
-    hand = Hand(n.graph())
-    hand.put("image", 0)
-    hand.put(a, 100, strides=(28, 7, 1))
-    raw = hand.graph.operators[1].output
-    hand.put(raw, 300)
-    hand.put(b, 104, strides=(28, 7, 1))
-    hand.put(joined, 100)
-    hand.put(out, 0)
-    steps = [
-        Compute(
-            op.name, hand.all(op.output), tuple(hand.all(t) for t in (*op.inputs, *op.parameters))
-        )
-        for op in hand.graph.operators
-    ]
-    steps[3] = Compute(joined, hand.all(joined), (hand.all(a), hand.all(b)), unit=(5, 4, 7))
-    return hand.graph, hand.plan(*steps)
-
-
 def moved() -> tuple[Graph, Plan]:
     """A tensor is shifted onto itself, then to a wider pitch by a loop over rows."""
     n = net(4, 6, 3)
@@ -308,21 +166,6 @@ def moved() -> tuple[Graph, Plan]:
     )  # fmt: skip
     step = Compute(name, y, (wide, *hand.parameters(name)))
     return hand.graph, hand.plan(Move(x, near), loop, step)
-
-
-def reshaped() -> tuple[Graph, Plan]:
-    """A reshape at its input's address, and one elsewhere."""
-    n = net(4, 6, 3)
-    flat = n.reshape((72,))
-    back = n.reshape((8, 9))
-    out = n.dense(3)
-    hand = Hand(n.graph())
-    x, f, b, y = hand.put("image", 0), hand.put(flat, 0), hand.put(back, 8), hand.put(out, 200)
-    return hand.graph, hand.plan(
-        Compute(flat, f, (x,), unit=(72,)),
-        Compute(back, b, (f,), unit=(8, 9)),
-        Compute(out, y, (b, *hand.parameters(out))),
-    )
 
 
 def nested_loops() -> tuple[Graph, Plan]:
@@ -348,19 +191,8 @@ def nested_loops() -> tuple[Graph, Plan]:
 
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "channel loop": channel_loop,
-    "row tiles": row_tiles,
-    "empty tiles": empty_tiles,
     "row ring": row_ring,
-    "sums by rows": sums_by_rows,
-    "mean by rows": lambda: pools_by_rows("mean"),
-    "maximum by rows": lambda: pools_by_rows("maximum"),
-    "taps by rows": taps_by_rows,
-    "depth by channels": depth_by_channels,
-    "add by operands": add_by_operands,
     "in place": in_place,
-    "depthwise in place": depthwise_in_place,
-    "concat in place": concat_in_place,
     "moved": moved,
-    "reshaped": reshaped,
     "nested loops": nested_loops,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.plans import Hand, at, net
 from tests.codegen.int8.support import Native, agrees, apart, host
+from tests.codegen.support import write
 from tests.graphs import Net
 from tests.strategies.chains import board, mnist
 
@@ -56,50 +58,34 @@ def test_orders_and_addresses_come_from_the_plan_alone() -> None:
     plan = apart(graph)
     one = generate(graph, plan, host(), {})
     assert one == generate(graph, replace(plan, strategy="anything"), host(), {})
-    assert one["model.c"] != generate(graph, Ordinary().plan(graph, host()), host(), {})[
-        "model.c"
-    ]  # fmt: skip
+    assert one["model.c"] != generate(graph, Ordinary().plan(graph, host()), host(), {})["model.c"]
+    assert "#define NN_INPUT_KEPT 1" in one["model.h"] and "The input is kept" in one["model.h"]
 
 
-def test_header_states_memory_quantization_and_provenance() -> None:
+def test_header_states_memory_quantization_and_provenance(tmp_path: Path) -> None:
     graph = network()
     plan = Ordinary().plan(graph, host())
     header = generate(graph, plan, host(), {"graph": graph.hash})["model.h"]
     image = graph.tensors["image"]
     assert graph.hash in header and "#error" in header
-    assert "#define NN_INPUT_SHAPE 8, 8, 3\n" in header
-    assert f"#define NN_INPUT_SCALE {image.scale[0]}\n" in header
-    assert f"#define NN_INPUT_ZERO ({image.zero_point})\n" in header
-    assert f"#define NN_MACS {graph.macs}\n" in header
+    for name, value in (
+        ("SHAPE", "8, 8, 3"), ("SCALE", image.scale[0]), ("ZERO", f"({image.zero_point})"),
+        ("KEPT", 0),
+    ):  # fmt: skip
+        assert f"#define NN_INPUT_{name} {value}\n" in header
+    assert f"#define NN_MACS {graph.macs}\n" in header and "The input is not kept" in header
     assert "typedef int8_t nn_output_t;" in header
-    arena = int(re.search(r"NN_ARENA_BYTES (\d+)", header)[1])  # type: ignore[index]
-    assert arena == 8 * 8 * 3 + 4 * 4 * 4
-
-
-def test_an_arena_larger_than_the_board_does_not_compile(tmp_path: Path) -> None:
-    graph = network()
-    plan = Ordinary().plan(graph, host())
-    for name, content in generate(graph, plan, host(255), {}).items():
-        (tmp_path / name).write_text(content)
+    assert f"NN_ARENA_BYTES {8 * 8 * 3 + 4 * 4 * 4}\n" in header
+    write(tmp_path, generate(graph, plan, host(255), {}))
     command = ["cc", "-std=gnu99", "-c", "model.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode and "the arena does not fit the RAM" in done.stderr
 
 
-def test_the_input_is_said_to_be_kept_or_not() -> None:
-    graph = network()
-    kept = generate(graph, apart(graph), host(), {})["model.h"]
-    assert "#define NN_INPUT_KEPT 1" in kept and "The input is kept" in kept
-    plan = Ordinary().plan(graph, host())
-    lost = generate(graph, plan, host(), {})["model.h"]
-    assert "#define NN_INPUT_KEPT 0" in lost and "The input is not kept" in lost
-
-
 def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
     """The program compares it after each frame."""
     graph = network()
-    plan = Ordinary(preserve_input=True).plan(graph, host())
-    native = Native(tmp_path, graph, plan)
+    native = Native(tmp_path, graph, Ordinary(preserve_input=True).plan(graph, host()))
     assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
     assert agrees(native)
 
@@ -115,25 +101,10 @@ def test_weights_are_in_flash_unless_the_board_says_otherwise() -> None:
     assert "arena and weights do not fit" in inside["model.h"]
 
 
-def test_depthwise_weights_are_laid_out_for_the_kernel() -> None:
-    n = net(4, 4, 3)
-    n.depthwise()
-    graph = n.graph()
-    text = generate(graph, apart(graph), host(), {})["model.c"]
-    row = re.search(r"nn_conv0_weights\[27\] = {\n(.*?)}", text, re.DOTALL)
-    assert row is not None
-    found = [int(word) for word in re.findall(r"-?\d+", row[1])]
-    expected = graph.constants["conv0.weight"].transpose(3, 1, 2, 0).reshape(-1)
-    assert found == expected.tolist()
+Case = tuple[Graph, Plan]
 
 
-def refused(graph: Graph, plan: Plan, message: str) -> None:
-    with pytest.raises(ThimbleError, match=message) as caught:
-        generate(graph, plan, host(), {})
-    assert "\n" not in str(caught.value)
-
-
-def small() -> tuple[Graph, Plan]:
+def small() -> Case:
     n = net(5, 5, 3)
     n.conv(4)
     n.dense(3)
@@ -151,108 +122,103 @@ def stepped(plan: Plan, *steps: Any) -> Plan:
     return replace(plan, tracks=(Track("cpu", steps),))
 
 
-def test_refuses_another_networks_plan_and_two_tracks() -> None:
-    graph, plan = small()
-    refused(graph, replace(plan, graph="other"), "the plan is for other, the graph is net")
-    tracks = (*plan.tracks, replace(plan.tracks[0], name="io"))
-    refused(graph, replace(plan, tracks=tracks), "one track that computes")
+def one(make: Callable[[Net], str], shape: tuple[int, ...], at_byte: int, **fields: Any) -> Case:
+    """One operator's step, with ``fields``, whose output is at a byte of the arena."""
+    n = net(*shape)
+    name = make(n)
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, at_byte)
+    part = fields.pop("part", None)
+    out = Slice(y.buffer, *part) if part else y
+    step = Compute(name, out, (x, *hand.parameters(name)), **fields)
+    return hand.graph, hand.plan(Loop("t", 2, (step,)) if part and part[0][0] else step)
 
 
-def test_refuses_nibbles() -> None:
+def pointwise(unit: tuple[int, ...], order: tuple[tuple[int, ...], ...] = (), **more: Any) -> Case:
+    return one(lambda n: n.conv(4, (1, 1)), (4, 4, 4), 0, unit=unit, order=order, **more)
+
+
+def ring() -> Case:
+    n = net(4, 4, 6)
+    name = n.conv(2, (1, 1))
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    around = hand.put("image", 200, name="ring", wrap=(0, 0, 4))
+    step = Compute(name, hand.put(name, 400), (around, *hand.parameters(name)))
+    return hand.graph, hand.plan(step)
+
+
+def constants_moved() -> Case:
     graph, plan = small()
-    cells = (*range(0, 198, 2), 199)
-    refused(graph, changed(plan, "conv0", map=Table(cells)), "off a byte")
-    odd = Affine(3, (40, 8, 2))
-    refused(graph, changed(plan, "conv0", map=odd), "off a byte")
+    weights: Any = plan.buffer["conv0.weight"]
+    copy = Buffer("copy", weights.name, "sram", weights.shape, 8, replace(weights.map, base=9000))
+    more = replace(plan, buffers=(*plan.buffers, copy))
+    return graph, stepped(more, Move(whole(weights), whole(copy)))
+
+
+def large_sums() -> Case:
+    n = Net((300, 300, 2), np.random.default_rng(0))
+    n.conv(2, (250, 250), padding=(0, 0, 0, 0))
+    graph = n.graph()
+    graph.constants["conv0.weight"][...] = 127
+    return graph, apart(graph)
+
+
+def in_flight() -> Case:
+    graph, plan = small()
+    for name in ("image", "dense1"):
+        plan = changed(plan, name, copies=2, copy_stride=1 << 12)
+    return graph, replace(plan, frames=2)
+
+
+def with_plan(change: Callable[[Plan], Plan]) -> Callable[[], Case]:
+    return lambda: (small()[0], change(small()[1]))
+
+
+HALVES = tuple((i, j, k) for i in range(4) for j in range(4) for k in (2, 0))
+TURNED = tuple((i, j, 0) for i in (2, 1, 0) for j in range(4))
+TILE = ((at("t", 3), 0, 0), (3, 4, 4))
+REFUSED: list[tuple[str, Callable[[], Case]]] = [
+    ("the plan is for other, the graph is net", with_plan(lambda p: replace(p, graph="other"))),
+    ("one track that computes",
+     with_plan(lambda p: replace(p, tracks=(*p.tracks, replace(p.tracks[0], name="io"))))),
+    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=Table((*range(0, 198, 2), 199))))),
+    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=Affine(3, (40, 8, 2))))),
+    ("takes image into one place", with_plan(lambda p: replace(p, resident=p.resident[1:]))),
+    ("one arena in RAM.*dtcm, sram", with_plan(
+        lambda p: changed(replace(p, memories=(*p.memories, Memory("dtcm", 512))), "conv0",
+                          memory="dtcm"))),
+    ("overwrites its input pixel by pixel", lambda: pointwise((2, 4, 4))),
+    ("an order of pixels, all channels of each", lambda: pointwise((1, 1, 2), HALVES)),
+    ("an order of pixels that are all there", lambda: pointwise((1, 1, 4), TURNED, part=TILE)),
+    ("in place or apart", lambda: one(Net.lookup, (4, 4, 2), 3, unit=(4, 4, 2))),
+    ("pads apart",
+     lambda: one(lambda n: n.pad(((1, 1), (0, 0), (0, 0))), (4, 4, 2), 8, unit=(6, 4, 2))),
+    ("lookup0: no code for partial sums of Lookup",
+     lambda: one(Net.lookup, (4, 4, 2), 100, partial=True)),
+    ("conv0: .* cannot follow the ring of image along axis 2", ring),
+    ("does not move constants", constants_moved),
+    ("conv0: its sums reach .* beyond 32 bits", large_sums),
+    ("rows of a softmax whole", lambda: one(Net.softmax, (4, 8), 100, part=((0, 0), (4, 4)))),
+    ("one frame at a time, not 2", in_flight),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "make"), REFUSED)
+def test_refuses(message: str, make: Callable[[], Case]) -> None:
+    graph, plan = make()
+    with pytest.raises(ThimbleError, match=message) as caught:
+        generate(graph, plan, host(), {})
+    assert "\n" not in str(caught.value)
 
 
 def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:
     graph, plan = small()
     torn = changed(plan, "image", map=Affine(4000, (60, 8, 2)))
-    files = generate(graph, torn, host(), {})
-    assert "#define NN_INPUT_FILLABLE 0" in files["model.h"] and "nn_input(" not in files["model.c"]
-    assert agrees(Native(tmp_path, graph, torn))
-    refused(graph, replace(plan, resident=plan.resident[1:]), "takes image into one place")
-
-
-def test_refuses_memories_it_cannot_use() -> None:
-    graph, plan = small()
-    more = replace(plan, memories=(*plan.memories, Memory("dtcm", 512)))
-    refused(graph, changed(more, "conv0", memory="dtcm"), "one arena in RAM.*dtcm, sram")
-
-
-def test_refuses_units_other_than_pixels_over_its_input() -> None:
-    n = net(4, 4, 4)
-    name = n.conv(4, (1, 1))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 0)
-    step = Compute(name, y, (x, *hand.parameters(name)), unit=(2, 4, 4))
-    refused(hand.graph, hand.plan(step), "overwrites its input pixel by pixel")
-    halves = tuple((i, j, k) for i in range(4) for j in range(4) for k in (2, 0))
-    half = replace(step, unit=(1, 1, 2), order=halves)
-    refused(hand.graph, hand.plan(half), "an order of pixels, all channels of each")
-    part = Slice(y.buffer, (at("t", 3), 0, 0), (3, 4, 4))
-    turned = tuple((i, j, 0) for i in (2, 1, 0) for j in range(4))
-    cut = Compute(name, part, (x, *hand.parameters(name)), unit=(1, 1, 4), order=turned)
-    refused(hand.graph, hand.plan(Loop("t", 2, (cut,))), "an order of pixels that are all there")
-
-
-def test_refuses_overlaps_that_copies_cannot_survive() -> None:
-    n = net(4, 4, 2)
-    name = n.lookup()
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 3)
-    refused(hand.graph, hand.plan(Compute(name, y, (x,), unit=(4, 4, 2))), "in place or apart")
-    n = net(4, 4, 2)
-    name = n.pad(((1, 1), (0, 0), (0, 0)))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 8)
-    refused(hand.graph, hand.plan(Compute(name, y, (x,), unit=(6, 4, 2))), "pads apart")
-
-
-def test_refuses_partial_sums_of_what_has_none() -> None:
-    n = net(4, 4, 2)
-    name = n.lookup()
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 100)
-    step = Compute(name, y, (x,), partial=True)
-    refused(hand.graph, hand.plan(step), "lookup0: no code for partial sums of Lookup")
-
-
-def test_refuses_rings_that_a_kernel_cannot_follow() -> None:
-    n = net(4, 4, 6)
-    name = n.conv(2, (1, 1))
-    hand = Hand(n.graph())
-    hand.put("image", 0)
-    ring = hand.put("image", 200, name="ring", wrap=(0, 0, 4))
-    y = hand.put(name, 400)
-    step = Compute(name, y, (ring, *hand.parameters(name)))
-    refused(hand.graph, hand.plan(step), "conv0: .* cannot follow the ring of image along axis 2")
-
-
-def test_refuses_moves_of_constants() -> None:
-    graph, plan = small()
-    weights = plan.buffer["conv0.weight"]
-    copy = Buffer("copy", "conv0.weight", "sram", weights.shape, 8, replace(weights.map, base=9000))  # type: ignore[type-var]
-    more = replace(plan, buffers=(*plan.buffers, copy))
-    refused(graph, stepped(more, Move(whole(weights), whole(copy))), "does not move constants")
-
-
-def test_refuses_sums_beyond_32_bits() -> None:
-    n = Net((300, 300, 2), np.random.default_rng(0))
-    n.conv(2, (250, 250), padding=(0, 0, 0, 0))
-    graph = n.graph()
-    graph.constants["conv0.weight"][...] = 127
-    refused(graph, apart(graph), "conv0: its sums reach .* beyond 32 bits")
-
-
-def test_refuses_part_of_a_softmax_row() -> None:
-    n = net(4, 8)
-    name = n.softmax()
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 100)
-    half = Slice(y.buffer, (0, 0), (4, 4))
-    refused(hand.graph, hand.plan(Compute(name, half, (x,))), "rows of a softmax whole")
+    native = Native(tmp_path, graph, torn)
+    assert "#define NN_INPUT_FILLABLE 0" in native.files["model.h"]
+    assert "nn_input(" not in native.files["model.c"]
+    assert agrees(native)
 
 
 def test_clear_without_anything_to_add_is_still_code() -> None:
@@ -274,13 +240,6 @@ def test_large_tables_are_strings(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, apart(graph), sanitize=False)
     assert agrees(native)
     assert '_weights[] =\n    "\\' in native.files["model.c"]
-
-
-def test_refuses_frames_in_flight() -> None:
-    graph, plan = small()
-    both = changed(plan, "image", copies=2, copy_stride=1 << 12)
-    both = changed(both, "dense1", copies=2, copy_stride=1 << 12)
-    refused(graph, replace(both, frames=2), "one frame at a time, not 2")
 
 
 def test_a_loop_that_chooses_a_copy_stays_one() -> None:

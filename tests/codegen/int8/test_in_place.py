@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.plan.interpret import interpret
-from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Move, Plan, Table, Track, packed, whole
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.int8.plans import Hand
-from tests.codegen.int8.support import Native, agrees, frames, host
-from tests.comparing import equal
+from tests.codegen.support import Native, agrees, checked, frames, host
 from tests.graphs import Net
 from tests.plan.fixtures import rows_anywhere
 from tests.tiers import quick
@@ -50,23 +48,12 @@ def chain(seed: int) -> Graph:
     return net.graph()
 
 
-def check(strategy: Strategy, seed: int, folder: Path) -> str:
-    """model.c."""
-    graph = chain(seed)
-    plan = strategy.plan(graph, host())
-    verify(plan, graph)
-    given = frames(graph, 4, seed)
-    expected = graph.outputs(given)
-    equal(interpret(plan, graph, given[2]).output, expected[2])
-    native = Native(folder / f"{seed}", graph, plan)
-    equal(native(given), expected, seed=seed)
-    return native.files["model.c"]
-
-
 @every
 @pytest.mark.parametrize("seed", quick(1, range(6), ci=1))
 def test_a_chain(strategy: Strategy, seed: int, tmp_path: Path) -> None:
-    check(strategy, seed, tmp_path)
+    graph = chain(seed)
+    plan = strategy.plan(graph, host())
+    checked(tmp_path, graph, plan, given=frames(graph, 4, seed), interpreted=True)
 
 
 @pytest.mark.parametrize("layout", quick(1, LAYOUTS))
@@ -82,11 +69,7 @@ def test_what_follows_the_last_layer(kind: str, layout: Layout, tmp_path: Path) 
             getattr(net, name)()
     graph = net.graph()
     plan = Herringbone(layout=layout).plan(graph, host())
-    verify(plan, graph)
-    given = frames(graph, 3)
-    expected = graph.outputs(given)
-    equal(interpret(plan, graph, given[1]).output, expected[1])
-    equal(Native(tmp_path, graph, plan)(given), expected)
+    checked(tmp_path, graph, plan, interpreted=True)
 
 
 def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
@@ -95,17 +78,18 @@ def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
     net.conv(5, (3, 3))
     net.lookup()
     net.dense(6)
-    graph, given = net.graph(), frames(net.graph(), 3)
+    graph = net.graph()
     with pytest.raises(ThimbleError, match=r"cannot plan lookup\d+ \(Lookup\).*chains of conv"):
         Herringbone(layout="contiguous").plan(graph, host())
     plan = Herringbone().plan(graph, host())
     assert plan.buffer["conv0"].map == plan.buffer["lookup1"].map
-    equal(Native(tmp_path, graph, plan)(given), graph.outputs(given))
+    checked(tmp_path, graph, plan)
 
 
-def test_peels_of_one_operator_share_its_functions(tmp_path: Path) -> None:
+def test_peels_of_one_operator_share_its_functions() -> None:
     """Strides that differ from peel to peel are arguments."""
-    text = check(Herringbone(layout="contiguous"), 3, tmp_path)
+    graph, strategy = chain(3), Herringbone(layout="contiguous")
+    text = generate(graph, strategy.plan(graph, host()), host(), {})["model.c"]
     functions = [line for line in text.splitlines() if line.startswith("static NN_KERNEL")]
     calls = [line for line in text.splitlines() if line.startswith("    nn_conv")]
     assert len(functions) < 10 < len(calls)
@@ -122,11 +106,7 @@ def test_rows_anywhere_then_side_by_side(tmp_path: Path) -> None:
     moved = replace(
         plan, buffers=(*plan.buffers, ready), tracks=(Track("cpu", steps),), output="ready"
     )
-    verify(moved, graph)
-    given = frames(graph)
-    native = Native(tmp_path, graph, moved)
-    equal(native(given), graph.outputs(given))
-    assert "nn_permute_" in native.files["model.c"]
+    assert "nn_permute_" in checked(tmp_path, graph, moved).files["model.c"]
 
 
 def shifted(kind: str, forward: bool) -> tuple[Graph, Plan]:
@@ -155,9 +135,5 @@ def shifted(kind: str, forward: bool) -> tuple[Graph, Plan]:
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("kind", ["lookup", "sum", "slopes"])
 def test_element_by_element_from_either_end(kind: str, forward: bool, tmp_path: Path) -> None:
-    graph, plan = shifted(kind, forward)
-    verify(plan, graph)
-    given = frames(graph)
-    native = Native(tmp_path, graph, plan)
-    equal(native(given), graph.outputs(given))
+    native = checked(tmp_path, *shifted(kind, forward))
     assert ("nn_orders[" in native.files["model.c"]) == (not forward)

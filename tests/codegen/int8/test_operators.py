@@ -1,19 +1,28 @@
-"""Every operator over shapes, strides, paddings, groups, dilations and types: C equals the graph.
-
-The C is compiled with ASan and UBSan, warnings are errors.
-"""
+"""Operators and networks from .tflite files: import, plan, generate, run; the C equals the graph,
+and the interpreter of TensorFlow Lite. And operators as networks seldom have them; random networks
+(test_plans.py) have the usual ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline import passes
+from pipeline.graph.graph import Graph
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets.predictor import Predictor
 from tests.codegen.int8.support import Native, agrees, apart
+from tests.codegen.support import checked, frames, host
+from tests.comparing import equal
 from tests.graphs import Net
+from tests.importers.test_tflite import MLPERF_TINY, mlperf_tiny
+from tests.importers.tflite_cases import CASES as TFLITE
+from tests.importers.tflite_networks import network
+from tests.importers.tflite_reference import imported, reference
 from tests.tiers import quick
 
 Build = Callable[[], Net]
@@ -40,37 +49,20 @@ def depthwise(*args: object, **options: object) -> Callable[..., str]:
 NONE = (0, 0, 0, 0)
 
 CASES: dict[str, Build] = {
-    "conv same": net((7, 6, 5), conv(4)),
-    "conv valid": net((7, 6, 5), conv(4, padding=NONE)),
-    "conv strides": net((9, 8, 3), conv(5, stride=(2, 3), padding=NONE)),
-    "conv lopsided padding": net((7, 6, 3), conv(4, stride=(2, 2), padding=(0, 1, 2, 0))),
-    "conv dilated": net((9, 9, 2), conv(3, dilation=(2, 3))),
     "conv dilated without padding": net((9, 9, 2), conv(3, dilation=(1, 2), padding=NONE)),
-    "conv of a row": net((6, 9, 4), conv(3, (1, 5))),
-    "conv of a column": net((9, 6, 4), conv(3, (5, 1))),
-    "conv pointwise": net((5, 5, 16), conv(9, (1, 1))),
-    "conv pointwise strided": net((5, 5, 6), conv(9, (1, 1), stride=(2, 2))),
     "conv kernel wider than the image": net((2, 3, 4), conv(3, (4, 5))),
     "conv in groups": net((6, 5, 12), conv(8, groups=4)),
-    "conv in groups, pointwise": net((4, 4, 6), conv(9, (1, 1), groups=3)),
     "conv one multiplier": net((6, 5, 4), conv(4, per_channel=False)),
     "conv shifts left": net(
         (4, 4, 2), conv(3, (1, 1), requant=FixedPoint((1 << 30, 1 << 30, 1 << 29), (3, -4, 2)))
     ),
     "conv power of two": net((6, 6, 3), conv(4, requant=PowerOfTwo(2, 12))),
     "conv power of two, floored": net((6, 6, 3), conv(4, requant=PowerOfTwo(0, 9, "floor"))),
-    "conv of a grey image": net((8, 7, 1), conv(6)),
     "conv of bytes without sign": net((6, 6, 3), conv(4), dtype="uint8"),
-    "conv to one channel": net((6, 6, 3), conv(1)),
-    "depthwise": net((7, 6, 5), depthwise()),
     "depthwise of many channels": net((5, 5, 77), depthwise()),
     "depthwise of 48 channels": net((5, 5, 48), depthwise(stride=(2, 2))),
     "depthwise with a multiplier": net((6, 5, 3), depthwise((3, 3), 3)),
-    "depthwise pointwise": net((6, 5, 4), depthwise((1, 1))),
-    "depthwise dilated": net((9, 8, 4), depthwise(dilation=(2, 2))),
     "depthwise of a row": net((1, 20, 4), depthwise((1, 5))),
-    "depthwise of one channel": net((6, 6, 1), depthwise((3, 3), 1)),
-    "dense of a vector": net((33,), lambda n: n.dense(10)),
     "dense of an image": net((3, 4, 5), lambda n: n.dense(7)),
     "dense of a sequence": net((6, 9), lambda n: n.dense(4)),
     "dense to 16 bits": net(
@@ -80,21 +72,18 @@ CASES: dict[str, Build] = {
     "slopes of channels": net((5, 4, 6), lambda n: n.slopes((1, 1, 6))),
     "slopes of elements": net((5, 4, 6), lambda n: n.slopes((5, 4, 6))),
     "one slope": net((12,), lambda n: n.slopes((1,))),
-    "mean pool": net((8, 6, 5), lambda n: n.mean((2, 2))),
     "mean pool padded": net(
         (7, 6, 5), lambda n: n.mean((3, 3), stride=(2, 1), padding=(1, 1, 2, 1))
     ),
     "mean pool, clipped": net((7, 6, 5), lambda n: n.mean((3, 2), clip=(-10, 20))),
     "mean of the image": net((7, 6, 40), lambda n: n.rescaled_mean()),
     "mean of bytes without sign": net((7, 6, 4), lambda n: n.mean((3, 2)), dtype="uint8"),
-    "max pool": net((8, 6, 5), lambda n: n.maximum((2, 2))),
     "max pool overlapping": net(
         (7, 6, 33), lambda n: n.maximum((3, 3), stride=(1, 2), padding=(1, 1, 1, 1))
     ),
     "max pool, clipped": net((7, 6, 5), lambda n: n.maximum((3, 2), clip=(-10, 20))),
     "add": net((5, 6, 4), conv(4), lambda n: n.plus(n.last, "image")),
     "add to itself": net((5, 6, 4), lambda n: n.plus("image", "image")),
-    "add of vectors": net((40,), lambda n: n.dense(40), lambda n: n.plus("image", n.last)),
     "add a channel each": net(
         (5, 6, 4), lambda n: n.plus("image", n.constant("c", np.arange(-2, 2), "int8"))
     ),
@@ -106,7 +95,6 @@ CASES: dict[str, Build] = {
         (5, 6, 4),
         lambda n: n.plus("image", n.conv(4, (5, 1), padding=NONE)),
     ),
-    "multiply": net((5, 6, 4), conv(4), lambda n: n.times(n.last, "image")),
     "multiply a channel each": net(
         (5, 6, 4), lambda n: n.rescaled_mean(), lambda n: n.times("image", n.last)
     ),
@@ -123,16 +111,13 @@ CASES: dict[str, Build] = {
         (5, 6, 4), lambda n: n.concat(("image", n.maximum((1, 1), stride=(1, 2))), axis=1)
     ),
     "pad": net((5, 6, 4), lambda n: n.pad(((1, 2), (0, 3), (0, 0)))),
-    "pad channels": net((5, 6, 4), lambda n: n.pad(((0, 0), (0, 0), (2, 1)))),
     "pad nothing": net((5, 6, 4), lambda n: n.pad(((0, 0), (0, 0), (0, 0)))),
     "reshape": net((4, 6, 4), lambda n: n.reshape((12, 8)), lambda n: n.dense(3)),
     "slice": net((6, 7, 5), lambda n: n.rearrange((3, 4, 2), starts=(1, 3, 2))),
-    "slice of rows": net((6, 7, 5), lambda n: n.rearrange((4, 7, 5), starts=(2, 0, 0))),
     "strided slice": net(
         (6, 7, 5), lambda n: n.rearrange((2, 3, 2), starts=(1, 0, 1), steps=(3, 2, 2))
     ),
     "transpose": net((6, 7, 5), lambda n: n.rearrange((5, 6, 7), axes=(1, 2, 0))),
-    "transpose of rows": net((6, 7, 5), lambda n: n.rearrange((7, 6, 5), axes=(1, 0, 2))),
     "nearest neighbours": net((3, 4, 5), lambda n: n.rearrange((6, 12, 5), repeats=(2, 3, 1))),
     "rearranged at once": net(
         (5, 7, 5),
@@ -143,7 +128,6 @@ CASES: dict[str, Build] = {
     "look-up of bytes without sign": net((4, 6, 4), lambda n: n.lookup(), dtype="uint8"),
     "softmax": net((10,), lambda n: n.softmax()),
     "softmax of rows": net((3, 12), lambda n: n.softmax()),
-    "softmax of one": net((1,), lambda n: n.softmax()),
     "softmax of many": net((1200,), lambda n: n.softmax()),
     "softmax of an image": net((2, 3, 5), lambda n: n.softmax(), dtype="uint8"),
 }
@@ -155,11 +139,49 @@ def test_c_equals_the_graph(name: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, apart(graph)), 8)
 
 
-def test_an_operator_name_may_be_anything(tmp_path: Path) -> None:
-    """TFLite's names are paths; two may have one C name; some would end a comment or a string."""
-    build = Net((5, 5, 3))
-    for name in ("a/b;c:0", "a.b.c.0", "*/ int main", "nn_init", "init", "größe\\", "9", "int"):
-        build.fresh = lambda kind, name=name: name  # type: ignore[method-assign]
-        build.conv(3)
-    graph = build.graph()
-    assert agrees(Native(tmp_path, graph, apart(graph)))
+def check(kind: str, seeds: Iterable[int], folder: Path) -> None:
+    """``kind`` of operator, or a network."""
+    for seed in seeds:
+        graph = imported(TFLITE.get(kind, network)(np.random.default_rng(seed)), folder)
+        plan = Ordinary().plan(graph, host())
+        checked(folder / f"{seed}", graph, plan, given=frames(graph, 5, seed))
+
+
+@pytest.mark.parametrize("seed", quick(1, range(2), ci=0))
+@pytest.mark.parametrize("kind", TFLITE)
+def test_every_operator_of_tflite(kind: str, seed: int, tmp_path: Path) -> None:
+    check(kind, [seed], tmp_path)
+
+
+@pytest.mark.ci
+def test_networks_of_tflite(tmp_path: Path) -> None:
+    check("network", range(3), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*TFLITE, "network"])
+def test_many_of_tflite(kind: str, tmp_path: Path) -> None:
+    check(kind, range(100, 130), tmp_path)
+
+
+def loaded(graph: Graph) -> Predictor:
+    return Predictor.build(graph, Ordinary().plan(graph, host()), host(), threads=2)
+
+
+@pytest.mark.parametrize("name", quick(1, MLPERF_TINY, ci=1))
+def test_mlperf_tiny(name: str) -> None:
+    _, graph = mlperf_tiny(name)
+    given = frames(graph, 6)
+    equal(loaded(graph).predict(given.astype(np.int8)), graph.outputs(given))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MLPERF_TINY)
+def test_mlperf_tiny_equals_tflite_micro_on_a_thousand_inputs(name: str) -> None:
+    """Once as it is, once with all the lossless passes applied."""
+    content, graph = mlperf_tiny(name)
+    given = frames(graph, 1000, 2).astype(np.int8)
+    expected = reference(content, given)
+    for each in (graph, passes.applied(graph, passes.known())):
+        outputs = loaded(each).predict(given)
+        equal(outputs.reshape(len(given), -1), expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from itertools import product
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,11 +45,10 @@ def test_arithmetic(one: Lin, other: Lin, factor: int, divisor: int) -> None:
         "rest": (positive % divisor, lambda x, y: max(x, 0) % divisor),
         "mixed": (least(a, b) + greatest(a, b), lambda x, y: x + y),
     }
-    for name, (value, expected) in found.items():
-        for place in PLACES:
-            wanted = expected(one(place), other(place))
-            assert evaluated(value, place) == wanted, name
-            assert value.low <= wanted <= value.high, name
+    for (name, (value, expected)), place in product(found.items(), PLACES):
+        wanted = expected(one(place), other(place))
+        assert evaluated(value, place) == wanted, name
+        assert value.low <= wanted <= value.high, name
 
 
 @given(lins, st.integers(1, 8), st.integers(1, 15))
@@ -117,9 +115,8 @@ def test_what_lies_side_by_side_is_one_loop() -> None:
     assert loops.depth == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_expressions_read_as_a_person_writes_them() -> None:
+    for text, expected in (
         (expressions.product("y - 1", 24), "(y - 1) * 24"),
         (expressions.product("y", 1), "y"),
         (expressions.product("3", 8), "24"),
@@ -129,10 +126,8 @@ def test_what_lies_side_by_side_is_one_loop() -> None:
         (expressions.offset("y + ky", "0", 3, 8), "(nn_ring(y + ky, 3)) * 8"),
         (expressions.centred("in[i]", -128), "(in[i] + 128)"),
         (expressions.centred("in[i]", 0), "in[i]"),
-    ],
-)
-def test_expressions_read_as_a_person_writes_them(text: str, expected: str) -> None:
-    assert text == expected
+    ):
+        assert text == expected
 
 
 def test_names() -> None:

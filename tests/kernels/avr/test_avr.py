@@ -13,7 +13,7 @@ from pipeline.kernels import Form, choose, named, offers
 from pipeline.kernels.avr import KERNELS, Convolution, Depthwise, has_assembly
 from pipeline.kernels.avr.rows import AvrRows
 from pipeline.search.layouts import form_of_a_row
-from tests.codegen.avr.support import MEGA, OWN, chosen, layers, least_zero
+from tests.codegen.avr.test_layers import MEGA, OWN, chosen, layers, least_zero
 from tests.graphs import Net
 from tests.kernels.test_turns import allowed, conflicts
 from tests.targets.conftest import load_hardware

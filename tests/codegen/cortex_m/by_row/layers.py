@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -14,11 +15,14 @@ Case = tuple[Graph, dict[str, int], str]
 """A layer between two others, the pixels of its tensors' blocks, and the kernel for it."""
 
 
-def _case(
-    rng: np.random.Generator, shape: tuple[int, int, int], kernel: str, make: Callable[[Net], str]
-) -> Case:
+Drawn = tuple[tuple[int, int, int], str, Callable[[Net], str]]
+"""The shape of an input, a kernel, and what adds its layer."""
+
+
+def _case(draw: Callable[[np.random.Generator], Drawn], rng: np.random.Generator) -> Case:
     """The layer reads what an average of one pixel makes, and such a one reads it: others decide
     nothing about how rows lie. Sometimes its output has channels last."""
+    shape, kernel, make = draw(rng)
     net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
     given = net.mean((1, 1), stride=(1, 1))
     made = make(net)
@@ -35,19 +39,17 @@ def _sides(rng: np.random.Generator, most: int) -> tuple[int, int, int]:
     return rows, columns, channels
 
 
-def depthwise(rng: np.random.Generator) -> Case:
+def depthwise(rng: np.random.Generator) -> Drawn:
     rows, columns, channels = _sides(rng, 20)
     left, right = (int(n) for n in rng.integers(0, 2, 2))
     down, across = (int(n) for n in rng.integers(1, 3, 2))
     padding = (1, int(rng.integers(0, 2)), left, right)
     shape = (rows, max(columns, 3 - left - right), channels)
-    return _case(
-        rng, shape, "row_depthwise",
-        lambda net: net.depthwise((3, 3), stride=(down, across), padding=padding),
-    )  # fmt: skip
+    options = {"stride": (down, across), "padding": padding}
+    return shape, "row_depthwise", lambda net: net.depthwise((3, 3), **options)
 
 
-def depthwise_wide(rng: np.random.Generator) -> Case:
+def depthwise_wide(rng: np.random.Generator) -> Drawn:
     """Also of more columns than 3 x 3 is taken by the other kernel for."""
     rows, columns, channels = _sides(rng, 20)
     kernel = int(rng.integers(1, 7)), (4, 5, 5, 6, 7, 7)[int(rng.integers(6))]
@@ -55,34 +57,28 @@ def depthwise_wide(rng: np.random.Generator) -> Case:
     down, across = (int(n) for n in rng.integers(1, 3, 2))
     padding = (kernel[0] // 2, int(rng.integers(0, 3)), left, right)
     shape = (rows + 3, max(columns, kernel[1] - left - right), channels)
-    return _case(
-        rng, shape, "row_depthwise_wide",
-        lambda net: net.depthwise(kernel, stride=(down, across), padding=padding),
-    )  # fmt: skip
+    options = {"stride": (down, across), "padding": padding}
+    return shape, "row_depthwise_wide", lambda net: net.depthwise(kernel, **options)
 
 
-def pointwise(rng: np.random.Generator) -> Case:
+def pointwise(rng: np.random.Generator) -> Drawn:
     stride = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
     channels = int(rng.integers(2, 14))
-    return _case(
-        rng, _sides(rng, 20), "row_pointwise",
-        lambda net: net.conv(channels, (1, 1), stride=stride),
-    )  # fmt: skip
+    return _sides(rng, 20), "row_pointwise", lambda net: net.conv(channels, (1, 1), stride=stride)
 
 
-def spatial(rng: np.random.Generator) -> Case:
+def spatial(rng: np.random.Generator) -> Drawn:
     rows, _, channels = _sides(rng, 9)
     stride, left = ((1, 1), (2, 0), (2, 1))[int(rng.integers(3))]
     columns = 4 * stride * int(rng.integers(1, 5))
     padding = (1, 1, left, 1 if stride == 1 else 1 - left)
     count, high = int(rng.integers(2, 14)), int(rng.integers(1, 4))
-    return _case(
-        rng, (rows, columns, channels), "row_conv2d",
-        lambda net: net.conv(count, (high, 3), stride=(stride, stride), padding=padding),
-    )  # fmt: skip
+    options = {"stride": (stride, stride), "padding": padding}
+    shape = (rows, columns, channels)
+    return shape, "row_conv2d", lambda net: net.conv(count, (high, 3), **options)
 
 
-def wide(rng: np.random.Generator) -> Case:
+def wide(rng: np.random.Generator) -> Drawn:
     """Of widths and dilations that nothing divides; some taps are never inside."""
     rows, columns, channels = _sides(rng, 20)
     kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
@@ -90,43 +86,35 @@ def wide(rng: np.random.Generator) -> Case:
     stride, count = (1, int(rng.integers(1, 3))), int(rng.integers(2, 14))
     across = (kernel[1] - 1) * apart[1]
     padding = (1, 1, int(rng.integers(0, across + 1)), across)
-    return _case(
-        rng, (rows + 2, columns, channels), "row_wide",
-        lambda net: net.conv(count, kernel, stride=stride, padding=padding, dilation=apart),
-    )  # fmt: skip
+    options = {"stride": stride, "padding": padding, "dilation": apart}
+    shape = (rows + 2, columns, channels)
+    return shape, "row_wide", lambda net: net.conv(count, kernel, **options)
 
 
-def image(rng: np.random.Generator) -> Case:
+def image(rng: np.random.Generator) -> Drawn:
     rows, columns, channels = _sides(rng, 20)
     kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
     stride, count = (int(rng.integers(1, 3)), int(rng.integers(1, 4))), int(rng.integers(2, 14))
     padding = (0, 1, int(rng.integers(0, 2)), 2)
-    return _case(
-        rng, (rows + 2, columns + 4, channels), "row_image",
-        lambda net: net.conv(count, kernel, stride=stride, padding=padding),
-    )  # fmt: skip
+    options, shape = {"stride": stride, "padding": padding}, (rows + 2, columns + 4, channels)
+    return shape, "row_image", lambda net: net.conv(count, kernel, **options)
 
 
-def added(rng: np.random.Generator) -> Case:
-    return _case(rng, _sides(rng, 20), "row_added", lambda net: net.rescaled_mean())
+def added(rng: np.random.Generator) -> Drawn:
+    return _sides(rng, 20), "row_added", Net.rescaled_mean
 
 
-def pool(rng: np.random.Generator) -> Case:
+def pool(rng: np.random.Generator) -> Drawn:
     rows, columns, channels = _sides(rng, 20)
     kernel = int(rng.integers(1, 4)), int(rng.integers(2, 5))
     stride = int(rng.integers(1, 3)), int(rng.integers(1, 4))
     padding = (int(rng.integers(0, kernel[0])), 0, int(rng.integers(0, kernel[1])), 1)
-    kind = ("mean", "maximum")[int(rng.integers(2))]
-    shape = (rows, columns + 4, channels)
-    return _case(
-        rng, shape, "row_pool",
-        lambda net: getattr(net, kind)(
-            kernel, stride=stride, padding=padding
-        ),
-    )  # fmt: skip
+    kind = (Net.mean, Net.maximum)[int(rng.integers(2))]
+    options, shape = {"stride": stride, "padding": padding}, (rows, columns + 4, channels)
+    return shape, "row_pool", lambda net: kind(net, kernel, **options)
 
 
-def gate(rng: np.random.Generator) -> Case:
+def gate(rng: np.random.Generator) -> Drawn:
     """Of factors that are made of all rows."""
 
     def make(net: Net) -> str:
@@ -135,7 +123,7 @@ def gate(rng: np.random.Generator) -> Case:
         return net.times(*rng.permutation([given, net.lookup()]).tolist())
 
     rows, columns, channels = _sides(rng, 20)
-    return _case(rng, (rows, columns + 2, channels + 3), "row_gate", make)
+    return (rows, columns + 2, channels + 3), "row_gate", make
 
 
 def concat(rng: np.random.Generator) -> Case:
@@ -164,12 +152,12 @@ def dense(rng: np.random.Generator) -> Case:
     return net.graph(), pixels, "cortex_m.row_dense"
 
 
-KINDS = {
-    each.__name__: each
-    for each in (
-        *(depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool, concat),
-        *(dense, gate),
-    )
+DRAWN = (depthwise, depthwise_wide, pointwise, spatial, wide, image, added, pool)
+KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
+    **{each.__name__: partial(_case, each) for each in DRAWN},
+    "concat": concat,
+    "dense": dense,
+    "gate": partial(_case, gate),
 }
 
 
