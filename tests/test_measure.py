@@ -227,10 +227,7 @@ LABELS = np.array([3] * 6 + [1] * 3 + [0])
     [
         ({"accuracy_int": 0.6}, "accuracy 60.00% is no better than .* label (60.00%): the network"),
         ({"accuracy_int": 0.1, "accuracy_float": 0.1}, "has learnt nothing of this data; train it"),
-        (
-            {"accuracy_int": 0.1, "accuracy_float": 0.9},
-            "quantization lost .* (90.00%); try",
-        ),
+        ({"accuracy_int": 0.1, "accuracy_float": 0.9}, "quantization lost .* (90.00%); try"),
         ({"accuracy_int": 0.61}, ""),
         ({"accuracy_int": 0.7, "accuracy_float": 0.1}, ""),
         ({"accuracy_int": 0.1, "random_weights": True}, ""),

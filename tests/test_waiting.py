@@ -18,7 +18,7 @@ TIMED = (
 )
 """A limit on real time; processor time, ``time.process_time()``, may have one."""
 MEASURED = {
-    *("tests/runner/test_kills.py", "tests/bench.py", "tests/mutate.py", "tests/test_waiting.py"),
+    *("tests/runner/test_kills.py", "tests/bench.py", "tests/mutate.py", "tests/test_waiting.py")
 }
 """How long parts of a run take tells at which moments to kill it, or is a result, no more."""
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))

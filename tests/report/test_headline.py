@@ -14,16 +14,7 @@ from pipeline.report import headline, peak
 from pipeline.report.memories import bars, constants, planned
 from pipeline.report.results import groups
 from pipeline.words import METRICS as ALL_METRICS
-from pipeline.words import (
-    PASSES,
-    energy,
-    large,
-    memory,
-    number,
-    si,
-    time,
-    valued,
-)
+from pipeline.words import PASSES, energy, large, memory, number, si, time, valued
 from tests.plan.fixtures import herringbone, residual
 from tests.plan.test_cost import BOARD
 from tests.report.pages import METRICS, made

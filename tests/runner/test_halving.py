@@ -148,11 +148,7 @@ def wide(words: Sequence[str]) -> int:
 
 
 def told(
-    folder: Path,
-    arguments: list[str],
-    model: Any = None,
-    made: type[Told] = Told,
-    **changes: Any,
+    folder: Path, arguments: list[str], model: Any = None, made: type[Told] = Told, **changes: Any
 ) -> tuple[Told, dict[str, Any]]:
     search = made(**{**OPTIONS, "networks": 30, "rungs": RUNGS, **changes})
     search.folder, search.tries = folder, []
@@ -222,13 +218,7 @@ def test_the_model_comes_first_and_has_children(tmp_path: Path) -> None:
     _, before = told(tmp_path / "a", [], networks=12)
     own: Any = {"convolutions": [[12, 3, 1], [12, 2, 1]], "pooled": [1], "input_pool": 1}
     _, found = told(
-        tmp_path / "b",
-        [],
-        own,
-        networks=12,
-        from_model=True,
-        generations=1,
-        children=30,
+        tmp_path / "b", [], own, networks=12, from_model=True, generations=1, children=30
     )
     networks = [each["overrides"] for each in found["networks"]]
     assert networks[0] == [
@@ -303,11 +293,7 @@ def test_a_training_without_an_end_survives_nothing() -> None:
 def test_a_network_that_is_refused_fails_no_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    about: dict[str, Any] = {
-        "jobs": [],
-        "output": "json",
-        "overrides": [],
-    }
+    about: dict[str, Any] = {"jobs": [], "output": "json", "overrides": []}
     write_json(tmp_path / sweep.ABOUT, about)
     progress.lost(tmp_path, 0, "quantize: its sums are too large")
     progress.lost(tmp_path, 1, "")

@@ -31,9 +31,7 @@ def faults() -> int:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the tunables are glibc's")
-def test_an_array_gets_the_memory_of_one_that_was_freed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_array_gets_the_memory_of_one_that_was_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     assert faults() < 100
     assert "GLIBC_TUNABLES" not in os.environ

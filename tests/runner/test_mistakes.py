@@ -38,10 +38,7 @@ def one_line(run: Run, code: int = 1) -> str:
             ("sed=3", "unknown key sed: did you mean seed?"),
             ("target.image=3", "did you mean target.images? target has name, images, port"),
             ("hardware.sram_bytes=much", "hardware.sram_bytes: Value 'much' of type 'str'"),
-            (
-                "package.weights_in=card",
-                "package.weights_in: Invalid value 'card', expected one",
-            ),
+            ("package.weights_in=card", "package.weights_in: Invalid value 'card', expected one"),
             ("until=never", "until: Invalid value 'never', expected one of [fetch, train,"),
             ("strategy.layout=heap", "strategy.layout: Invalid value 'heap'"),
             ("strategy.layuot=slots", "unknown key strategy.layuot: did you mean strategy.layout?"),

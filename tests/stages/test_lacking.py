@@ -29,11 +29,7 @@ def said(strategy: Strategy, graph: Graph, hardware: Hardware) -> dict[str, obje
 
 
 def advice(
-    strategy: Strategy,
-    graph: Graph,
-    short: float,
-    board: Hardware = L4R5,
-    hopeless: bool = False,
+    strategy: Strategy, graph: Graph, short: float, board: Hardware = L4R5, hopeless: bool = False
 ) -> str:
     return ", ".join(ways(strategy.plan(graph, board), graph, board, short, hopeless))
 

@@ -59,9 +59,7 @@ def test_a_whole_run_lacks_nothing() -> None:
         (
             without("energy_uj"),
             changed("hardware", name="nucleo_g0b1re", power={"active_ma": 0}),
-            {
-                "energy_uj": "no current known for nucleo_g0b1re: hardware.power.active_ma is 0",
-            },
+            {"energy_uj": "no current known for nucleo_g0b1re: hardware.power.active_ma is 0"},
         ),
         (
             without("energy_uj", "latency_us"),
